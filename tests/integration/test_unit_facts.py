@@ -3,6 +3,7 @@ and whose internal topics are.
 """
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -23,6 +24,7 @@ from tests.builders.configs import set_configs
 from tests.builders.history import create_topics
 from tests.cli.scripted import run
 from tests.e2e.clients import commit
+from tests.e2e.log_reader import whole_log
 from tests.e2e.processes import wait_for
 
 pytestmark = pytest.mark.broker
@@ -168,7 +170,7 @@ def test_the_command_line_shows_and_judges_a_unit(app: Application, bootstrap: s
     assert "app" in shown.partition("next:")[2]
 
 
-@pytest.mark.scenario("S-RUN-10")
+@pytest.mark.scenario("S-RUN-5a", "S-RUN-10")
 def test_the_command_line_tells_when_what_is_not_read_yet_may_go(
     app: Application, bootstrap: str, tmp_path: Path
 ) -> None:
@@ -193,3 +195,16 @@ def test_the_command_line_tells_when_what_is_not_read_yet_may_go(
     assert row["reaches_back_ms"] // hour_ms == 20
     assert row["unread_age_ms"] // hour_ms == 10
     assert row["lost_in_ms"] // hour_ms == 13
+    held = {place["partition"]: place["log_start"] for place in row["partitions"]}
+    assert held == {p: start for p, (start, _) in whole_log(bootstrap, app.source).items()}
+    assert (row["partitions"][0]["reaches_back_ms"] // hour_ms, row["partitions"][0]["goes_in_ms"] // hour_ms) == (
+        20,
+        3,
+    )
+    admin = AdminClient(app.properties)
+    for answer in admin.delete_records([TopicPartition(app.source, 0, 1)]).values():
+        answer.result(DEADLINE_S)
+    place = wait_for(look, DEADLINE_S)["partitions"][0]
+    assert (place["log_start"], place["reaches_back_ms"] // hour_ms, place["goes_in_ms"] // hour_ms) == (1, 10, 13)
+    told = run(None, "retention", "show", "app", "-o", "wide", "--config", str(config)).stdout
+    assert re.search(rf"^{re.escape(app.source)} +0 +1 +10\.", told, re.MULTILINE)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from recoveryd.units.facts import UnitFacts
-from recoveryd.units.reach import Keeping, SeenTimes, look_back
+from recoveryd.units.reach import Keeping, PartitionReach, SeenTimes, look_back
 from tests.units.test_lint import HOUR_MS, WORDS, topic
 
 NOW_MS = 1_000 * HOUR_MS
@@ -36,6 +36,16 @@ def test_the_first_record_that_is_not_read_goes_when_it_is_as_old_as_retention_a
     assert found.reaches_back_ms == 80 * HOUR_MS
     assert (found.unread_age_ms, found.lost_in_ms) == (50 * HOUR_MS, 22 * HOUR_MS)
     assert found.why.endswith("the first record that is not read yet may go in 22 h 0 min")
+
+
+def test_each_partition_has_its_first_offset_and_how_long_that_is_left() -> None:
+    seen = SeenTimes({0: NOW_MS - 70 * HOUR_MS, 1: NOW_MS - HOUR_MS}, {1: NOW_MS - HOUR_MS})
+    [found] = look_back(WORDS, facts(retention_ms=str(72 * HOUR_MS)), {"words": seen})
+    assert found.partitions == (
+        PartitionReach(0, 0, 70 * HOUR_MS, 2 * HOUR_MS),
+        PartitionReach(1, 0, HOUR_MS, 71 * HOUR_MS, HOUR_MS, 71 * HOUR_MS),
+        PartitionReach(2, 0),
+    )
 
 
 def test_what_is_overdue_may_be_gone_already_and_what_is_kept_for_ever_never_goes() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from recoveryd.units.facts import UnitFacts
+from recoveryd.units.facts import UnitFacts, UnitTopic
 from recoveryd.units.model import Unit
 
 
@@ -31,6 +31,20 @@ class SeenTimes:
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionReach:
+    """`log_start` is the first offset that is there, `goes_in_ms` how long until its record may go; the rest as in the
+    input as a whole. None = no such record, not known, or never.
+    """
+
+    partition: int
+    log_start: int
+    reaches_back_ms: int | None = None
+    goes_in_ms: int | None = None
+    unread_age_ms: int | None = None
+    lost_in_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class InputReach:
     """`kept_ms` None = for ever. `reaches_back_ms`: age of the oldest record. `unread_age_ms`: of the oldest one that is not
     read yet; `lost_in_ms`: how long until that may go; None = not known, or never.
@@ -42,6 +56,7 @@ class InputReach:
     reaches_back_ms: int | None = None
     unread_age_ms: int | None = None
     lost_in_ms: int | None = None
+    partitions: tuple[PartitionReach, ...] = ()
 
     @property
     def why(self) -> str:
@@ -71,17 +86,37 @@ def _reach(unit: Unit, facts: UnitFacts, name: str, seen: SeenTimes | None) -> I
     topic = facts.topics.get(name)
     if topic is None:
         return InputReach(name, Keeping.MISSING)
-    kept = topic.retention_ms
-    oldest = min(seen.oldest_ms.values(), default=None) if seen else None
-    unread = min(seen.unread_ms.values(), default=None) if seen else None
+    seen = seen or SeenTimes({}, {})
+    rows = tuple(_partition(facts.at_ms, topic, p, seen) for p in sorted(topic.ends))
     return InputReach(
         name,
         _keeping(unit, facts, name),
-        kept,
-        None if oldest is None else max(facts.at_ms - oldest, 0),
-        None if unread is None else max(facts.at_ms - unread, 0),
-        None if unread is None or kept is None else unread + kept - facts.at_ms,
+        topic.retention_ms,
+        max((row.reaches_back_ms for row in rows if row.reaches_back_ms is not None), default=None),
+        max((row.unread_age_ms for row in rows if row.unread_age_ms is not None), default=None),
+        min((row.lost_in_ms for row in rows if row.lost_in_ms is not None), default=None),
+        rows,
     )
+
+
+def _partition(at_ms: int, topic: UnitTopic, partition: int, seen: SeenTimes) -> PartitionReach:
+    kept, oldest, unread = topic.retention_ms, seen.oldest_ms.get(partition), seen.unread_ms.get(partition)
+    return PartitionReach(
+        partition,
+        topic.ends[partition].log_start,
+        _age(oldest, at_ms),
+        _left(oldest, kept, at_ms),
+        _age(unread, at_ms),
+        _left(unread, kept, at_ms),
+    )
+
+
+def _age(time_ms: int | None, at_ms: int) -> int | None:
+    return None if time_ms is None else max(at_ms - time_ms, 0)
+
+
+def _left(time_ms: int | None, kept_ms: int | None, at_ms: int) -> int | None:
+    return None if time_ms is None or kept_ms is None else time_ms + kept_ms - at_ms
 
 
 def _keeping(unit: Unit, facts: UnitFacts, name: str) -> Keeping:

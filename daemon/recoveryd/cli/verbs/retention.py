@@ -1,6 +1,7 @@
 """`recoveryctl retention`: how long the inputs of a unit are kept, against what it needs. Nothing is changed."""
 
 import time
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -38,7 +39,7 @@ def _retention() -> None:
 def show_retention(connection: Connection, unit: Name, output: Output = Format.TABLE) -> int:
     """Compare the inputs of a unit with its retention_objective: how far they reach, and when unread records may go.
 
-    Exits with 1 when an input is kept shorter, or an unread record may be gone already.
+    With `-o wide` also by partition: from which offset on, and when its oldest record may go. Exits with 1 when an input is kept shorter, or an unread record may be gone already.
     """
     from recoveryd.adapters.kafka.unit_facts import read_unit  # noqa: PLC0415
     from recoveryd.units.reach import Keeping, look_back  # noqa: PLC0415
@@ -61,11 +62,12 @@ def show_retention(connection: Connection, unit: Name, output: Output = Format.T
                 "unread_age_ms": row.unread_age_ms,
                 "lost_in_ms": row.lost_in_ms,
                 "why": row.why,
+                "partitions": [asdict(place) for place in row.partitions],
             }
             for row in found
         ],
     }
-    show(document, output, lambda: _shown(document), [row.topic for row in found])
+    show(document, output, lambda: _shown(document, is_wide=output == Format.WIDE), [row.topic for row in found])
     is_bad = any(
         row.keeping in {Keeping.SHORT, Keeping.MISSING} or (row.lost_in_ms is not None and row.lost_in_ms <= 0)
         for row in found
@@ -91,7 +93,7 @@ def _times(properties: Any, unit: "Unit", facts: "UnitFacts") -> "dict[str, Seen
     return times
 
 
-def _shown(document: dict[str, Any]) -> "list[RenderableType]":
+def _shown(document: dict[str, Any], *, is_wide: bool) -> "list[RenderableType]":
     from recoveryd.cli.render.tables import columns  # noqa: PLC0415
 
     table = columns("INPUT", ">KEPT", ">REACHES BACK", ">OLDEST UNREAD", ">MAY GO IN", "WHY")
@@ -101,7 +103,21 @@ def _shown(document: dict[str, Any]) -> "list[RenderableType]":
         table.add_row(row["topic"], kept, *numbers, row["why"])
     objective = document["retention_objective_ms"]
     said = "has no retention_objective" if objective is None else f"needs {_hours(objective)}"
-    return [f"{document['unit']} {said}", "", table]
+    return [f"{document['unit']} {said}", "", table, *(["", _by_partition(document)] if is_wide else [])]
+
+
+def _by_partition(document: dict[str, Any]) -> "RenderableType":
+    from recoveryd.cli.render.tables import columns  # noqa: PLC0415
+
+    table = columns(
+        "INPUT", ">PARTITION", ">FROM OFFSET", ">REACHES BACK", ">MAY GO IN", ">OLDEST UNREAD", ">UNREAD MAY GO IN"
+    )
+    for row in document["inputs"]:
+        for place in row["partitions"]:
+            times = ("reaches_back_ms", "goes_in_ms", "unread_age_ms", "lost_in_ms")
+            offset = f"{place['log_start']:,}"
+            table.add_row(row["topic"], str(place["partition"]), offset, *(_hours(place[name]) for name in times))
+    return table
 
 
 def _hours(ms: int | None) -> str:
