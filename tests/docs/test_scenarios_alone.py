@@ -1,4 +1,6 @@
-"""Each row of the table of scenarios stands for itself: whoever reads only that one knows where its ids come from."""
+"""Each row of the table of scenarios stands for itself: whoever reads only that one knows where its ids come from, and
+where to go on if it is not there yet.
+"""
 
 import re
 import shlex
@@ -7,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from recoveryd.scenarios.table import ScenarioRow, scenarios
+from recoveryd.scenarios.table import RowStatus, ScenarioRow, scenarios
 
 ROWS = list(scenarios().values())
 ROW_ID = re.compile(r"\bS-[A-Z]+-\w+")
@@ -59,6 +61,12 @@ def test_each_id_of_its_steps_is_given_by_one_of_them_or_by_a_row_that_is_named(
         if words:
             assert set(asked_for(words)) - known == set(), step
             known.update(given(words))
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.status is RowStatus.NOT_YET], ids=lambda row: row.id)
+def test_what_is_not_there_yet_names_a_row_with_commands_that_comes_near(row: ScenarioRow) -> None:
+    near = [scenarios()[name] for name in ROW_ID.findall(row.missing)]
+    assert any(other.steps for other in near)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
