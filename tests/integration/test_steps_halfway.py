@@ -175,7 +175,9 @@ async def test_a_config_like_ours_stays_somebody_elses_when_the_first_try_fails(
 ) -> None:
     a, _ = topics.names
     await asyncio.to_thread(set_configs, bootstrap, a, {"retention.ms": "-1"})
-    rows = tuple(ConfigUndo(a, c, None, "-1", cluster="main") for c in ("retention.ms", "retention.bytes"))
+    rows = tuple(
+        ConfigUndo(a, c, None, "-1", is_temporary=True, cluster="main") for c in ("retention.ms", "retention.bytes")
+    )
 
     def silent(*_: object) -> None:
         raise ClusterProblem("no answer")
@@ -194,7 +196,7 @@ async def test_a_config_like_ours_stays_somebody_elses_when_another_one_was_chan
     a, b = topics.names
     await asyncio.to_thread(set_configs, bootstrap, a, {"retention.ms": "-1"})
     await asyncio.to_thread(set_configs, bootstrap, b, {"retention.ms": "5000"})
-    rows = tuple(ConfigUndo(name, "retention.ms", None, "-1", cluster="main") for name in (a, b))
+    rows = tuple(ConfigUndo(name, "retention.ms", None, "-1", is_temporary=True, cluster="main") for name in (a, b))
     action = SetConfigs("main", {name: {"retention.ms": "-1"} for name in (a, b)}, is_temporary=True)
     told = await steps.take(TakeStep("w", "keep", 1, action, rows))
     assert (told.outcome, told.code) == (Outcome.FAILED, Code.TOPIC_CHANGED.value)
@@ -222,7 +224,7 @@ async def test_a_first_look_that_failed_is_no_try(
     client, new = f"{a}client", f"{a}new"
     await asyncio.to_thread(set_configs, bootstrap, a, {"retention.ms": "-1"})
     config, quota = (
-        ConfigUndo(a, "retention.ms", None, "-1", cluster="main"),
+        ConfigUndo(a, "retention.ms", None, "-1", is_temporary=True, cluster="main"),
         QuotaUndo(client, None, 1_000.0, cluster="main"),
     )
     theirs = SetQuotas("main", {client: 1_000.0})
