@@ -3,6 +3,7 @@
 import pytest
 
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.states import State
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
@@ -119,3 +120,26 @@ def test_one_that_was_started_already_is_not_said_to_be_stopped() -> None:
 
     world.fault = fault
     assert "is stopped" not in failed(world).why
+
+
+def test_a_stop_says_what_the_application_was_told_meanwhile() -> None:
+    world = AppWorld()
+
+    def fault(effect: TakeStep) -> StepReported | None:
+        if effect.step != "stop_application":
+            return None
+        outcome = Outcome.NOT_YET if world.members else Outcome.DONE
+        return report(effect, outcome, f"{len(world.members)} left", evidence={"before": {"replicas": 3}})
+
+    world.fault = fault
+    world.reprocess()
+    world.stop()
+    assert (world.workflow.state, world.workflow.why) == (
+        State.STOPPED,
+        "stopped by //ops/ann: r; shop was told to stop",
+    )
+    world.reprocess_as("w2")
+    world.members = []
+    world.pass_time(5)
+    world.send(StopCommand, subject="w2")
+    assert world.look("w2").why == "stopped by //ops/ann: r; shop is stopped"

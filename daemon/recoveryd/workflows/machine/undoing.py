@@ -119,13 +119,14 @@ def told_stopped(workflow: Workflow) -> str:
     """The application that was stopped for it by whoever controls it, and that nobody was asked to start since. Empty = none is;
     who stopped one by hand knows.
     """
-    stopped = ""
+    told = ""
     for step in workflow.steps:
-        if isinstance(step.action, AwaitStopped) and step.state is StepState.DONE and "before" in step.evidence:
-            stopped = f"{step.action.unit} is stopped"
+        if isinstance(step.action, AwaitStopped) and "before" in step.evidence:
+            is_stopped = step.state is StepState.DONE
+            told = f"{step.action.unit} is stopped" if is_stopped else f"{step.action.unit} was told to stop"
         elif isinstance(step.action, AwaitStarted) and step.began_ms is not None:
-            stopped = ""
-    return stopped
+            told = ""
+    return told
 
 
 def without_lost_places(workflow: Workflow, back: Iterable[WorkflowStep] = ()) -> Workflow:
