@@ -16,6 +16,7 @@ from recoveryd.workflows.model.workflow import (
     Change,
     OffsetUndo,
     StepState,
+    TopicUndo,
     UndoState,
     WaitingFor,
     Workflow,
@@ -279,7 +280,18 @@ def test_describe_shows_changes_steps_and_whom_it_waits_for() -> None:
 
 def test_describe_says_what_was_left_as_others_set_it() -> None:
     shown = run(ScriptedBackend({ID: to_document(ROLLED_BACK)}), "describe", ID, env=WIDE).stdout
-    assert "1 of what it changed were changed by somebody else since" in shown
+    assert "1 of what it noted stay as they are: somebody else set them, or it did not." in shown
+    assert "went with" not in shown
+
+
+def test_describe_says_which_offsets_went_with_their_topics() -> None:
+    kept = (
+        *(replace(row, state=UndoState.KEPT) for row in COMPLETED.undo),
+        TopicUndo("orders", "id", None, is_gone=True),
+    )
+    shown = run(ScriptedBackend({ID: to_document(replace(ROLLED_BACK, undo=kept))}), "describe", ID, env=WIDE).stdout
+    assert "2 offsets went with their topics." in shown
+    assert "somebody else set them" not in shown
 
 
 def test_list_get_and_wait_know_workflows() -> None:

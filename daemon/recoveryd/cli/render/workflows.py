@@ -26,13 +26,22 @@ def workflow_parts(document: Document) -> list[RenderableType]:
     if document.get("steps"):
         parts += ["", Text("Steps", style="bold"), step_table(document["steps"])]
     parts += waiting_parts(document)
-    kept = [row for row in document.get("undo") or () if row["state"] == "kept"]
-    if kept:
-        parts += [
-            "",
-            Text(f"{len(kept)} of what it changed were changed by somebody else since, and stay as they are."),
-        ]
+    parts += _kept_parts(document.get("undo") or ())
     return parts
+
+
+def _kept_parts(rows: Sequence[Document]) -> list[RenderableType]:
+    """Of what was noted and is not put back, why."""
+    kept = [row for row in rows if row["state"] == "kept"]
+    gone = {row["name"] for row in rows if row["what"] == "topic" and row["to"] and (row["was_set"] or row["is_gone"])}
+    with_topics = sum(row["what"] == "offset" and row["name"] in gone for row in kept)
+    told = {
+        f"{with_topics} offsets went with their topics.": with_topics,
+        f"{len(kept) - with_topics} of what it noted stay as they are: somebody else set them, or it did not.": (
+            len(kept) - with_topics
+        ),
+    }
+    return [part for text, count in told.items() if count for part in ("", Text(text))]
 
 
 def workflow_plan_parts(plan: Document) -> list[RenderableType]:
