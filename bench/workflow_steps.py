@@ -17,6 +17,7 @@ from bench.bed import KEEP, Bed
 from bench.control import ControlWriter, command, encoded
 from bench.daemon_process import DaemonProcess, Home, leading
 from bench.result import Report, Row, Series
+from recoveryd.adapters.clock import SystemClock
 from recoveryd.adapters.kafka.steps.taker import KafkaSteps
 from recoveryd.capabilities import make_decider
 from recoveryd.kernel.commands import Command, Meta
@@ -182,7 +183,9 @@ class StepsAlone:
     def __init__(self, app: Application) -> None:
         units = {app.group: app.unit}
         properties = {"main": {"bootstrap.servers": app.bed.bootstrap}}
-        self._steps = KafkaSteps(properties, {"main": ClientAccess(app.bed.bootstrap)}, lambda: units, Nobody())
+        self._steps = KafkaSteps(
+            properties, {"main": ClientAccess(app.bed.bootstrap)}, lambda: units, Nobody(), SystemClock().now_ms
+        )
         self._core, self._state, self._offset = make_decider(Params(units=units)), CoreState(), 0
         self.spent_s = 0.0
         self._is_leading = False

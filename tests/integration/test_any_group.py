@@ -10,6 +10,7 @@ from aiokafka.protocol.api import RequestStruct
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from recoveryd.adapters.clock import SystemClock
 from recoveryd.adapters.control.controls import ManualApplications
 from recoveryd.adapters.kafka.steps.taker import KafkaSteps
 from recoveryd.adapters.kafka.topic_admin import await_topic
@@ -34,7 +35,9 @@ class Asker:
     def __init__(self, bootstrap: str, unique: str) -> None:
         self.bootstrap, self.topic, self.group = bootstrap, f"{unique}in", f"{unique}group"
         clusters = {"main": {"bootstrap.servers": bootstrap}}
-        self.admin = KafkaSteps(clusters, {"main": ClientAccess(bootstrap)}, dict, ManualApplications())
+        self.admin = KafkaSteps(
+            clusters, {"main": ClientAccess(bootstrap)}, dict, ManualApplications(), SystemClock().now_ms
+        )
 
     async def gather(self) -> GroupFound:
         """As the daemon does, again while the cluster has no coordinator for a new group yet."""

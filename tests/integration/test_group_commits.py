@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from recoveryd.adapters.clock import SystemClock
 from recoveryd.adapters.control.controls import ManualApplications
 from recoveryd.adapters.kafka.steps.taker import KafkaSteps
 from recoveryd.adapters.kafka.topic_admin import await_topic, describe
@@ -33,7 +34,9 @@ class Setter:
     def __init__(self, bootstrap: str, unique: str) -> None:
         self.bootstrap, self.topic, self.group = bootstrap, f"{unique}in", f"{unique}group"
         clusters = {"main": {"bootstrap.servers": bootstrap}}
-        self.steps = KafkaSteps(clusters, {"main": ClientAccess(bootstrap)}, dict, ManualApplications())
+        self.steps = KafkaSteps(
+            clusters, {"main": ClientAccess(bootstrap)}, dict, ManualApplications(), SystemClock().now_ms
+        )
         self.admin = AdminClient({"bootstrap.servers": bootstrap})
         self.rows = (OffsetUndo(self.topic, 0, 7, 3, metadata="mine"), OffsetUndo(self.topic, 1, None, 4))
 

@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from recoveryd.adapters.clock import SystemClock
 from recoveryd.adapters.control.controls import ManualApplications
 from recoveryd.adapters.kafka.steps import group_steps
 from recoveryd.adapters.kafka.steps.taker import KafkaSteps
@@ -35,7 +36,9 @@ class Cutter:
         self.bootstrap, self.group = bootstrap, f"{unique}app"
         self.input, self.state = f"{unique}in", f"{unique}app-counts-changelog"
         clusters = {"main": {"bootstrap.servers": bootstrap}}
-        self.steps = KafkaSteps(clusters, {"main": ClientAccess(bootstrap)}, dict, ManualApplications())
+        self.steps = KafkaSteps(
+            clusters, {"main": ClientAccess(bootstrap)}, dict, ManualApplications(), SystemClock().now_ms
+        )
 
     def make(self) -> None:
         create_topics(self.bootstrap, {self.input: 1, self.state: 1})

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from recoveryd.adapters.clock import SystemClock
 from recoveryd.adapters.kafka.steps.taker import KafkaSteps
 from recoveryd.adapters.kafka.topic_admin import await_topic, describe
 from recoveryd.kernel.catalogue import Code
@@ -43,7 +44,11 @@ class Runs:
 async def steps(bootstrap: str, unique: str) -> AsyncIterator[KafkaSteps]:
     units = {"app": Unit("app", UnitKind.GROUP, "main", f"{unique}group", (), control=ControlKind.KUBERNETES)}
     made = KafkaSteps(
-        {"main": {"bootstrap.servers": bootstrap}}, {"main": ClientAccess(bootstrap)}, lambda: units, Runs()
+        {"main": {"bootstrap.servers": bootstrap}},
+        {"main": ClientAccess(bootstrap)},
+        lambda: units,
+        Runs(),
+        SystemClock().now_ms,
     )
     yield made
     await made.close()

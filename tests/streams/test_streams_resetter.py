@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from recoveryd.adapters.clock import SystemClock
 from recoveryd.adapters.control.controls import ManualApplications
 from recoveryd.adapters.kafka.steps.taker import KafkaSteps
 from recoveryd.adapters.kafka.unit_facts import read_unit
@@ -151,7 +152,9 @@ def test_an_application_that_was_started_with_old_local_state_is_told_by_task_an
     reset = ("--application-id", shop.name, "--input-topics", shop.source, "--to-latest")
     assert kafka_tool(Tool.STREAMS_RESET, *reset).code == 0
     accesses = {"main": ClientAccess(bootstrap)}
-    steps = KafkaSteps({"main": {"bootstrap.servers": bootstrap}}, accesses, dict, ManualApplications())
+    steps = KafkaSteps(
+        {"main": {"bootstrap.servers": bootstrap}}, accesses, dict, ManualApplications(), SystemClock().now_ms
+    )
     action = AwaitStarted("main", shop.name, "shop", changelogs=(f"{shop.name}-{CHANGELOG}",))
 
     def why_once(says: str) -> str:

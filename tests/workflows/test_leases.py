@@ -99,6 +99,17 @@ def test_what_was_looked_at_before_another_put_it_back_is_looked_at_again() -> N
     assert {name: world.configs["orders"][name] for name in RETENTION} == RETENTION
 
 
+def test_what_another_put_back_before_the_clock_was_set_back_is_not_looked_at_again_and_again() -> None:
+    world = AppWorld(ONE, OTHER)
+    keep(world, ONE, "w1")
+    world.stop()
+    world.now_ms -= 3_600_000
+    world.lead()
+    keep(world, OTHER, "w2")
+    world.pass_time(5)
+    assert world.look("w2").state is State.WAITING
+
+
 @pytest.mark.parametrize("path", [RunbookPath.RESUME])
 def test_a_hold_is_not_in_the_way_of_putting_back(path: RunbookPath) -> None:
     world = AppWorld(ONE)

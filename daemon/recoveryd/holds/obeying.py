@@ -59,7 +59,8 @@ def on_group_seen(draft: HoldDraft, event: GroupSeen) -> None:
 def _compare(draft: HoldDraft, hold: Hold, mine: list[HeldMember], event: GroupSeen) -> None:
     there = {member.id for member in event.members}
     reading = {member.id: member for member in event.members if member.topics & frozenset(hold.topics)}
-    stay = [m for m in mine if _stays(m, there, reading, event.asked_at_ms)]
+    heard_ms = range(event.asked_at_ms + 1, draft.now_ms + 1)  # what is later was heard before the clock was set back
+    stay = [m for m in mine if _stays(m, there, reading, heard_ms)]
     spoke = {m.member for m in stay}
     room = max(0, MEMBERS_MOST - len(hold.members))
     silent = [
@@ -79,10 +80,10 @@ def _compare(draft: HoldDraft, hold: Hold, mine: list[HeldMember], event: GroupS
         draft.reason = why
 
 
-def _stays(member: HeldMember, there: Iterable[str], reading: dict[str, SeenMember], asked_at_ms: int) -> bool:
+def _stays(member: HeldMember, there: Iterable[str], reading: dict[str, SeenMember], heard_ms: range) -> bool:
     if member.state is Obeys.SILENT:
         return member.member in reading
-    return member.member in there or member.since_ms > asked_at_ms
+    return member.member in there or member.since_ms in heard_ms
 
 
 def _keep(draft: HoldDraft, hold: Hold, members: tuple[HeldMember, ...], obeyed: tuple[str, ...] | None = None) -> None:

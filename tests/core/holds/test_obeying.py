@@ -135,6 +135,14 @@ def test_a_look_that_was_asked_for_before_a_member_spoke_does_not_take_it_off() 
     assert world.states == {}
 
 
+def test_a_member_that_is_gone_is_taken_off_also_when_the_clock_was_set_back_since_it_spoke() -> None:
+    world = ReaderWorld()
+    world.says("m1")
+    world.now_ms -= 3_600_000
+    world.sees()
+    assert world.states == {}
+
+
 def test_signals_about_holds_that_are_over_or_not_known_change_nothing() -> None:
     world = ReaderWorld()
     assert not world.says("m1", hold="h9")

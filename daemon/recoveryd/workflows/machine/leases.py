@@ -57,12 +57,14 @@ def refuse_leases(workflows: Workflows, own_id: str, leases: frozenset[RowKey]) 
     return None
 
 
-def were_put_back(workflows: Workflows, leases: frozenset[RowKey], since_ms: int) -> bool:
-    """Whether another workflow put one of these back after it was looked at, so that it is to be looked at again."""
+def were_put_back(workflows: Workflows, leases: frozenset[RowKey], since_ms: int, now_ms: int) -> bool:
+    """Whether another workflow put one of these back after it was looked at, so that it is to be looked at again. What
+    ended later than now did so before the clock was set back.
+    """
     return any(
         row.key in leases
         for other in (workflows.ended.values() if leases else ())
-        if other.updated_ms > since_ms
+        if since_ms < other.updated_ms <= now_ms
         for row in other.undo
         if isinstance(row, ConfigUndo | QuotaUndo)
     )

@@ -40,7 +40,7 @@ def _plan(draft: WorkflowDraft, workflow: Workflow, found: Found) -> None:
     if isinstance(made, Refused):
         refuse(draft, workflow, made.code, made.message, made.hint)
         return
-    if were_put_back(draft.workflows, made.leases, found.at_ms):
+    if were_put_back(draft.workflows, made.leases, found.at_ms, draft.now_ms):
         draft.due(workflow.id, draft.now_ms + draft.params.look_every_ms)
         return
     held = refuse_leases(draft.workflows, workflow.id, made.leases)

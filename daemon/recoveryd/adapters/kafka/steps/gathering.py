@@ -27,16 +27,19 @@ _COUNT_MOST: Final = 2_000_000
 
 
 class Gatherer:
-    """`units`: all that are in force."""
+    """`units`: all that are in force. `now_ms`: the daemon's clock, since the time of facts is compared with others."""
 
-    def __init__(self, reach: Reach, units: Callable[[], Mapping[str, Unit]], quotas: QuotaSteps) -> None:
+    def __init__(
+        self, reach: Reach, units: Callable[[], Mapping[str, Unit]], quotas: QuotaSteps, now_ms: Callable[[], int]
+    ) -> None:
         self._reach = reach
         self._units = units
         self._quotas = quotas
+        self._now_ms = now_ms
 
     async def gather(self, wanted: WantedFacts) -> Found:
         """Raises `ClusterProblem`."""
-        now_ms = int(time.time() * 1_000)
+        now_ms = self._now_ms()
         known = self._units()
         units = {name: await self._find_unit(known[name], known, now_ms) for name in wanted.units if name in known}
         topics = list(wanted.topics)

@@ -46,10 +46,11 @@ class KafkaSteps:
         accesses: Mapping[str, ClientAccess],
         units: Callable[[], Mapping[str, Unit]],
         control: ApplicationControl,
+        now_ms: Callable[[], int],
     ) -> None:
         self._reach = Reach(clusters, accesses)
         quotas = QuotaSteps(accesses)
-        self._gatherer = Gatherer(self._reach, units, quotas)
+        self._gatherer = Gatherer(self._reach, units, quotas, now_ms)
         self._applications = ApplicationSteps(units, control)
         groups, topics = GroupSteps(self._reach), TopicSteps(self._reach)
         self._groups = groups
