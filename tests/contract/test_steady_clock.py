@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recoveryd.adapters.clock import SLEWED_AT_MOST_MS, STANDS_S, SystemClock
+from recoveryd.live.freshness import FreshnessParams
 
 START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
@@ -58,6 +59,17 @@ def test_a_small_difference_is_made_up_for_by_a_tenth_of_the_time(by_ms: int) ->
     machine.let_pass(40)
     assert machine.clock.now_ms() == machine.wall_ms
     assert machine.clock.set_by_ms() == 0
+
+
+@pytest.mark.parametrize("by_ms", [3_000, -3_000, 10_000, -10_000, 59_000, -59_000, HOUR_MS])
+def test_signals_with_the_right_time_are_refused_for_half_a_minute_at_most_after_the_clock_was_set(by_ms: int) -> None:
+    machine = Machine()
+    machine.wall_ms += by_ms
+    for _ in range(32):
+        machine.let_pass(1)
+        if machine.clock.set_by_ms():
+            machine.clock.adopt()  # as the runtime does
+    assert abs(machine.clock.now_ms() - machine.wall_ms) <= FreshnessParams().future_ms
 
 
 @given(st.lists(st.tuples(st.integers(-2 * HOUR_MS, 2 * HOUR_MS), st.floats(0, 100)), max_size=20))

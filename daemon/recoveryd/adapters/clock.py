@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Final
 
 OFFSET_VARIABLE = "RECOVERYD_CLOCK_OFFSET_MS"
-SLEWED_AT_MOST_MS: Final = 60_000
+# More takes so long to be made up for that signals of others, whose clocks are right, would be refused meanwhile.
+SLEWED_AT_MOST_MS: Final = 5_000
 STANDS_S: Final = 2.0
 _SLEW: Final = 0.1  # a second of ours lasts 0.9 to 1.1 seconds
 
