@@ -182,3 +182,15 @@ def test_a_late_word_about_an_older_question_does_not_end_the_present_one() -> N
     world.feed(EffectFailed("r1", "read_ledger", last.attempt, "RCV-2012", "no right", False, last.sequence))
     world.second(2)
     assert world.recovery().state is State.FAILED
+
+
+@pytest.mark.parametrize("set_back_ms", [0, 3_600_000])
+def test_an_application_that_does_not_leave_is_ended_in_time_also_when_the_clock_was_set_back(set_back_ms: int) -> None:
+    world = running()
+    world.feed(command("stop", "r1", "s"))
+    world.run_until(State.STOPPED)
+    world.applications["r1"].alive = False  # it does not work, and its exit is told by nobody
+    world.now_ms -= set_back_ms
+    world.restart_daemon()
+    world.second(15)
+    assert world.recovery().attempt.released

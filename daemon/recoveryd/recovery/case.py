@@ -55,12 +55,15 @@ class Case:
 
     @property
     def end_began_ms(self) -> int:
-        """When the recovery began to end. Where the clock has been set back since, no later than this daemon began to
-        lead: what was seen since then is newer than the end.
-        """
+        """When the recovery began to end. What was seen since then is newer than the end."""
         stop = self.recovery.stop
-        began_ms = stop.at_ms if stop is not None else 0
-        return began_ms if began_ms <= self.now_ms else self.seen.adopted_ms
+        return self.as_of_now(stop.at_ms if stop is not None else 0)
+
+    def as_of_now(self, at_ms: int) -> int:
+        """A journaled time; where the clock has been set back since, the time when this daemon began to lead, which is
+        no earlier.
+        """
+        return at_ms if at_ms <= self.now_ms else self.seen.adopted_ms
 
     def journal(self, **changes: Any) -> None:
         """Change it, and write its status record."""

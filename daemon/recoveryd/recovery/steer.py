@@ -259,11 +259,15 @@ def _paused(case: Case) -> None:
         _auto_stop(case)
     elif not recovery.attempt.released and recovery.releases:
         release_application(case, "the pause lets its application go; resume starts another")
-    elif not recovery.attempt.released and case.now_ms - recovery.updated_ms > case.params.paused_keep_application_ms:
+    elif not recovery.attempt.released and _rested_ms(case) > case.params.paused_keep_application_ms:
         release_application(case, "paused for long: the application is let go, resume starts another")
     else:
         ensure_application(case, launch=False)
         renew_lease(case)
+
+
+def _rested_ms(case: Case) -> int:
+    return case.now_ms - case.as_of_now(case.recovery.updated_ms)
 
 
 def _stopping(case: Case) -> None:
@@ -303,7 +307,7 @@ def _terminal(case: Case) -> None:
     """Only the application may still run: it was told to exit, and is ended if it does not in time."""
     if case.recovery.attempt.released:
         return
-    waited_ms = case.now_ms - max(case.recovery.updated_ms, case.seen.adopted_ms)
+    waited_ms = case.now_ms - max(case.as_of_now(case.recovery.updated_ms), case.seen.adopted_ms)
     if case.seen.exited is not None or waited_ms > case.params.drain_timeout_ms:
         release_application(case, "the recovery has ended")
 
