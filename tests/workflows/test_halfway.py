@@ -7,9 +7,9 @@ from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.states import State
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
-from recoveryd.workflows.model.spec import Savepoint, SavepointSpec
+from recoveryd.workflows.model.spec import OutputChoice, OutputPolicy, Savepoint, SavepointSpec
 from recoveryd.workflows.model.workflow import Workflow
-from tests.workflows.app_world import INTERNAL, AppWorld
+from tests.workflows.app_world import AGAIN, INTERNAL, AppWorld
 from tests.workflows.world import report
 
 HINT = "`rollback` puts back what was changed"
@@ -143,3 +143,42 @@ def test_a_stop_says_what_the_application_was_told_meanwhile() -> None:
     world.pass_time(5)
     world.send(StopCommand, subject="w2")
     assert world.look("w2").why == "stopped by //ops/ann: r; shop is stopped"
+
+
+REFUSED = (
+    *(("delete", name) for name in (*INTERNAL, "totals", "log", "steps")),
+    *(("create", name) for name in ("totals", "log", "steps")),
+)
+
+
+@pytest.mark.parametrize(("verb", "topic"), REFUSED)
+def test_wherever_a_topic_is_refused_what_went_is_named_and_a_rollback_puts_the_rest_back(
+    verb: str, topic: str
+) -> None:
+    world = AppWorld()
+    world.refused = {(verb, topic)}
+    ids, committed, configs = known(world)
+    recreated = dict.fromkeys(("totals", "log"), OutputChoice(OutputPolicy.RECREATE))
+    workflow = failed(world, outputs=recreated, intermediate={"steps": AGAIN}, keep_inputs=True)
+    went = {name for name, topic_id in ids.items() if known(world)[0].get(name) != topic_id}
+    named = workflow.why.partition("records of ")[2].partition(" are gone for good")[0]
+    assert set(filter(None, named.split(", "))) == went
+    at_failure, world.refused, world.members = known(world), set(), []
+    assert world.rollback() == "accepted"
+    world.pass_time(5)
+    assert world.workflow.state is State.ROLLED_BACK
+    assert (HINT in workflow.why) is (known(world) != at_failure)
+    assert ids.keys() - world.topics.keys() <= set(INTERNAL), "those the application makes itself"
+    assert known(world)[1] == {place: at for place, at in committed.items() if place[0] not in went}
+    assert {name: known(world)[2][name] for name in configs.keys() & world.topics.keys()} == {
+        name: configs[name] for name in configs.keys() & world.topics.keys()
+    }
+
+
+def known(world: AppWorld) -> tuple[dict[str, str], dict[tuple[str, int], int], dict[str, dict[str, str]]]:
+    """Ids of topics, what is committed, and configs."""
+    return (
+        {name: log.id for name, log in world.topics.items()},
+        dict(world.committed),
+        {name: dict(configs) for name, configs in world.configs.items() if configs},
+    )
