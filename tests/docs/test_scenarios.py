@@ -3,16 +3,24 @@ understood.
 """
 
 import ast
+import json
 import re
 import shlex
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
+import yaml
 
 from recoveryd.__main__ import _parser
 from recoveryd.cli.app import app
+from recoveryd.kernel.commands import RefusedCommand
 from recoveryd.scenarios.table import RowStatus, ScenarioRow, proofs, scenarios
+from recoveryd.wire.codec import Unreadable
+from tests.builders.core import CODEC
+from tests.cli.scripted import run
 from tests.docs.test_commands import parse
 from tests.e2e.scenario_sheets import FOLLOWED, NOT_FOLLOWED, essence
 from tools.scenarios_page import PAGE, find_marks
@@ -21,6 +29,25 @@ ROOT = Path(__file__).resolve().parents[2]
 ROWS = list(scenarios().values())
 MARKS = find_marks()
 FAMILIES = {"S-WIKI": 43, "S-RUN": 42, "S-CASTLE": 16, "S-OSO": 23}
+
+FOLLOWING = {
+    "verb": "replay",
+    "data": {
+        "source": {"topic": "orders", "from": {"schedule": "last_end", "first": "earliest"}, "to": "latest"},
+        "target": {"topic": "orders.kept", "create": True, "on_existing": "append"},
+    },
+}
+
+
+def can_be_printed(words: list[str]) -> bool:
+    """Whether it is a verb that sends a command. An approval is left out: it asks the cluster for the plan first."""
+    command: Any = typer.main.get_command(app)
+    for word in words:
+        if not hasattr(command, "commands"):
+            break
+        command = command.commands[word]
+    return words[0] != "approve" and any("--print-record" in parameter.opts for parameter in command.params)
+
 
 BROKER = re.compile(r"^(?:pytestmark = .*|@)pytest\.mark\.broker", re.MULTILINE)
 WITHOUT_A_BROKER = {"S-WIKI-0a", "S-WIKI-0b", "S-RUN-18", "S-RUN-32", "S-CASTLE-8"}  # rows about words and arithmetic
@@ -93,6 +120,32 @@ def test_each_step_is_understood(row: str, step: str) -> None:
     else:
         assert words[0] == "make", f"{row}: {step}"
         assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+SENT = sorted(
+    {
+        step
+        for row in ROWS
+        for step in row.steps
+        if step.startswith("recoveryctl") and can_be_printed(shlex.split(step)[1:])
+    }
+)
+
+
+@pytest.mark.scenario("S-WIKI-0c")
+@pytest.mark.parametrize("step", SENT)
+def test_each_command_that_a_step_sends_is_one_that_the_daemon_reads(step: str, tmp_path: Path) -> None:
+    """Its values too, also of the steps that no story follows."""
+    for name in ("nightly.yaml", "hourly.yaml"):
+        (tmp_path / name).write_text(yaml.safe_dump(FOLLOWING), encoding="utf-8")
+    words = [
+        str(tmp_path / word) if word.endswith("ly.yaml") else word for word in shlex.split(step, comments=True)[1:]
+    ]
+    printed = run(None, *words, "--print-record", "-o", "json")
+    assert printed.exit_code == 0, printed.output
+    record = json.loads(printed.stdout)
+    found = CODEC.decode(record["key"].encode(), record["value"].encode(), (), int(time.time() * 1000), 0)
+    assert not isinstance(found, RefusedCommand | Unreadable), found
 
 
 def test_each_step_is_run_as_it_stands_or_it_is_said_why_not() -> None:
