@@ -10,6 +10,10 @@ HAS_PIP := $(PY) -m pip --version >/dev/null 2>&1
 ARGS ?=
 WORKERS ?= 3
 
+# Many images ask Python to keep nothing of what it compiles. Then every daemon, driver and command of a test run compiles its modules again, and every worker
+# of pytest all tests.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup demo demo-app gameday response soak test test-fast lint format bench docs site sbom pictures film clean clean-all java
