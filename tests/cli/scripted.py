@@ -4,12 +4,14 @@ It stands in for Kafka only: what it hands over are documents made by the real w
 the real codec.
 """
 
+import functools
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from typer import main, testing
 from typer.testing import CliRunner, Result
 
 from recoveryd.cli.app import app
@@ -18,6 +20,9 @@ from recoveryd.cli.send.connect import Tools
 from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import Code
 from tests.cli.recoveries import make_answer
+
+# The runner makes the whole program anew for each command line, which takes longer than most of them.
+testing._get_command = functools.cache(main.get_command)  # type: ignore[attr-defined]
 
 Document = dict[str, Any]
 _BEGINS = tuple(

@@ -25,6 +25,7 @@ def commands_of(path: Path) -> list[str]:
 
 
 COMMANDS = [(path.relative_to(ROOT).as_posix(), command) for path in DOCUMENTS for command in commands_of(path)]
+PROGRAM = typer.main.get_command(app)  # made once: it takes longer than all the parsing
 
 
 def test_the_documents_name_commands() -> None:
@@ -37,7 +38,7 @@ def test_each_command_of_the_documents_is_understood(document: str, command: str
         words = shlex.split(part.replace("$(", "").replace(")", ""))
         if "recoveryctl" not in words or "..." in words:
             continue
-        parse(typer.main.get_command(app), arguments(words[words.index("recoveryctl") + 1 :]))
+        parse(PROGRAM, arguments(words[words.index("recoveryctl") + 1 :]))
 
 
 def arguments(words: list[str]) -> list[str]:
@@ -59,4 +60,4 @@ def parse(command: Any, words: list[str]) -> None:
 def test_a_command_with_a_wrong_option_is_not_understood() -> None:
     for words in (["replay", "--nonsense"], ["nonsense"], ["topics", "apply", "--nonsense"]):
         with pytest.raises(Exception, match="nonsense"):
-            parse(typer.main.get_command(app), words)
+            parse(PROGRAM, words)

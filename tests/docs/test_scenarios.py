@@ -11,17 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 import yaml
 
 from recoveryd.__main__ import _parser
-from recoveryd.cli.app import app
 from recoveryd.kernel.commands import RefusedCommand
 from recoveryd.scenarios.table import RowStatus, ScenarioRow, proofs, scenarios
 from recoveryd.wire.codec import Unreadable
 from tests.builders.core import CODEC
 from tests.cli.scripted import run
-from tests.docs.test_commands import parse
+from tests.docs.test_commands import PROGRAM, parse
 from tests.e2e.scenario_sheets import FOLLOWED, NOT_FOLLOWED, essence
 from tools.scenarios_page import PAGE, find_marks
 
@@ -41,7 +39,7 @@ FOLLOWING = {
 
 def can_be_printed(words: list[str]) -> bool:
     """Whether it is a verb that sends a command. An approval is left out: it asks the cluster for the plan first."""
-    command: Any = typer.main.get_command(app)
+    command: Any = PROGRAM
     for word in words:
         if not hasattr(command, "commands"):
             break
@@ -114,7 +112,7 @@ def test_each_step_is_understood(row: str, step: str) -> None:
         return
     words = shlex.split(step.split(" #", maxsplit=1)[0])
     if words[0] == "recoveryctl":
-        parse(typer.main.get_command(app), words[1:])
+        parse(PROGRAM, words[1:])
     elif words[0] == "recoveryd":
         _parser().parse_args(words[1:])
     else:
