@@ -7,6 +7,7 @@ from types import ModuleType
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from recoveryd.adapters.clock import SystemClock
 from recoveryd.adapters.kafka.steps import config_steps, quota_steps, topic_steps
 from recoveryd.adapters.kafka.steps.taker import KafkaSteps
 from recoveryd.adapters.kafka.topic_admin import await_topic, describe
@@ -47,7 +48,8 @@ class Topics:
 
 @pytest.fixture
 async def steps(bootstrap: str) -> AsyncIterator[KafkaSteps]:
-    made = KafkaSteps({"main": {"bootstrap.servers": bootstrap}}, {"main": ClientAccess(bootstrap)}, dict, Runs())
+    clusters = {"main": {"bootstrap.servers": bootstrap}}
+    made = KafkaSteps(clusters, {"main": ClientAccess(bootstrap)}, dict, Runs(), SystemClock().now_ms)
     yield made
     await made.close()
 
