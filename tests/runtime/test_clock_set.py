@@ -6,12 +6,13 @@ import pytest
 
 from recoveryd.adapters.memory import ManualClock as SteadyClock
 from recoveryd.errors import Fenced
-from recoveryd.kernel.events import BecameLeader, CommandReceived, ControlRead
+from recoveryd.kernel.events import BecameLeader, CommandReceived, ControlRead, Leaving
 from recoveryd.kernel.state import DaemonRecord
 from recoveryd.kernel.states import State
 from recoveryd.live.events import OffsetsSampled
 from recoveryd.ports import Folded
 from recoveryd.recovery.model import Recovery
+from recoveryd.recovery.pausing import LEAVING
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd.units.events import UnitsRead
 from tests.builders.core import command
@@ -59,6 +60,18 @@ async def test_it_ends_no_recovery_and_renews_its_lease_at_once(by_ms: int) -> N
     [told] = [n for n in anew.notices if n.type == "leader_changed"]
     way = "forward" if by_ms > 0 else "back"
     assert told.data["why"] == f"the clock of the daemon was set {way} by 3600 s"
+
+
+@both_ways
+async def test_a_daemon_that_comes_to_rest_to_end_wakes_nothing_up(by_ms: int) -> None:
+    rig = leading_a_copy()
+    async with rig.leading():
+        rig.inbox.emit(Leaving())
+        await until(lambda: rig.runtime.state.of(RECOVERY).recoveries["r1"].held == LEAVING)
+        await set_clock(rig, by_ms)
+        after = rig.runtime.state.of(RECOVERY)
+    assert (after.recoveries["r1"].state, after.recoveries["r1"].held) == (State.PAUSING, LEAVING)
+    assert after.is_leaving
 
 
 @both_ways

@@ -64,12 +64,13 @@ class SignalRefused:
 @dataclass(frozen=True, slots=True)
 class BecameLeader:
     """The status topic was read and the journal fences every other daemon: compare with the outside. `why`: what made
-    a leader begin anew, empty when the daemon was none before.
+    a leader begin anew, empty when the daemon was none before. `is_leaving`: it was told before that it will end.
     """
 
     epoch: int
     control_topic_id: str
     why: str = ""
+    is_leaving: bool = False
 
 
 @dataclass(frozen=True, slots=True)

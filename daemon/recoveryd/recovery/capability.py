@@ -117,12 +117,14 @@ def _on_leader(draft: RecoveryDraft, event: BecameLeader) -> None:
     known = draft.draft.before.daemon.control_topic_id in {"", event.control_topic_id}
     told = {"epoch": event.epoch, "recoveries": len(draft.stored), "control_topic_known": known}
     draft.notice("leader_changed", "", told | {"why": event.why or "this daemon leads from now on"})
+    draft.is_leaving = event.is_leaving
     quotas.forget_quotas(draft)
     control(draft)
     for recovery in draft.live():
         draft.forget(recovery.id)
         draft.observe(recovery.id, adopted_ms=draft.now_ms, drain_since_ms=draft.now_ms)
-        go_on_after_rest(Case(draft, recovery.id))
+        if not event.is_leaving:
+            go_on_after_rest(Case(draft, recovery.id))
 
 
 def _on_leaving(draft: RecoveryDraft, _event: Leaving) -> None:

@@ -18,7 +18,7 @@ from recoveryd.errors import Fenced, RecoverydError
 from recoveryd.failpoints import hit
 from recoveryd.kernel.decision import Decision, Noun
 from recoveryd.kernel.effects import Effect, WakeAt
-from recoveryd.kernel.events import BecameLeader, ControlRead, Event
+from recoveryd.kernel.events import BecameLeader, ControlRead, Event, Leaving
 from recoveryd.kernel.state import CoreState, DaemonRecord
 from recoveryd.metrics.book import MetricsBook
 from recoveryd.metrics.definitions import JOURNAL_COMMIT_SECONDS
@@ -128,6 +128,7 @@ class Runtime:
         self._rounds = Rounds(core.decide, clock.monotonic_s)
         self._seen = SeenLedger()
         self._covered = -1
+        self._is_leaving = False
         self._journaled_s = self._turned_s = clock.monotonic_s()
         self._freeze_s = freeze_s
         self._is_ours = asyncio.Event()
@@ -240,7 +241,7 @@ class Runtime:
         self._clock.adopt()
         daemon = self.state.daemon
         self.state = self._core.restore(daemon, dict(self._core.known(self.state)), {})
-        await self._begin_epoch(BecameLeader(daemon.epoch + 1, daemon.control_topic_id, why))
+        await self._begin_epoch(BecameLeader(daemon.epoch + 1, daemon.control_topic_id, why, self._is_leaving))
         self._inbox.drop_hints()
         if self._intake.has_read:
             self._inbox.emit(ControlRead())
@@ -269,6 +270,7 @@ class Runtime:
         if taken.batch is not None:
             await self._commit(taken.batch)
         self.state, self._covered = taken.state, taken.covered
+        self._is_leaving = self._is_leaving or any(isinstance(item.event, Leaving) for item in items)
         for item in items:
             if item.done is not None and not item.done.done():
                 item.done.set_result(None)
