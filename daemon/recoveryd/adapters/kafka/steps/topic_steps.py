@@ -1,7 +1,7 @@
 """Steps about topics: make, take away, make again, look. Before each change stands a look: is it done already, and is it still what the plan saw."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -103,16 +103,19 @@ class TopicSteps:
         is_kept = action.is_back and not action.with_records
         used = [n for n, shape in present.items() if is_kept and n not in foreign and _records(admin, shape)]
         going = [name for name in present if name not in foreign and name not in used]
-        asked: list[str] = []
+        asked: str | None = None  # to go, and no answer yet
         try:
             for name in going:
-                asked.append(name)
+                asked = name
                 delete(admin, name, TIMEOUT_S)
+                went.append(name)
+                asked = None
             _await_gone(admin, {name: action.topics[name] for name in going})
             self._await_no_commits(action.cluster, action.group, [present[name] for name in going])
         except ClusterProblem as problem:
-            rows_of_asked = (_deleted_row(action, name) for name in (*went, *asked))
-            return replace(failed(effect, problem), undo=tuple(_fates(admin, effect, rows_of_asked)))
+            gone = tuple(_deleted_row(action, name) for name in went)
+            unsure = () if asked is None else _fate(admin, effect, _deleted_row(action, asked))
+            return replace(failed(effect, problem), undo=(*gone, *unsure))
         told, evidence, rows = _deleted(action, [*foreign, *used])
         return report(effect, Outcome.DONE, told, evidence=evidence, undo=rows)
 
@@ -120,22 +123,24 @@ class TopicSteps:
         """A topic that has another id, no records and the right form is one that we made before we died."""
         admin = self._reach.admin(action.cluster)
         rows: list[TopicUndo] = []
-        going = None  # asked to go, and not made again yet
+        going, is_gone = None, False  # asked to go, and not made again yet
         try:
             for form in action.topics:
                 old = action.ids[form.name]
                 shape = describe(admin, [form.name], TIMEOUT_S)[form.name]
                 is_there = shape is not None and shape.topic_id == old
                 if is_there or (shape is None and effect.try_number > 1):
-                    going = TopicUndo(form.name, old, None, is_gone=True, cluster=action.cluster)
+                    going, is_gone = TopicUndo(form.name, old, None, is_gone=True, cluster=action.cluster), not is_there
                 if shape is not None and is_there:
                     delete(admin, form.name, TIMEOUT_S)
+                    is_gone = True
                     _await_gone(admin, {form.name: old})
                     self._await_no_commits(action.cluster, action.group, [shape])
                 rows.append(TopicUndo(form.name, old, _made(admin, form).topic_id, cluster=action.cluster))
                 going = None
         except (_SomebodyElseError, ClusterProblem) as reason:
-            rows += _fates(admin, effect, [] if going is None else [going])
+            if going is not None:
+                rows += (going,) if is_gone else _fate(admin, effect, going)
             told = failed(effect, reason) if isinstance(reason, ClusterProblem) else _changed(effect, reason)
             return replace(told, undo=tuple(rows))
         why = f"made anew, and empty: {_names(form.name for form in action.topics)}"
@@ -248,23 +253,21 @@ def _deleted_row(action: DeleteTopics, name: str, *, is_kept: bool = False) -> T
     )
 
 
-def _fates(admin: AdminClient, effect: TakeStep, asked: Iterable[TopicUndo]) -> Iterator[TopicUndo]:
-    """The rows of those that went, of topics that were `asked` to go before a step failed, and of those that are there
-    although an earlier try told that they went. Where nobody can look, one of somebody is said to be gone, since a rollback
-    that counts on its records would be wrong for good, and one of ours to be there, since a rollback looks again.
+def _fate(admin: AdminClient, effect: TakeStep, asked: TopicUndo) -> tuple[TopicUndo, ...]:
+    """The row of a topic that was `asked` to go, without an answer, if it went, or if it is there although an earlier try told
+    that it went. Where nobody can look, one of somebody is said to be gone, since a rollback that counts on its records would
+    be wrong for good, and one of ours to be there, since a rollback looks again.
     """
-    told = {row.name for row in effect.rows if isinstance(row, TopicUndo) and row.is_gone}
-    for row in asked:
-        try:
-            shape = describe(admin, [row.name], TIMEOUT_S)[row.name]
-        except ClusterProblem:
-            is_still = row.to is None
-        else:
-            is_still = shape is not None and shape.topic_id == (row.to or row.was_set)
-        if not is_still:
-            yield row
-        elif row.name in told:
-            yield replace(row, is_gone=False, state=UndoState.OPEN)
+    try:
+        shape = describe(admin, [asked.name], TIMEOUT_S)[asked.name]
+    except ClusterProblem:
+        is_still = asked.to is None
+    else:
+        is_still = shape is not None and shape.topic_id == (asked.to or asked.was_set)
+    if not is_still:
+        return (asked,)
+    was_told = any(isinstance(row, TopicUndo) and row.name == asked.name and row.is_gone for row in effect.rows)
+    return (replace(asked, is_gone=False, state=UndoState.OPEN),) if was_told else ()
 
 
 def _changed(effect: TakeStep, reason: Exception) -> StepReported:
