@@ -1,7 +1,7 @@
 """Steps on a real broker that fail for good when half of them is done: what they changed until then is in their report."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from types import ModuleType
 
 import pytest
@@ -33,11 +33,11 @@ pytestmark = pytest.mark.broker
 
 
 class Topics:
-    """Two topics on the broker, `a` and `b`."""
+    """Topics on the broker, `a` and `b` unless others are named."""
 
-    def __init__(self, bootstrap: str, unique: str) -> None:
+    def __init__(self, bootstrap: str, unique: str, names: Sequence[str] = ()) -> None:
         self.admin = AdminClient({"bootstrap.servers": bootstrap})
-        self.names = (f"{unique}a", f"{unique}b")
+        self.names = tuple(names) or (f"{unique}a", f"{unique}b")
         create_topics(bootstrap, dict.fromkeys(self.names, 1))
         self.ids = {name: await_topic(self.admin, name, 60.0).topic_id for name in self.names}
 

@@ -183,6 +183,19 @@ def _create(admin: AdminClient, wanted: NewTopic, timeout_s: float) -> bool:
     return True
 
 
+def check_create(admin: AdminClient, topics: Iterable[str], timeout_s: float) -> None:
+    """Whether these may be made, also of those that exist. Nothing is made. Raises `ClusterProblem` for one that may not."""
+    wanted = [NewTopic(topic, 1, -1) for topic in topics]
+    asked = admin.create_topics(wanted, validate_only=True, request_timeout=timeout_s) if wanted else {}
+    for topic, answer in asked.items():
+        try:
+            _wait(answer, f"ask whether {topic} may be made", timeout_s)
+        except KafkaException as error:
+            reason = problem(error, f"create {topic}", "Create", topic)
+            if reason.code is Code.NOT_AUTHORISED:
+                raise reason from error
+
+
 def await_topic(admin: AdminClient, topic: str, timeout_s: float) -> TopicShape:
     """The shape of a topic that was just made, once every partition has a leader. Raises `ClusterProblem` when that
     does not happen.

@@ -11,7 +11,7 @@ from recoveryd.adapters.kafka.steps.members import not_empty
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S, read_log
 from recoveryd.adapters.kafka.steps.reporting import failed, is_first, report, untried
-from recoveryd.adapters.kafka.topic_admin import TopicShape, await_topic, create, delete, describe
+from recoveryd.adapters.kafka.topic_admin import TopicShape, await_topic, check_create, create, delete, describe
 from recoveryd.adapters.kafka.unit_facts import read_committed
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
@@ -92,11 +92,15 @@ class TopicSteps:
 
     def _delete(self, effect: TakeStep, action: DeleteTopics) -> StepReported:
         admin = self._reach.admin(action.cluster)
-        shapes = describe(admin, action.topics, TIMEOUT_S)
+        is_new = is_first(effect) and not action.is_back  # on the way back all goes that may
+        try:
+            shapes = describe(admin, action.topics, TIMEOUT_S, ("Delete",) if is_new else ())
+        except ClusterProblem as problem:
+            return untried(effect, problem)
         present = {name: shape for name, shape in shapes.items() if shape is not None}
         foreign = [name for name, shape in present.items() if shape.topic_id != action.topics[name]]
         # By an earlier try, of which nothing was heard.
-        went = [name for name in action.topics if name not in present] if effect.try_number > 1 else []
+        went = [name for name in action.topics if name not in present] if not is_first(effect) else []
         if foreign and not action.is_back:
             changed = _changed(effect, _SomebodyElseError(f"{foreign[0]} was made again since the plan"))
             return replace(changed, undo=tuple(_deleted_row(action, name) for name in went))
@@ -120,16 +124,24 @@ class TopicSteps:
         return report(effect, Outcome.DONE, told, evidence=evidence, undo=rows)
 
     def _recreate(self, effect: TakeStep, action: RecreateTopics) -> StepReported:
-        """A topic that has another id, no records and the right form is one that we made before we died."""
+        """A topic that has another id, no records and the right form is one that we made before we died. Whether all may go and
+        be made is asked before the first one goes.
+        """
         admin = self._reach.admin(action.cluster)
         rows: list[TopicUndo] = []
+        try:
+            if is_first(effect):
+                describe(admin, action.ids, TIMEOUT_S, ("Delete",))
+                check_create(admin, action.ids, TIMEOUT_S)
+        except ClusterProblem as problem:
+            return untried(effect, problem)
         going, is_gone = None, False  # asked to go, and not made again yet
         try:
             for form in action.topics:
                 old = action.ids[form.name]
                 shape = describe(admin, [form.name], TIMEOUT_S)[form.name]
                 is_there = shape is not None and shape.topic_id == old
-                if is_there or (shape is None and effect.try_number > 1):
+                if is_there or (shape is None and not is_first(effect)):
                     going, is_gone = TopicUndo(form.name, old, None, is_gone=True, cluster=action.cluster), not is_there
                 if shape is not None and is_there:
                     delete(admin, form.name, TIMEOUT_S)
