@@ -17,6 +17,7 @@ from tests.e2e.model import Observed
 from tests.patience import patient_s
 
 _POLL_S = 0.05
+_FETCH_WAIT_MS = 50  # it follows for as long as a copy takes: at 10 ms, a broker at rest takes three times the CPU
 _BATCH_RECORDS = 5_000
 _STOP_DEADLINE_S = 120.0
 
@@ -84,7 +85,7 @@ class TargetObserver:
 
     def _follow(self) -> None:
         starts = offsets(self._bootstrap, self._topic, end=False) if self._starts is None else self._starts
-        reader = make_reader(self._bootstrap, committed=True)
+        reader = make_reader(self._bootstrap, committed=True, fetch_wait_ms=_FETCH_WAIT_MS)
         try:
             assign(reader, (TopicPartition(self._topic, p, start) for p, start in starts.items()))
             while not self._ended.is_set():
