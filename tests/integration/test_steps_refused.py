@@ -15,6 +15,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from recoveryd.adapters.clock import SystemClock
 from recoveryd.adapters.kafka.steps.taker import KafkaSteps
 from recoveryd.adapters.kafka.topic_admin import check_create, describe
 from recoveryd.errors import ClusterProblem
@@ -57,7 +58,7 @@ def allow(bootstrap: str, kind: ResourceType, name: str, *operations: AclOperati
 @pytest.fixture
 async def steps(guarded: Broker) -> AsyncIterator[KafkaSteps]:
     properties, access = {"bootstrap.servers": guarded.bootstrap}, ClientAccess(guarded.bootstrap)
-    made = KafkaSteps({"main": properties}, {"main": access}, dict, Runs())
+    made = KafkaSteps({"main": properties}, {"main": access}, dict, Runs(), SystemClock().now_ms)
     yield made
     await made.close()
 
