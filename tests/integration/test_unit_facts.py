@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,13 @@ import yaml
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from recoveryd.adapters.kafka.client import make_admin
 from recoveryd.adapters.kafka.topic_admin import await_topic
-from recoveryd.adapters.kafka.unit_facts import read_committed, read_unit
+from recoveryd.adapters.kafka.unit_facts import read_committed, read_group, read_unit
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.facts import Committed, GroupType
 from recoveryd.units.model import Behaviour, Output, Unit, UnitKind
+from recoveryd_sandbox.broker import Broker
 from tests.builders.configs import set_configs
 from tests.builders.history import create_topics
 from tests.cli.scripted import run
@@ -79,6 +82,16 @@ def test_a_group_that_was_never_seen_is_none_and_its_topics_are_there(app: Appli
     assert facts.topics[app.source].retention_ms is None
     assert facts.topics[app.source].id
     assert facts.readers == {}
+
+
+def test_the_first_questions_about_groups_that_a_cluster_ever_gets_are_answered(tmp_path: Path) -> None:
+    """Coordinators are made by them, and are not ready at once."""
+    with Broker(tmp_path) as broker, ThreadPoolExecutor(20) as people:
+        properties = {"bootstrap.servers": broker.bootstrap}
+        admin = make_admin(properties)
+        names = [f"g{number}" for number in range(100)]
+        found = people.map(lambda name: read_group(properties, admin, name, {}, is_listed=False), names)
+        assert list(found) == [None] * len(names)
 
 
 def test_offsets_come_with_their_metadata_from_a_group_without_members(app: Application) -> None:

@@ -48,7 +48,7 @@ _FILES = {  # with the names that people give them
 _SHUT_OUT = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL})  # noqa: SLF001
 _LOGIN_REFUSED = frozenset({KafkaError._AUTHENTICATION})  # noqa: SLF001
 _KNOCK_S, _LET_IN_S = 5.0, 10.0
-_ELSEWHERE_SOON = frozenset({  # the broker is there, but not ready for this question yet
+ELSEWHERE_SOON = frozenset({  # the broker is there, but not ready for this question yet
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.FENCED_LEADER_EPOCH,
@@ -249,7 +249,7 @@ def problem(
         message = f"{text}; the user lacks {lacks}" if lacks else text
         return ClusterProblem(message, hint, code=Code.NOT_AUTHORISED, retriable=False)
     local = cause.code() < 0  # librdkafka's own: no connection, timed out, and the like
-    return ClusterProblem(text, retriable=bool(cause.retriable() or local or cause.code() in _ELSEWHERE_SOON))
+    return ClusterProblem(text, retriable=bool(cause.retriable() or local or cause.code() in ELSEWHERE_SOON))
 
 
 def _lacking(code: int, operation: str, topic: str, other: str) -> str:

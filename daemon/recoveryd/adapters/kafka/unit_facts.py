@@ -14,7 +14,7 @@ from confluent_kafka import ConsumerGroupState, ConsumerGroupType, KafkaError, K
 from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka.any_group import internal_topics_of, newer_groups, tell_kind
-from recoveryd.adapters.kafka.client import Properties, committed, make_admin, make_consumer, problem
+from recoveryd.adapters.kafka.client import ELSEWHERE_SOON, Properties, committed, make_admin, make_consumer, problem
 from recoveryd.adapters.kafka.guarantees import read_guarantee
 from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, read_offsets
 from recoveryd.adapters.kafka.raw_requests import connected
@@ -26,6 +26,7 @@ from recoveryd.units.internal_topics import Owner, find_internal_topics
 from recoveryd.units.model import Unit
 
 _TIMEOUT_S: Final = 15.0
+_AGAIN_S: Final = 0.2
 _ASSIGNOR_OF_STREAMS: Final = "stream"
 _READERS_MOST: Final = 500  # groups asked about the outputs; each costs a client for a moment
 _READERS_S: Final = 120.0  # for all of them together: a cluster that fell silent would cost each its own deadline
@@ -191,22 +192,31 @@ def read_group(
 
 
 def _describe_groups(admin: AdminClient, groups: Sequence[str]) -> dict[str, Any]:
-    """The library's descriptions; None for a group that it cannot describe, as those of newer protocols, and the `ClusterProblem` of one that did not answer."""
+    """The library's descriptions; None for a group that it cannot describe, as those of newer protocols, and the `ClusterProblem` of one that did not answer.
+
+    The library does not ask again while a coordinator is being made or moves.
+    """
     found: dict[str, Any] = {}
-    asked = admin.describe_consumer_groups(list(groups), request_timeout=_TIMEOUT_S)
-    for group, answer in asked.items():
-        try:
-            described = _wait(answer, f"describe the group {group}", group)
-        except ClusterProblem as reason:
-            found[group] = None if _is_of_another_kind(reason) else reason
-        else:
-            found[group] = None if described.state in _GONE else described
+    give_up_s = time.monotonic() + _TIMEOUT_S
+    while left := [group for group in groups if group not in found]:
+        asked = admin.describe_consumer_groups(left, request_timeout=_TIMEOUT_S)
+        for group, answer in asked.items():
+            try:
+                described = _wait(answer, f"describe the group {group}", group)
+            except ClusterProblem as reason:
+                if _code_of(reason) not in ELSEWHERE_SOON or time.monotonic() >= give_up_s:
+                    found[group] = None if _code_of(reason) in _OTHER_KINDS else reason
+            else:
+                found[group] = None if described.state in _GONE else described
+        if len(found) < len(groups):
+            time.sleep(_AGAIN_S)
     return found
 
 
-def _is_of_another_kind(reason: ClusterProblem) -> bool:
+def _code_of(reason: ClusterProblem) -> int | None:
+    """Kafka's own; None where something else went wrong."""
     cause = reason.__cause__
-    return isinstance(cause, KafkaException) and cause.args[0].code() in _OTHER_KINDS
+    return cause.args[0].code() if isinstance(cause, KafkaException) else None
 
 
 def _member(member: Any) -> Member:
