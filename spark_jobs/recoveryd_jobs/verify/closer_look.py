@@ -5,7 +5,7 @@ holds.
 
 import time
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 
 from confluent_kafka import Consumer, Message, TopicPartition
 
@@ -63,7 +63,7 @@ class Look:
             if len(finding.differences) >= DIFFERENCES_MAX:
                 finding.more += 1
             elif not is_agreed or not self._is_compacted(pair, (start, stop), finding, tail):
-                self._tell(pair, (start, stop), finding, 0 if tail is None else tail.before)
+                self._tell(pair, (start, stop), finding, tail)
         for start in sorted(left):  # only in the target: no part of the source's range begins there
             self._tell(pair, (start, start), finding)
         return finding
@@ -104,9 +104,9 @@ class Look:
         finding.by_receipts += part.more if tail is None else max(0, part.more - tail.before)
         return True
 
-    def _tell(self, pair: Pair, segment: tuple[int, int], finding: PairFinding, before: int = 0) -> None:
-        """`before`: how many records of the target come before those that the source can be compared with."""
-        found = differences(self._expected(pair, segment), islice(self._stored(pair, segment), max(0, before), None))
+    def _tell(self, pair: Pair, segment: tuple[int, int], finding: PairFinding, tail: Tail | None = None) -> None:
+        """`tail`: what can be compared, when the source lost the beginning of the segment."""
+        found = self._found(pair, segment, 0 if tail is None else max(0, tail.before), is_tail=tail is not None)
         room, before = max(0, DIFFERENCES_MAX - len(finding.differences)), len(finding.differences) + finding.more
         finding.differences += [_difference(pair, item) for item in islice(found, room)]
         finding.more += sum(1 for _ in found)
@@ -115,6 +115,17 @@ class Look:
                 "Source and target differed from here on when they were read, and what differed was deleted since."
             )
             finding.differences.append(Difference("altered", pair[0], segment[0], pair[1], None, 1, message))
+
+    def _found(self, pair: Pair, segment: tuple[int, int], skipped: int, *, is_tail: bool) -> Iterator[FoundDifference]:
+        """Without the first `skipped` records of the target. Where some of a tail are missing in the target, the first
+        ones that are left there may be copies of what the source lost, so they are not called extra.
+        """
+        stored = islice(self._stored(pair, segment), skipped, None)
+        first = next(stored, None)
+        found = differences(self._expected(pair, segment), stored if first is None else chain([first], stored))
+        if not is_tail or first is None:
+            return found
+        return (item for item in found if item.kind != "extra" or item.target != first.offset)
 
     def _expected(self, pair: Pair, segment: tuple[int, int]) -> Iterator[ComparedRecord]:
         partition, target = pair
