@@ -49,29 +49,49 @@ class KafkaEvidence:
                     return found.decode(errors="replace") if isinstance(found, bytes) else _UNKNOWN
         return None
 
-    def has_landed(self, marks: Marks) -> bool:
+    def has_landed(self, marks: Marks, acknowledged: Marks) -> bool:
         admin = make_admin(self._properties)
-        for (topic, partition), offset in marks.items():
-            stable = read_offsets(admin, [(topic, partition)], LATEST, _ASK_S, committed=True)[partition]
-            landed = (offset, min(offset + 1, stable))
-            if any(True for _ in read_range(self._properties, topic, partition, landed, _READ_S)):
-                return True
-        return False
+        is_behind = is_aborted = False
+        for place, offset in marks.items():
+            stable, end = _ends(admin, place)
+            if stable > offset:
+                if any(True for _ in read_range(self._properties, *place, (offset, offset + 1), _READ_S)):
+                    return True
+                is_aborted = True
+            elif end == offset + 1 and self._lacks_marker(place, stable, end, acknowledged):
+                is_behind = True
+        return is_behind and not is_aborted
 
-    def left_open(self) -> Sequence[tuple[str, int]]:
+    def left_open(self, acknowledged: Marks) -> Sequence[tuple[str, int]]:
         """Asked for a moment: the last marker of a transaction may be on its way."""
         admin = make_admin(self._properties)
         give_up_s = time.monotonic() + _SETTLE_S
         left = self._partitions
         while left:
-            left = [each for each in left if self._is_open(admin, each)]
+            left = [place for place in left if self._is_open(admin, place, acknowledged)]
             if time.monotonic() >= give_up_s:
                 break
             if left:
                 time.sleep(_PAUSE_S)
         return left
 
-    @staticmethod
-    def _is_open(admin: AdminClient, partition: tuple[str, int]) -> bool:
-        ends = [read_offsets(admin, [partition], LATEST, _ASK_S, committed=c)[partition[1]] for c in (True, False)]
-        return ends[0] < ends[1]
+    def _is_open(self, admin: AdminClient, place: tuple[str, int], acknowledged: Marks) -> bool:
+        stable, end = _ends(admin, place)
+        return stable < end and not self._lacks_marker(place, stable, end, acknowledged)
+
+    def _lacks_marker(self, place: tuple[str, int], stable: int, end: int, acknowledged: Marks) -> bool:
+        """Whether the last acknowledged transaction is among what is open, since the broker forgot its marker. That
+        would stand right behind its last record; where it does, somebody else's transaction is open.
+        """
+        marker = acknowledged.get(place, 0)
+        if marker <= stable or marker > end:
+            return False
+        behind = (marker, min(marker + 1, end))
+        records = read_range(self._properties, *place, behind, _READ_S, isolation_level="read_uncommitted")
+        return marker == end or any(True for _ in records)
+
+
+def _ends(admin: AdminClient, place: tuple[str, int]) -> tuple[int, int]:
+    """The last stable offset and the end."""
+    stable, end = [read_offsets(admin, [place], LATEST, _ASK_S, committed=c)[place[1]] for c in (True, False)]
+    return stable, end

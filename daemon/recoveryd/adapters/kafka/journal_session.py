@@ -13,6 +13,10 @@ on, in this order:
 The last line makes it safe: whoever writes to the journal after losing a client leaves a mark in its first transaction,
 so a daemon that folded the journal before that, and comes back after it, finds the mark and leaves. Nothing in between
 can be missed, because only the newest client can write. Blocking, and for the journal's thread only.
+
+A broker that froze can forget the marker of a transaction that it has answered, also of one that landed. What is left
+open is aborted where it is nobody's, but never where it was acknowledged to us: the next commit there makes that
+visible, an abort would take it away.
 """
 
 import logging
@@ -45,14 +49,16 @@ class Evidence(Protocol):
         """Who else left a mark on the status topic at or behind `offset`, if anybody did."""
         ...
 
-    def has_landed(self, marks: Marks) -> bool:
-        """Whether a reader of committed records sees a record at one of these places. Call when no transaction of the
-        journal is open.
+    def has_landed(self, marks: Marks, acknowledged: Marks) -> bool:
+        """Whether a reader of committed records sees a record at one of these places, or will see it once
+        `acknowledged` ones before it are seen. Call when no transaction of the journal is open.
         """
         ...
 
-    def left_open(self) -> Sequence[tuple[str, int]]:
-        """Partitions of the journal in which a transaction is open."""
+    def left_open(self, acknowledged: Marks) -> Sequence[tuple[str, int]]:
+        """Partitions of the journal in which a transaction is open, unless one that was acknowledged is among what is
+        open there. `acknowledged`: by partition, the offset behind its last record.
+        """
         ...
 
 
@@ -79,6 +85,7 @@ class JournalSession:
         self._doubt: Unsettled | None = None
         self._known_to: int | None = None  # up to here we know of no other leader's mark; None = not open
         self._must_mark = False
+        self._acknowledged: dict[tuple[str, int], int] = {}  # where what the broker called committed ends
 
     def open(self) -> None:
         """Shut out whoever wrote until now. Raises `ClusterProblem`; later may help then, and the same client is asked
@@ -120,7 +127,7 @@ class JournalSession:
                     raise ClusterProblem(str(lost)) from lost
             else:
                 self._must_mark = False
-                self._know(marks.get(self._marked, -1) + 1)
+                self._acknowledge(marks)
                 return
 
     def close(self) -> None:
@@ -134,13 +141,15 @@ class JournalSession:
         writer = self._open_writer()
         try:
             self._check_leads(self._known_to)
-            has_landed = self._doubt is not None and self._evidence.has_landed(self._doubt.marks)
+            has_landed = self._doubt is not None and self._evidence.has_landed(self._doubt.marks, self._acknowledged)
             if not has_landed:
                 self._end_what_is_open(writer)
         except ClusterProblem:
             self._drop()
             raise
         doubt, self._doubt, self._must_mark, self._holds = self._doubt, None, True, True
+        if has_landed and doubt is not None:
+            self._acknowledge(doubt.marks)
         _log.warning(
             "nobody else leads, goes on with a new client; the doubtful transaction had landed: %s", has_landed
         )
@@ -152,9 +161,11 @@ class JournalSession:
             self._drop()
             raise Fenced(f"Another daemon leads: {other}.")
 
-    def _know(self, offset: int) -> None:
-        """We were the one writer up to here."""
-        self._known_to = max(self._known_to or 0, offset)
+    def _acknowledge(self, marks: Marks) -> None:
+        """A transaction with these records landed. We were the one writer up to there."""
+        ends = {place: offset + 1 for place, offset in marks.items()}
+        self._acknowledged.update({place: max(end, self._acknowledged.get(place, 0)) for place, end in ends.items()})
+        self._known_to = max(self._known_to or 0, ends.get(self._marked, 0))
 
     def _open_writer(self) -> TransactionalWriter:
         self._writer = self._writer or self._make_writer()
@@ -169,7 +180,7 @@ class JournalSession:
         """A broker that froze can forget an abort marker (see recoveryd_jobs.lane.lost_markers): a reader of committed
         records would wait for ever, and the next commit would make the dead ones visible.
         """
-        left = self._evidence.left_open()
+        left = self._evidence.left_open(self._acknowledged)
         if left:
             _log.warning("ends what an earlier client left open in %s", left)
             try:
