@@ -121,10 +121,9 @@ class Look:
         ones that are left there may be copies of what the source lost, so they are not called extra.
         """
         stored = islice(self._stored(pair, segment), skipped, None)
-        first = next(stored, None)
-        found = differences(self._expected(pair, segment), stored if first is None else chain([first], stored))
-        if not is_tail or first is None:
-            return found
+        if not is_tail or (first := next(stored, None)) is None:
+            return differences(self._expected(pair, segment), stored)
+        found = differences(self._expected(pair, segment), chain([first], stored))
         return (item for item in found if item.kind != "extra" or item.target != first.offset)
 
     def _expected(self, pair: Pair, segment: tuple[int, int]) -> Iterator[ComparedRecord]:
