@@ -10,12 +10,12 @@ from confluent_kafka import Message
 
 from recoveryd_jobs.contract import PartitionRange, Receipt, Verification, encode
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
-from recoveryd_jobs.selection import Selection
+from recoveryd_jobs.selection import Columns, Selection
 from recoveryd_jobs.verify.judge import judge, report
 from recoveryd_jobs.verify.ledger import ProofLedger
-from recoveryd_jobs.verify.match import Matches
+from recoveryd_jobs.verify.match import SOURCE, TARGET, Matches
 from recoveryd_jobs.verify.reader import Range
-from recoveryd_jobs.verify.sides import Shown, SourceSide, TargetSide
+from recoveryd_jobs.verify.sides import ROW, Shown, SourceSide, TargetSide
 from tests.builders.copying import Cluster, Recovery, Row, rows
 from tests.builders.proving import agreed, places, verify
 from tests.spark.test_contract import SPEC
@@ -24,6 +24,10 @@ STOP, CHUNK, GONE = 100, 20, 7
 FIRST_MS = rows(1)[0].time_ms
 SAME = replace(SPEC.target, mapping="same")
 Edit = Callable[[list[Row]], list[Row]]
+
+
+def plain(shown: Shown) -> Matches:
+    return Matches(shown.tell, shown.deny, compacted=False)
 
 
 def record(at: int, time_ms: int = 1) -> Message:
@@ -39,7 +43,7 @@ def judged(log_start: int, claims: dict[str, int], offsets: range, times: Callab
     said = Receipt(spec.scope, spec.recovery, 0, 1, 0, 0, 0, STOP, **claims, bytes=0)
     ledger.put(0, 0, encode(said))
     ledger.settle()
-    selection, matches = Selection(spec.source, spec.target, is_stamped=False), Matches(shown.tell)
+    selection, matches = Selection(spec.source, spec.target, is_stamped=False), plain(shown)
     source = SourceSide(spec.recovery, selection, ledger, shown, {0: 0}, matches, kept=True, compacted=False)
     target = TargetSide(
         spec.recovery, selection, ledger, shown, lambda r: ledger.runs(r.partition), matches,
@@ -153,3 +157,62 @@ def test_a_readable_end_of_a_receipt_is_compared_whatever_the_receipt_says(
         named = [offset for kind, _, offset, *_ in places(found) if kind != "ledger"]
         assert all(at + GONE <= offset < at + CHUNK for offset in named)  # type: ignore[operator]
         assert wanted or (found.scope, found.source_records, found.records_by_receipts) == ("mixed", 60, at + GONE)
+
+
+def lose_while_read(monkeypatch: pytest.MonkeyPatch, first: int, stop: int, then: Callable[[], None]) -> None:
+    """Readings of the source find [first, stop) deleted when they come there."""
+    feed, gone = SourceSide.feed, list[int]()
+
+    def fed(self: SourceSide, partition: int, messages: list[Message]) -> None:
+        before = [m for m in messages if (m.offset() or 0) < first]
+        after = [m for m in messages if (m.offset() or 0) >= stop]
+        if before:
+            feed(self, partition, before)
+        if len(before) < len(messages) and not gone:
+            gone.append(first)
+            self.deleted(partition, first, stop)
+            then()
+        if after:
+            feed(self, partition, after)
+
+    monkeypatch.setattr(SourceSide, "feed", fed)
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("mapping", ["same", "key_hash"])
+@pytest.mark.parametrize("is_damaged", [True, False])
+def test_a_difference_that_was_read_and_deleted_then_is_named_whatever_the_receipt_says(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, mapping: str, is_damaged: bool
+) -> None:
+    """Of the second receipt the head is read, and both the head and what follows are deleted then."""
+    recovery = copied(cluster, mapping, rows(3 * CHUNK))
+
+    def edit(said: Receipt, stored: list[Row]) -> list[Row]:
+        is_here = is_damaged and said.start == CHUNK
+        return [replace(stored[0], value=b"x"), *stored[1:]] if is_here else stored
+
+    spec, log_start = agreed(recovery, recovery.ledger(), edit), 2 * CHUNK - 1
+    lose_while_read(monkeypatch, CHUNK + GONE, log_start, lambda: cluster.delete_records(recovery.source, 0, log_start))
+    found = verify(spec)
+    assert found.result == ("mismatch" if is_damaged else "match")
+    for kind, _, offset, *_ in places(found):
+        assert (kind, offset) == ("altered", CHUNK)
+    assert all("what differed was deleted since" in d.message for d in found.differences)
+
+
+def test_of_a_compacted_source_a_difference_that_was_read_and_deleted_then_is_named() -> None:
+    """What compaction may have taken is proved by the receipt; another value than the source had is not."""
+    for value, wanted in ((b"v", []), (b"x", [("altered", 0, 0, 0, None, 1)])):
+        spec, shown, ledger = replace(SPEC, verify="source", target=SAME), Shown(), ProofLedger()
+        ledger.settle()
+        matches = Matches(shown.tell, shown.deny, compacted=True)
+        matches.begin([0])
+        pair = matches.of(0, 0)
+        assert pair is not None
+        pair.feed(TARGET, 0, Columns([0, 1], [b"a", b"k"], [b"v", value], [1, 1], None))
+        pair.feed(SOURCE, 0, Columns([1], [b"k"], [b"v"], [1], None))
+        pair.finish(SOURCE)
+        pair.close(TARGET, 0, ROW.pack(0, 2, b""))
+        pair.finish(TARGET)
+        shown.cut[0] = [(0, 50)]
+        assert places(report(judge(spec, [shown]), ())) == wanted

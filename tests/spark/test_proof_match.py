@@ -43,11 +43,14 @@ class Fed:
             del self._left[0]
 
 
-def told(source: Stored, target: Stored, order: list[tuple[int, int]]) -> tuple[set[tuple[int, bytes]], list[int]]:
-    """(rows that were reported, rows that still wait)"""
+def told(
+    source: Stored, target: Stored, order: list[tuple[int, int]], *, compacted: bool = False
+) -> tuple[set[tuple[int, bytes]], set[int], list[int]]:
+    """(rows that were reported, segments that were denied, rows that still wait)"""
     rows: list[tuple[int, bytes]] = []
+    denied: list[int] = []
     lead = [0, 0]
-    match = PairMatch(lambda side, row: rows.append((side, row)), lead)
+    match = PairMatch(lambda side, row: rows.append((side, row)), lead, denied.append, compacted=compacted)
     fed = [Fed(match, SOURCE, source), Fed(match, TARGET, target)]
     for side, count in order:
         fed[side].feed(count)
@@ -55,7 +58,22 @@ def told(source: Stored, target: Stored, order: list[tuple[int, int]]) -> tuple[
         for f in fed:
             f.feed(2)
     assert len(rows) == len(set(rows))
-    return set(rows), lead
+    assert len(denied) == len(set(denied))
+    return set(rows), set(denied), lead
+
+
+def differing(source: Stored, target: Stored) -> set[tuple[int, bytes]]:
+    return {
+        (side, b"%d" % start)
+        for side, mine in ((SOURCE, source), (TARGET, target))
+        for start in mine
+        if source.get(start) != target.get(start)
+    }
+
+
+def is_part(some: list[bytes | None], whole: list[bytes | None]) -> bool:
+    rest = iter(whole)
+    return all(any(value == other for other in rest) for value in some)
 
 
 @given(segments, segments, steps)
@@ -66,18 +84,35 @@ def told(source: Stored, target: Stored, order: list[tuple[int, int]]) -> tuple[
 def test_exactly_the_segments_that_differ_are_told_however_the_records_come(
     source: Stored, target: Stored, order: list[tuple[int, int]]
 ) -> None:
-    wanted = {
-        (side, b"%d" % start)
-        for side, mine in ((SOURCE, source), (TARGET, target))
-        for start in mine
-        if source.get(start) != target.get(start)
-    }
-    assert told(source, target, order) == (wanted, [0, 0])
+    denied = {start for start in source if source[start] != target.get(start)}
+    rows, known, lead = told(source, target, order)
+    assert (rows, lead) == (differing(source, target), [0, 0])
+    assert denied <= known <= denied | (target.keys() - source.keys())
+
+
+@given(segments, segments, steps)
+@example({0: [b"a"]}, {0: [b"b"]}, [(SOURCE, 1), (TARGET, 9)])
+def test_of_a_compacted_source_only_what_is_no_part_of_the_copy_is_denied(
+    source: Stored, target: Stored, order: list[tuple[int, int]]
+) -> None:
+    denied = {start for start in source if not is_part(source[start], target.get(start, []))}
+    assert told(source, target, order, compacted=True) == (differing(source, target), denied, [0, 0])
+
+
+def test_compaction_explains_no_record_without_a_key() -> None:
+    for keys, wanted in (([b"k", b"k"], []), ([None, b"k"], [0])):
+        denied: list[int] = []
+        match = PairMatch(lambda _side, _row: None, [0, 0], denied.append, compacted=True)
+        for side, seen in ((SOURCE, columns([b"b"])), (TARGET, columns([b"a", b"b"])._replace(keys=keys))):
+            match.feed(side, 0, seen)
+            match.close(side, 0, b"")
+            match.finish(side)
+        assert denied == wanted
 
 
 @given(segments, steps)
 def test_a_copy_is_like_its_source(stored: Stored, order: list[tuple[int, int]]) -> None:
-    assert told(stored, stored, order) == (set(), [0, 0])
+    assert told(stored, stored, order) == (set(), set(), [0, 0])
 
 
 def test_each_column_counts() -> None:
@@ -90,7 +125,7 @@ def test_each_column_counts() -> None:
         good._replace(headers=None),
     ):
         rows: list[int] = []
-        match = PairMatch(lambda side, _, rows=rows: rows.append(side), [0, 0])
+        match = PairMatch(lambda side, _, rows=rows: rows.append(side), [0, 0], lambda _start: None)
         for side, seen in ((SOURCE, good), (TARGET, other)):
             match.feed(side, 0, seen)
             match.close(side, 0, b"")
@@ -100,7 +135,7 @@ def test_each_column_counts() -> None:
 
 def test_no_headers_are_no_headers_in_any_form() -> None:
     rows: list[int] = []
-    match = PairMatch(lambda side, _: rows.append(side), [0, 0])
+    match = PairMatch(lambda side, _: rows.append(side), [0, 0], lambda _start: None)
     for side, headers in ((SOURCE, None), (TARGET, [[], None])):
         match.feed(side, 0, columns([b"a", b"b"])._replace(headers=headers))
         match.close(side, 0, b"")

@@ -1,6 +1,6 @@
 """The closer look at segments of a pair of partitions where source and target differ: both sides are read again, record
 by record. Of a segment whose beginning the source lost, what was still there is compared with the end of what the target
-holds.
+holds, and what was read of it before with the beginning.
 """
 
 import time
@@ -17,7 +17,7 @@ from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.selection import Columns, Selection
 from recoveryd_jobs.verify.differences import ComparedRecord, FoundDifference, differences, is_subsequence
 from recoveryd_jobs.verify.guest import Guest
-from recoveryd_jobs.verify.judge import PairFinding, PairQuestion, Tail
+from recoveryd_jobs.verify.judge import Head, PairFinding, PairQuestion, Tail, gone_since
 from recoveryd_jobs.verify.ledger import ProofLedger
 from recoveryd_jobs.verify.match import SOURCE, TARGET
 from recoveryd_jobs.verify.plan import Asked, ProofPlan
@@ -55,6 +55,10 @@ class Look:
         left = {*question.starts, *tails}
         if not self._readers:
             self._readers = tuple(self._reader(place) for place in (self._spec.source, self._spec.target))
+        # what was copied may have been compacted away before it was read
+        for head in () if self._plan.is_compacted else question.heads:
+            if not self._begins_with(pair, head):
+                finding.differences.append(gone_since(pair, head.start))
         for start, stop in self._segments(pair[0], frozenset(left)):
             left.discard(start)
             tail, is_agreed = tails.get(start), start in question.agreed
@@ -91,6 +95,15 @@ class Look:
             digest.extend(rest.keys, rest.values, rest.times, rest.headers)
         return (digest.count, digest.digest()) == (tail.records, tail.digest)
 
+    def _begins_with(self, pair: Pair, head: Head) -> bool:
+        """Whether the first records of the segment in the target are those that were read in the source."""
+        digest, left = SequenceDigest(self._spec.recovery, pair[1]), head.records
+        for columns in self._stored_columns(pair, head.start):
+            first = columns.only([at < left for at in range(len(columns.offsets))])
+            left -= len(first.offsets)
+            digest.extend(first.keys, first.values, first.times, first.headers)
+        return (left, digest.digest()) == (0, head.digest)
+
     def _is_compacted(self, pair: Pair, segment: tuple[int, int], finding: PairFinding, tail: Tail | None) -> bool:
         """Whether compaction explains the difference: the target is what the receipt says, and what the source still
         has of the segment is a part of it. What the target holds before that may have been deleted otherwise, and was
@@ -111,10 +124,7 @@ class Look:
         finding.differences += [_difference(pair, item) for item in islice(found, room)]
         finding.more += sum(1 for _ in found)
         if len(finding.differences) + finding.more == before:
-            message = (
-                "Source and target differed from here on when they were read, and what differed was deleted since."
-            )
-            finding.differences.append(Difference("altered", pair[0], segment[0], pair[1], None, 1, message))
+            finding.differences.append(gone_since(pair, segment[0]))
 
     def _found(self, pair: Pair, segment: tuple[int, int], skipped: int, *, is_tail: bool) -> Iterator[FoundDifference]:
         """Without the first `skipped` records of the target. Where some of a tail are missing in the target, the first

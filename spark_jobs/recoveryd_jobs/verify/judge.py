@@ -3,7 +3,8 @@
 Where the rows of a pair of partitions agree, the source itself proves the copy. Where they differ, a question for a
 closer look is made. Where the source cannot be read any more, a segment is proved by its receipt if the target holds
 exactly what the receipt says; the report counts these records. Where it can be read in part, its last records must also
-be the last ones of the segment in the target, which the closer look finds out.
+be the last ones of the segment in the target, which the closer look finds out. What was read before it was deleted counts
+as well: no receipt excuses a difference that was seen.
 """
 
 import hashlib
@@ -30,15 +31,25 @@ class Tail(NamedTuple):
     before: int
 
 
+class Head(NamedTuple):
+    """The first records of a segment, which were read in the source before others of it were deleted."""
+
+    start: int
+    records: int
+    digest: bytes
+
+
 class PairQuestion(NamedTuple):
     """Segments of a pair, by their start, where source and target differ. `agreed`: those of them, and of `tails`, where
-    the target is what the receipt says. `tails` are still to be compared.
+    the target is what the receipt says, and nothing was seen that compaction does not explain. `tails` and `heads` are
+    still to be compared.
     """
 
     pair: Pair
     starts: tuple[int, ...]
     agreed: frozenset[int]
     tails: tuple[Tail, ...] = ()
+    heads: tuple[Head, ...] = ()
 
 
 class Doubts(NamedTuple):
@@ -54,12 +65,14 @@ class Doubts(NamedTuple):
 
 
 class PairRows(NamedTuple):
-    """What tasks saw of a pair, by the start of each segment: (records, digest). `cuts` as in `Shown`."""
+    """What tasks saw of a pair, by the start of each segment: (records, digest). `cuts` and `denied` as in `Shown`."""
 
     source: Mapping[int, tuple[int, bytes]]
     target: Mapping[int, tuple[int, bytes]]
     tails: Mapping[int, tuple[int, bytes]]
+    heads: Mapping[int, tuple[int, bytes]]
     cuts: tuple[tuple[int, int], ...]
+    denied: frozenset[int]
 
     def is_cut(self, start: int) -> bool:
         return any(first <= start < stop for first, stop in self.cuts)
@@ -106,12 +119,17 @@ def judge(spec: JobSpec, shown: Iterable[Shown], notes: Iterable[str] = ()) -> P
         begins = {p: at for s in tasks for p, at in s.readable_from.items()}
         verdict.source_records = sum(s.selected for s in tasks)
         verdict.has_read_some = verdict.source_records > 0 or not folds
-        tails = {pair: bytes(rows) for s in tasks for pair, rows in s.tails.items()}
+        tails, heads = (
+            {pair: bytes(rows) for part in parts for pair, rows in part.items()}
+            for parts in ([s.tails for s in tasks], [s.heads for s in tasks])
+        )
         cuts = {p: tuple(ranges) for s in tasks for p, ranges in s.cut.items()}
-        for pair in sorted(sources.keys() | targets.keys() | tails.keys()):
-            if pair in tails or sources.get(pair) != targets.get(pair):
-                seen = [_rows(side.get(pair)) for side in (sources, targets, tails)]
-                sides = PairRows(seen[0], seen[1], seen[2], cuts.get(pair[0], ()))
+        denied = {pair: frozenset(starts) for s in tasks for pair, starts in s.denied.items()}
+        for pair in sorted(sources.keys() | targets.keys() | tails.keys() | heads.keys() | denied.keys()):
+            if pair in tails or pair in heads or pair in denied or sources.get(pair) != targets.get(pair):
+                seen = [_rows(side.get(pair)) for side in (sources, targets, tails, heads)]
+                cut, not_copied = cuts.get(pair[0], ()), denied.get(pair, frozenset())
+                sides = PairRows(seen[0], seen[1], seen[2], seen[3], cut, not_copied)
                 _compare(verdict, pair, sides, doubts, kept=bool(spec.receipts_topic))
         _note_unread(verdict, tasks, begins)
     else:
@@ -170,21 +188,30 @@ def _compare(verdict: ProofVerdict, pair: Pair, rows: PairRows, doubts: Doubts, 
     """
     nothing = (0, b"")
     starts, tails = [], []
-    for start in sorted(rows.source.keys() | rows.target.keys() | rows.tails.keys()):
+    for start in sorted(rows.source.keys() | rows.target.keys() | rows.tails.keys() | rows.denied):
         left, right = rows.source.get(start, nothing), rows.target.get(start, nothing)
         if left[0] == 0 and rows.is_cut(start):
             records, digest = rows.tails.get(start, nothing)
             if records:
                 tails.append(Tail(start, records, digest, right[0] - records))
-            if right[0] > records:
+            if start in rows.denied:
+                doubts.dissent.discard((pair, start))
+                _add(verdict, gone_since(pair, start))
+            elif right[0] > records:
                 _by_receipt(verdict, pair, start, right[0] - records, doubts)
         elif left != right and (left[0] or right[0]):
             starts.append(start)
-    if starts or tails:
-        asked = [*starts, *(t.start for t in tails)]
+    heads = tuple(Head(start, *head) for start, head in sorted(rows.heads.items()))
+    if starts or tails or heads:
+        asked = {*starts, *(t.start for t in tails)} - rows.denied
         agreed = frozenset(s for s in asked if kept and s in rows.target and not doubts.has((pair, s)))
-        verdict.questions.append(PairQuestion(pair, tuple(starts), agreed, tuple(tails)))
+        verdict.questions.append(PairQuestion(pair, tuple(starts), agreed, tuple(tails), heads))
         doubts.dissent.difference_update({(pair, s) for s in starts})
+
+
+def gone_since(pair: Pair, start: int) -> Difference:
+    message = "Source and target differed from here on when they were read, and what differed was deleted since."
+    return Difference("altered", pair[0], start, pair[1], None, 1, message)
 
 
 def _by_receipt(verdict: ProofVerdict, pair: Pair, start: int, records: int, doubts: Doubts) -> None:

@@ -2,7 +2,7 @@
 
 Comparing lists costs a tenth of a hash. What one side has read and the other has not yet waits here; `lead` counts its
 bytes, so that the reading side can wait for the other one. Segments that are alike leave nothing behind; of the others,
-the rows of both sides are told.
+the rows of both sides are told. What proves a copy wrong is told at once: it may be deleted before anybody looks again.
 """
 
 from collections import deque
@@ -35,15 +35,25 @@ class PairMatch:
     """A source partition and the one target partition that it is copied to. Each side's segments come in order;
     segments that do not come in the same order on both sides count as different.
 
-    `tell` gets (side, row) for each segment that differs. `lead` is shared by all pairs of a task.
+    `tell` gets (side, row) for each segment that differs, `deny` the start of each segment of which something was seen
+    that no later loss in the source explains. `compacted`: records may have disappeared from the middle of the source
+    since they were copied. `lead` is shared by all pairs of a task.
     """
 
-    def __init__(self, tell: Callable[[int, bytes], None], lead: list[int]) -> None:
-        self._tell, self._lead = tell, lead
+    def __init__(
+        self,
+        tell: Callable[[int, bytes], None],
+        lead: list[int],
+        deny: Callable[[int], None],
+        *,
+        compacted: bool = False,
+    ) -> None:
+        self._tell, self._lead, self._deny, self._compacted = tell, lead, deny, compacted
         self._waiting: deque[_Waiting] = deque()
         self._ahead = SOURCE
         self._over = [False, False]
         self._unlike: set[int] = set()  # starts of segments known to differ that are not closed on both sides yet
+        self._denied = -1  # the last segment that was told so
 
     def is_ahead(self, side: int) -> bool:
         """Whether records of this side wait for the other one."""
@@ -90,25 +100,59 @@ class PairMatch:
                 self._tell(1 - side, other.row)
             return True
         if item.columns is None:
-            self._unlike.add(self._next().start)
+            self._left_over(1 - side, self._next())
             return False
         if other.columns is None:
-            self._unlike.add(item.start)
+            self._left_over(side, item)
             return True
-        count = min(item.count - item.at, other.count - other.at)
-        if item.start not in self._unlike and not _alike(item.columns, item.at, other.columns, other.at, count):
-            self._unlike.add(item.start)
-        item.at += count
-        other.at += count
+        if side == SOURCE:
+            self._compare(item, item.columns, other, other.columns)
+        else:
+            self._compare(other, other.columns, item, item.columns)
         if other.at == other.count:
             self._next()
         return item.at == item.count
+
+    def _compare(self, source: _Waiting, here: Columns, target: _Waiting, there: Columns) -> None:
+        """As far as both go."""
+        count = min(source.count - source.at, target.count - target.at)
+        is_known = source.start in self._unlike and not self._compacted
+        if is_known or _alike(here, source.at, there, target.at, count):
+            source.at += count
+            target.at += count
+            return
+        self._unlike.add(source.start)
+        if not self._compacted:
+            self._denies(source.start)
+            source.at += count
+            target.at += count
+            return
+        while source.at < source.count and target.at < target.count:
+            if _alike(here, source.at, there, target.at, 1):
+                source.at += 1
+            elif there.keys[target.at] is None:
+                self._denies(source.start)
+            target.at += 1
+
+    def _left_over(self, side: int, item: _Waiting) -> None:
+        """The other side has no more records of the segment, and this one has."""
+        self._unlike.add(item.start)
+        keys = [] if item.columns is None else item.columns.keys[item.at :]
+        if side == SOURCE or not self._compacted or None in keys:
+            self._denies(item.start)
+
+    def _denies(self, start: int) -> None:
+        if start != self._denied:
+            self._denied = start
+            self._deny(start)
 
     def _alone(self, side: int, item: _Waiting) -> None:
         """The other side has nothing to compare with `item`: at the end of a segment, tell this side's row."""
         if item.columns is None:
             self._unlike.discard(item.start)
             self._tell(side, item.row)
+        elif side == SOURCE:
+            self._denies(item.start)
 
     def _next(self) -> _Waiting:
         item = self._waiting.popleft()
@@ -117,18 +161,27 @@ class PairMatch:
 
 
 class Matches:
-    """The pairs that a task compares as it reads; `tell` gets (pair, side, row). `lead`: bytes of each side that wait
-    for the other.
+    """The pairs that a task compares as it reads; `tell` gets (pair, side, row), `deny` (pair, start of a segment).
+    `lead`: bytes of each side that wait for the other.
     """
 
-    def __init__(self, tell: Callable[[tuple[int, int], int, bytes], None]) -> None:
-        self._tell = tell
+    def __init__(
+        self,
+        tell: Callable[[tuple[int, int], int, bytes], None],
+        deny: Callable[[tuple[int, int], int], None],
+        *,
+        compacted: bool,
+    ) -> None:
+        self._tell, self._deny, self._compacted = tell, deny, compacted
         self._pairs: dict[int, PairMatch] = {}
         self.lead = [0, 0]
 
     def begin(self, partitions: Iterable[int]) -> None:
         """These partitions come next, on both sides; the earlier ones are done."""
-        self._pairs = {p: PairMatch(partial(self._tell, (p, p)), self.lead) for p in partitions}
+        self._pairs = {p: self._pair((p, p)) for p in partitions}
+
+    def _pair(self, pair: tuple[int, int]) -> PairMatch:
+        return PairMatch(partial(self._tell, pair), self.lead, partial(self._deny, pair), compacted=self._compacted)
 
     def of(self, source: int, target: int) -> PairMatch | None:
         """None for a pair that is not compared while it is read."""

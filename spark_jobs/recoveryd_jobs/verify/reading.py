@@ -32,7 +32,7 @@ class ShareReading:
     ) -> None:
         self._spec, self._plan, self._share, self._guest = spec, plan, share, guest
         self._ledger, self._shown = ledger, shown
-        self._matches = Matches(shown.tell) if is_compared(spec) else None
+        self._matches = Matches(shown.tell, shown.deny, compacted=plan.is_compacted) if is_compared(spec) else None
         selection = Selection(spec.source, spec.target, is_stamped=plan.is_stamped)
         starts = {r.partition: r.start for r in share.sources}
         self._source_side = SourceSide(

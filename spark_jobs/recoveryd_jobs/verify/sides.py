@@ -43,6 +43,9 @@ class Shown:
     `sources`, `targets`: per pair, rows of segments that are still to be compared, or were compared and differ.
     `cut`: by source partition, [from, to): segments that begin there could not be read whole. `tails`: per pair, rows of
     such segments that sum up the records after what is gone, which the target must hold as its last ones of the segment.
+    `heads`: per pair, rows of such segments that sum up the records that were read before others of them were deleted,
+    which the target must hold as its first ones. `denied`: per pair, starts of segments of which something was seen that
+    no loss in the source explains.
     `folds`: per pair, the digest of everything in the target. `dissent`: per pair, starts of segments where the target
     is not what the receipt says.
     """
@@ -51,6 +54,8 @@ class Shown:
     targets: dict[Pair, bytearray] = field(default_factory=dict)
     cut: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     tails: dict[Pair, bytearray] = field(default_factory=dict)
+    heads: dict[Pair, bytearray] = field(default_factory=dict)
+    denied: dict[Pair, "array[int]"] = field(default_factory=dict)
     folds: dict[Pair, bytes] = field(default_factory=dict)
     dissent: dict[Pair, "array[int]"] = field(default_factory=dict)
     undigested: dict[Pair, "array[int]"] = field(default_factory=dict)  # where the receipt has no digest to compare
@@ -81,6 +86,10 @@ class Shown:
     def tell(self, pair: Pair, side: int, row: bytes) -> None:
         """Add a row to compare."""
         (self.sources if side == SOURCE else self.targets).setdefault(pair, bytearray()).extend(row)
+
+    def deny(self, pair: Pair, start: int) -> None:
+        """Note that the segment of the pair that begins at `start` is no copy."""
+        self.denied.setdefault(pair, array("q")).append(start)
 
 
 def no_verdict(partition: int, log_start: int) -> JobError:
@@ -229,10 +238,18 @@ class SourceSide:
             raise no_verdict(partition, log_start)
         while (segment := self._current[partition]) is not None and segment.stop <= position:
             self._close(partition, segment)
+        if segment is not None and not self._is_cut(partition):
+            self._keep_heads(partition, segment)
         self._shown.readable_from[partition] = log_start
         if segment is not None:
             self._shown.cut.setdefault(partition, []).append((segment.start, log_start))
             self._pieces[partition], self._rest[partition] = {}, 0
+
+    def _keep_heads(self, partition: int, segment: Segment) -> None:
+        """Of records that were not compared as they were read, what sums them up."""
+        for target, piece in self._pieces[partition].items():
+            if piece.digest is not None and piece.records:
+                self._shown.heads.setdefault((partition, target), bytearray()).extend(piece.row(segment.start))
 
     def finish(self, partition: int) -> None:
         while (segment := self._current[partition]) is not None:
