@@ -255,6 +255,33 @@ def test_a_rollback_of_a_child_that_is_stopped_is_not_waited_for() -> None:
     assert (world.look("w1-anew").state, world.workflow.state) == (State.ROLLED_BACK, State.ROLLED_BACK)
 
 
+def set_clock_back(world: RunbookWorld) -> None:
+    """By an hour; the daemon begins anew."""
+    world.now_ms -= 3_600_000
+    world.lead()
+
+
+def test_a_rollback_of_a_child_that_is_stopped_is_not_waited_for_after_the_clock_was_set_back() -> None:
+    world = taken_back()
+    set_clock_back(world)
+    assert world.send(StopCommand, subject="w1-anew") == "accepted"
+    world.pass_time(60)
+    assert world.workflow.state is State.FAILED
+    assert "w1-anew did not put everything back and is stopped" in world.workflow.why
+
+
+def test_a_rollback_of_a_child_that_somebody_else_began_before_is_not_taken_for_its_own() -> None:
+    """Also where that one ended at a time that is still to come, since the clock was set back."""
+    world = restoring()
+    world.go_through()
+    assert world.send(Rollback, subject="w1-anew") == "accepted"
+    assert world.send(StopCommand, subject="w1-anew") == "accepted"
+    assert world.look("w1-anew").state is State.STOPPED
+    set_clock_back(world)
+    assert world.rollback() == "accepted"
+    finishes_back(world)
+
+
 def finishes_back(world: RunbookWorld) -> None:
     """Nobody is in the way of a rollback any more."""
     world.members = []

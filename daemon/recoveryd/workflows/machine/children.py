@@ -105,7 +105,7 @@ def look_at_rollback(draft: WorkflowDraft, workflow: Workflow, step: WorkflowSte
         if workflow.state is State.STOPPING:
             why = f"{child.id} is {child.state.value}: {child.why}"
             return _told(workflow, step, Outcome.NOT_YET, why)
-        is_ours = child.is_rolling_back and child.updated_ms >= (step.began_ms or 0)
+        is_ours = child.taken_back_by == _rollback_id(workflow, step, run)
         if child.state in {State.FAILED, State.STOPPED} and is_ours:
             why = f"{child.id} did not put everything back and is {child.state.value}: {child.why}"
             return _told(workflow, step, Outcome.FAILED, why, code=child.error_code or Code.STEP_FAILED.value)

@@ -214,7 +214,12 @@ def on_rollback(draft: WorkflowDraft, event: CommandReceived, command: Rollback)
     kept = (replace(s, state=StepState.SKIPPED) if s.state in _NOT_ENDED else s for s in before)
     why = f"rolled back by {command.meta.who}"
     back = replace(
-        without_lost_places(workflow, steps), steps=(*kept, *steps), is_rolling_back=True, error_code=None, stop=None
+        without_lost_places(workflow, steps),
+        steps=(*kept, *steps),
+        is_rolling_back=True,
+        taken_back_by=command.meta.id,
+        error_code=None,
+        stop=None,
     )
     go_on(draft, draft.move(back, State.RUNNING, why))
 
@@ -267,12 +272,9 @@ def _watched(draft: WorkflowDraft, spec: Any) -> str | None:
 def _later(draft: WorkflowDraft, workflow: Workflow) -> Workflow | None:
     """The newest one that rests on this."""
     kind = draft.kind_of(workflow)
-    later = (other for other in draft.workflows if _age(other) > _age(workflow) and kind.is_beneath(workflow, other))
-    return max(later, key=_age, default=None)
-
-
-def _age(workflow: Workflow) -> tuple[int, int]:
-    return workflow.created_ms, workflow.control_offset
+    others = (other for other in draft.workflows if other.control_offset > workflow.control_offset)
+    later = (other for other in others if kind.is_beneath(workflow, other))
+    return max(later, key=lambda other: other.control_offset, default=None)
 
 
 def _rival(draft: WorkflowDraft, own_id: str, claims: frozenset[str], command: str) -> str | None:

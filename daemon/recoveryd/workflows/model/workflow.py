@@ -248,7 +248,9 @@ class Steering:
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
-    """`report`: of one that ended, where its kind writes one: what was seen, decided, changed, and what is open."""
+    """`report`: of one that ended, where its kind writes one: what was seen, decided, changed, and what is open.
+    `taken_back_by`: the id of the command that had it put back last.
+    """
 
     id: str = field(metadata=named("recovery"))
     state: State
@@ -268,6 +270,7 @@ class Workflow:
     undo: tuple[Undo, ...] = ()
     approved: str = ""
     is_rolling_back: bool = False
+    taken_back_by: str = ""
     ending: Ending | None = None
     cut: Cut | None = None
     stop: Stop | None = None
