@@ -185,7 +185,10 @@ _DAEMON_WORDS: Final[Told] = {
         "description": "offset of the last control record whose outcome is journaled",
     },
 }
-_UNDO_STATE: Final = {"enum": ["open", "done", "kept"], "description": "`kept`: somebody else changed it since"}
+_UNDO_STATE: Final = {
+    "enum": ["open", "done", "kept", "left"],
+    "description": "`kept`: somebody else changed it since; `left`: it could not be put back",
+}
 _WORKFLOW_WORDS: Final[Told] = {
     **_STOP_WORDS,
     "Workflow.why": "one sentence, always current",

@@ -68,6 +68,7 @@ def make_capabilities(params: Params, webhooks: frozenset[str] = frozenset()) ->
                 lag=params.live.lag,
                 approval_ttl_ms=params.approval_ttl_ms,
                 planning_deadline_ms=params.planning_deadline_ms,
+                closing_deadline_ms=params.closing_deadline_ms,
                 keep_terminal_ms=params.keep_terminal_ms,
                 keep_terminal_most=params.keep_terminal_most,
             ),

@@ -21,6 +21,7 @@ from recoveryd.workflows.model.spec import (
     Savepoint,
     SavepointSpec,
 )
+from recoveryd.workflows.model.workflow import ConfigUndo, UndoState
 from tests.builders.core import make_spec
 from tests.builders.records import make_recovery
 from tests.workflows.app_world import INTERNAL, PARTITIONS, UNIT, AppWorld
@@ -113,6 +114,20 @@ def test_whatever_fails_compaction_goes_on_again(name: str) -> None:
 
 @pytest.mark.scenario("S-RUN-26b")
 def test_it_stays_closing_until_what_was_temporary_is_put_back() -> None:
+    world = unrestored()
+    world.lead()
+    world.pass_time(300, every_s=10)
+    assert world.workflow.state is State.CLOSING
+    assert "restore_configs: no; it is tried again until 2" in world.workflow.why
+    assert "`recoveryctl stop w1` leaves it changed" in world.workflow.why
+    world.fault = lambda _: None
+    world.pass_time(130, every_s=10)
+    assert world.workflow.state is State.COMPLETED
+    assert {name: world.configs[name] for name in INTERNAL} == COMPACTED
+
+
+def unrestored() -> AppWorld:
+    """A savepoint that is done, and may not put the configs of its changelogs back."""
     world = AppWorld()
 
     def fault(effect: TakeStep) -> StepReported | None:
@@ -123,15 +138,52 @@ def test_it_stays_closing_until_what_was_temporary_is_put_back() -> None:
     save(world)
     world.run_through()
     assert world.workflow.state is State.CLOSING
-    assert world.stop() == "rejected"
+    return world
+
+
+def says_how_to_put_back(world: AppWorld) -> bool:
+    """Of each changelog, what is set and what was, and the command."""
+    rows = [row for row in world.workflow.undo if isinstance(row, ConfigUndo)]
+    tool = "`kafka-configs.sh --bootstrap-server BROKERS --alter --entity-type topics --entity-name"
+    told = {f"{row.config} of {row.name} is {row.was_set}, was not set" for row in rows}
+    told |= {f"{tool} {row.name} --delete-config {row.config}`" for row in rows}
+    return {row.state for row in rows} == {UndoState.LEFT} and all(part in world.workflow.why for part in told)
+
+
+def test_what_cannot_be_put_back_in_time_is_left_changed_and_the_reason_says_how_to_put_it_back() -> None:
+    world = unrestored()
+    world.pass_time(86_400, every_s=600)
     world.lead()
-    world.pass_time(300, every_s=10)
-    assert world.workflow.state is State.CLOSING
-    assert "it is tried until it is done" in world.workflow.why
+    world.pass_time(1_800, every_s=60)
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.LEFT_CHANGED.value)
+    assert "(no), so it is left changed" in world.workflow.why
+    assert says_how_to_put_back(world), world.workflow.why
+
+
+def test_who_gives_up_what_cannot_be_put_back_gets_the_end_that_was_meant() -> None:
+    world = unrestored()
+    assert world.stop() == "accepted"
+    assert (world.workflow.state, world.workflow.error_code) == (State.COMPLETED, None)
+    assert "was given up by" in world.workflow.why
+    assert says_how_to_put_back(world), world.workflow.why
+
+
+def test_the_last_try_before_it_is_given_up_may_still_work() -> None:
+    world = unrestored()
     world.fault = lambda _: None
-    world.pass_time(130, every_s=10)
+    assert world.stop() == "accepted"
     assert world.workflow.state is State.COMPLETED
     assert {name: world.configs[name] for name in INTERNAL} == COMPACTED
+
+
+def test_a_last_try_that_nobody_answers_is_not_waited_for_without_an_end() -> None:
+    world = unrestored()
+    world.fault = lambda effect: StepReported(effect.workflow, "of somebody who is gone", 0, Outcome.DONE)
+    assert world.stop() == "accepted"
+    assert world.workflow.state is State.CLOSING
+    world.pass_time(300, every_s=10)
+    assert world.workflow.state is State.COMPLETED
+    assert "nothing was heard of the last try" in world.workflow.why
 
 
 def test_a_copy_that_fails_or_does_not_match_ends_it_with_its_reason() -> None:

@@ -52,6 +52,7 @@ class Code(StrEnum):
     STEP_FAILED = "RCV-3050"
     ACK_EXPIRED = "RCV-3051"
     NOT_CAUGHT_UP = "RCV-3052"
+    LEFT_CHANGED = "RCV-3053"
     NOT_AN_APPROVER = "RCV-1043"
     IN_USE = "RCV-1044"
     TOO_MANY_CHANGES = "RCV-1046"
@@ -302,6 +303,11 @@ CATALOGUE: dict[Code, Entry] = {
     Code.NOT_CAUGHT_UP: Entry(
         "The application made no progress for too long.",
         "Look at the application and its logs; `recoveryctl rollback` puts back what was changed.",
+    ),
+    Code.LEFT_CHANGED: Entry(
+        "What a workflow changed for its own time only could not be put back in time, and is left changed.",
+        "Run the commands that `recoveryctl describe ID` names, as somebody who may; "
+        "`limits.closing_deadline` says how long it is tried.",
     ),
     Code.STEP_FAILED: Entry(
         "A step of a workflow failed.",

@@ -133,6 +133,13 @@ class LimitsSection(Section):
     planning_deadline: Duration = option(
         60_000, "A plan for which the clusters do not say what it needs within this is refused with RCV-2011."
     )
+    closing_deadline: Duration = option(
+        86_400_000,
+        (
+            "What a workflow changed for its own time only and cannot put back within this is left changed; the "
+            "workflow ends and says how to put it back."
+        ),
+    )
     keep_terminal: Duration = option(
         90 * 86_400_000,
         (

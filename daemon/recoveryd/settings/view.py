@@ -94,6 +94,7 @@ class Settings:
             own_topics=frozenset(self.topic_names.all),
             max_active_recoveries=v.limits.max_active_recoveries,
             planning_deadline_ms=v.limits.planning_deadline,
+            closing_deadline_ms=v.limits.closing_deadline,
             keep_terminal_ms=v.limits.keep_terminal,
             keep_terminal_most=v.limits.keep_terminal_most,
             approval_above_bytes=v.approval.above_bytes,

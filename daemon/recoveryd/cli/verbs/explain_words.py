@@ -66,7 +66,7 @@ STATES: Final[dict[str, tuple[str, str]]] = {
     "stopping": ("Lanes finish their chunks; then it ends for good.", "recoveryctl watch ID"),
     "verifying": ("All is copied; an independent reader compares both sides.", "recoveryctl watch ID"),
     "waiting": ("A workflow waits for a person or for a group to become empty.", "recoveryctl describe ID"),
-    "closing": ("Done, but a temporary change is not put back yet.", "recoveryctl describe ID"),
+    "closing": ("Done, but a temporary change is not put back yet; `stop` leaves it.", "recoveryctl describe ID"),
     "completed": ("The range is done, adds up and was verified. Final.", "recoveryctl describe ID"),
     "stopped": ("It ended early on purpose, at exact positions. Final.", "recoveryctl describe ID"),
     "failed": ("It could not go on; the error code says why. Final.", "recoveryctl describe ID"),

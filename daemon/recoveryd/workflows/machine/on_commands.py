@@ -17,11 +17,12 @@ from recoveryd.workflows.machine.children import (
     refuse_child,
     steer_children,
 )
+from recoveryd.workflows.machine.closing import given_up
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.holding import held_from, held_from_steps
 from recoveryd.workflows.machine.kind import Knows, WorkflowKind
 from recoveryd.workflows.machine.planning import asked_for_approval, gather
-from recoveryd.workflows.machine.steps import done, end, go_on, is_changing, take_anew
+from recoveryd.workflows.machine.steps import done, end, go_on, is_changing, take_again, take_anew
 from recoveryd.workflows.machine.undoing import told_stopped, without_lost_places
 from recoveryd.workflows.machine.waiving import waive
 from recoveryd.workflows.model.actions import ANSWERED_BY_PEOPLE, LookAtUnit
@@ -141,7 +142,11 @@ def on_ack(draft: WorkflowDraft, event: CommandReceived, command: Ack) -> None:
 def on_stop(draft: WorkflowDraft, event: CommandReceived, command: StopCommand) -> None:
     """At once where nothing is under way; a change that is being made is heard of first."""
     workflow = known(draft, command.meta.subject)
-    if workflow.is_terminal or workflow.state in {State.PLANNED, State.STOPPING, State.CLOSING}:
+    if workflow.state is State.CLOSING:
+        draft.answer(event, "accepted", f"what {workflow.id} changed for its time is put back now, or left changed")
+        take_again(draft, draft.revise(given_up(workflow, command.meta.who, draft.now_ms)))
+        return
+    if workflow.is_terminal or workflow.state in {State.PLANNED, State.STOPPING}:
         wrong_state(draft, event, workflow)
         return
     draft.answer(event, "accepted", f"{workflow.id} ends")

@@ -22,6 +22,7 @@ from recoveryd.workflows.machine.children import (
     sent_by,
     steer_children,
 )
+from recoveryd.workflows.machine.closing import is_over, told_try, with_deadline, without
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.holding import held_from, held_from_steps
 from recoveryd.workflows.machine.readiness import NEAR_SINCE, look_at_readiness
@@ -164,9 +165,10 @@ def fail(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, why: str,
     if workflow.state is State.CLOSING:
         if why != step.why:
             draft.notice("step_failed", workflow.id, {"step": step.name, "why": why, "code": code})
-        draft.revise(
-            workflow.with_step(replace(step, why=why, failures=0)), why=f"{told}; it is tried until it is done"
-        )
+        if is_over(workflow, draft.now_ms):
+            leave(draft, workflow, step, why)
+            return
+        draft.revise(workflow.with_step(replace(step, why=why, failures=0)), why=f"{told}; {told_try(workflow)}")
         draft.due(workflow.id, draft.now_ms + draft.params.close_every_ms)
         return
     if isinstance(step.action, RunChildren) and has_children(draft, workflow):
@@ -180,6 +182,14 @@ def fail(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, why: str,
         back = "`rollback` puts back what was changed" if can_go_back else ""
         told = "; ".join(filter(None, (told, told_lost(failed), told_stopped(failed), back)))
     end(draft, failed, Ending(State.FAILED, told, code))
+
+
+def leave(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, why: str) -> None:
+    """What this step should have put back stays changed; what there is besides is still put back."""
+    failed = workflow.with_step(replace(step, state=StepState.FAILED, why=why, ended_ms=draft.now_ms))
+    after = without(failed, step, why)
+    assert after.ending is not None
+    end(draft, after, after.ending)
 
 
 def _stop_others_first(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, why: str, code: str) -> None:
@@ -204,8 +214,11 @@ def end(draft: WorkflowDraft, workflow: Workflow, ending: Ending) -> None:
             draft.notice("runbook_escalated", workflow.id, told)
         return
     steps = tuple(replace(s, state=StepState.SKIPPED) if s.state in _NOT_ENDED else s for s in workflow.steps)
-    closing = replace(workflow, steps=(*steps, restore), ending=ending, waiting_for=None)
-    go_on(draft, draft.move(closing, State.CLOSING, f"{ending.why}; temporary changes are put back"))
+    until = with_deadline(ending, draft.now_ms, draft.params.closing_deadline_ms)
+    closing = replace(workflow, steps=(*steps, restore), ending=until, waiting_for=None)
+    why = f"{ending.why}; temporary changes are put back"
+    is_new = workflow.state is not State.CLOSING
+    go_on(draft, draft.move(closing, State.CLOSING, why) if is_new else draft.revise(closing, why=why))
 
 
 def done(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: StepReported) -> None:

@@ -8,10 +8,11 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.keeping import overdue
 from recoveryd.kernel.states import State
 from recoveryd.workflows.machine.children import remind_children
+from recoveryd.workflows.machine.closing import is_over, with_last_try
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.guarding import guarded
 from recoveryd.workflows.machine.planning import ask_again, refuse
-from recoveryd.workflows.machine.steps import take_again
+from recoveryd.workflows.machine.steps import leave, take_again
 from recoveryd.workflows.model.workflow import Workflow
 
 
@@ -32,6 +33,18 @@ def _look_at_clock(draft: WorkflowDraft, workflow: Workflow) -> None:
         draft.due(workflow.id, draft.now_ms + draft.params.remind_every_ms)
     elif workflow.state in {State.PLANNING, State.AWAITING_APPROVAL}:
         ask_again(draft, workflow)
+    elif workflow.state is State.CLOSING:
+        _put_back(draft, workflow)
+    else:
+        take_again(draft, workflow)
+
+
+def _put_back(draft: WorkflowDraft, workflow: Workflow) -> None:
+    """What is put back is tried once more when it was tried for long enough, as nobody may have led."""
+    if workflow.ending is not None and workflow.ending.is_last_try and workflow.step is not None:
+        leave(draft, workflow, workflow.step, "nothing was heard of the last try")
+    elif is_over(workflow, draft.now_ms):
+        take_again(draft, draft.revise(with_last_try(workflow)))
     else:
         take_again(draft, workflow)
 

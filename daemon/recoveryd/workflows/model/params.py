@@ -27,6 +27,7 @@ class WorkflowParams:
     remind_every_ms: int = 30_000  # of a command that nobody has read yet
     no_answer_ms: int = 120_000  # an effect of which nothing is heard is wanted again
     close_every_ms: int = 60_000
+    closing_deadline_ms: int = 86_400_000
     planning_deadline_ms: int = 60_000
     tries_most: int = 5
     active_most: int = 50

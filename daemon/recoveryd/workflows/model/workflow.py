@@ -32,11 +32,14 @@ class StepState(StrEnum):
 
 
 class UndoState(StrEnum):
-    """`kept`: somebody else changed it meanwhile, so it stays as they left it."""
+    """`kept`: somebody else changed it meanwhile, so it stays as they left it. `left`: it could not be put back, and stays as
+    the workflow set it.
+    """
 
     OPEN = "open"
     DONE = "done"
     KEPT = "kept"
+    LEFT = "left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,11 +231,16 @@ Undo = OffsetUndo | TopicUndo | ConfigUndo | UnitUndo | QuotaUndo
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a workflow ends once its temporary changes are put back."""
+    """How a workflow ends once its temporary changes are put back. `deadline_ms`: then it ends without, as it does when
+    somebody gave it up, after one last try.
+    """
 
     state: State
     why: str
     code: str | None = None
+    deadline_ms: TimeMs | None = field(default=None, metadata=named("deadline"))
+    given_up_by: str = ""
+    is_last_try: bool = False
 
 
 @dataclass(frozen=True, slots=True)

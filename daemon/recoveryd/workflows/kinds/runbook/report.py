@@ -12,6 +12,7 @@ from recoveryd.workflows.model.actions import RollBackChildren, RunChildren
 from recoveryd.workflows.model.spec import RunbookPath, RunbookSpec
 from recoveryd.workflows.model.workflow import ConfigUndo, Ending, QuotaUndo, StepState, TopicUndo, UndoState, Workflow
 
+_NOT_BACK = frozenset({UndoState.OPEN, UndoState.LEFT})
 _NOT_DONE = frozenset({StepState.PENDING, StepState.RUNNING, StepState.WAITING, StepState.FAILED, StepState.SKIPPED})
 
 
@@ -92,6 +93,8 @@ def _said(row: QuotaUndo | ConfigUndo) -> str:
             return "as it was before"
         case UndoState.KEPT:
             return "somebody else changed it, so it stays"
+        case UndoState.LEFT:
+            return f"is left {row.was_set}, was {row.to}"
         case _:
             return f"is {row.was_set} for the time of this, was {row.to}"
 
@@ -109,5 +112,6 @@ def _open(workflow: Workflow) -> Iterator[str]:
     for step in workflow.steps:
         if step.state in _NOT_DONE:
             yield f"{step.name} is {step.state.value}" + (f": {step.why}" if step.why else "")
-    for row in workflow.temporary:
-        yield f"{row.what} of {row.name} is not put back"
+    for row in workflow.undo:
+        if isinstance(row, QuotaUndo | ConfigUndo) and row.is_temporary and row.state in _NOT_BACK:
+            yield f"{row.what} of {row.name} is not put back"
