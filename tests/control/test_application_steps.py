@@ -48,7 +48,8 @@ async def test_how_it_ran_is_noted_as_soon_as_it_is_known_and_goes_into_both_wis
     first = await steps.take(STOP)
     assert (first.outcome, dict(first.evidence)) == (Outcome.NOT_YET, {}), "an answer that says nothing is not noted"
     second = await steps.take(STOP)
-    assert (second.outcome, second.evidence) == (Outcome.NOT_YET, {"before": {"replicas": 3}})
+    noted = {"before": {"replicas": 3}, "ran_before": True}
+    assert (second.outcome, second.evidence) == (Outcome.NOT_YET, noted)
     assert control.asked == [], "it is noted before it is asked to stop"
     third = await steps.take(replace(STOP, seen=second.evidence))
     assert (third.outcome, third.evidence["before"]) == (Outcome.DONE, {"replicas": 3})
@@ -66,3 +67,8 @@ async def test_what_a_person_has_to_mend_is_told_with_what_to_do() -> None:
         found = await steps.take(effect)
         assert found.outcome is Outcome.NOT_YET
         assert found.why == "app: why; mend it and `pause` and `resume` w1, or do it by hand and `ack` stop"
+
+
+async def test_it_is_noted_of_one_that_did_not_run_before() -> None:
+    steps = ApplicationSteps(lambda: {"app": UNIT}, Control(told(ApplicationState.STOPPED)))
+    assert (await steps.take(STOP)).evidence == {"before": {}, "ran_before": False}

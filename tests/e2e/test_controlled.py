@@ -125,6 +125,27 @@ def test_it_is_stopped_taken_back_and_started_over_kills_of_the_daemon(stack: St
     assert (lines["began"], lines["ended"]) == (2, 1), "each wish began or ended it once"
 
 
+def test_a_rollback_stops_it_and_starts_it_again_over_a_kill_of_the_daemon(
+    stack: Stack, application: Application
+) -> None:
+    stack.kill_daemons()
+    work_dir = stack.folder / "work"
+    application.may_end.touch()
+    daemon = stack.daemon("back-a")
+    reprocess(stack, "third")
+    stack.completed("third")
+    before = application.lines(work_dir)
+    stack.control.command("rollback", "third", {"reason": "not needed"})
+    again = "start_application_again"
+    wait_for(lambda: step_of(stack, "third", again).get("state") in {"running", "waiting", "done"}, 60.0)
+    daemon.kill()
+    stack.daemon("back-b")
+    stack.follower.wait_state("third", "rolled_back", 120.0)
+    assert step_of(stack, "third", again)["state"] == "done"
+    lines = application.lines(work_dir)
+    assert (lines["began"], lines["ended"]) == (before["began"] + 1, before["ended"] + 1)
+
+
 @pytest.mark.scenario("S-WIKI-4", "S-WIKI-4b")
 def test_an_application_is_stopped_by_a_watch_once_it_has_read_what_was_wanted_over_a_kill(
     stack: Stack, cold: Application

@@ -26,8 +26,10 @@ from recoveryd.workflows.kinds.noting import (
 )
 from recoveryd.workflows.kinds.reprocess_checks import find_problem, findings_of, missing_in
 from recoveryd.workflows.kinds.reset import outside_log, unit_of
-from recoveryd.workflows.machine.kind import Knows, Planned, WorkflowKind
+from recoveryd.workflows.machine.kind import Knows, Planned, WorkflowKind, lost_only
 from recoveryd.workflows.machine.leases import lease_keys, lease_rows, lease_step, nothing_goes
+from recoveryd.workflows.machine.starting import started_again
+from recoveryd.workflows.machine.undoing import rollback_steps
 from recoveryd.workflows.model.actions import (
     AskPerson,
     AwaitCaughtUp,
@@ -367,4 +369,6 @@ REPROCESS = WorkflowKind(
     claims=_claims,
     topics=lambda spec: (*spec.outputs, *new_names(spec), *spec.intermediate),
     after_step=_after_step,
+    undo=lambda workflow: started_again(workflow, rollback_steps(workflow), CLEAN),
+    stays=lost_only,
 )

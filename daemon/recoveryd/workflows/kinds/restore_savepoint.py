@@ -22,6 +22,7 @@ from recoveryd.workflows.kinds.noting import (
 )
 from recoveryd.workflows.kinds.reprocess import (
     CATCH_UP,
+    CLEAN,
     EMPTY,
     NOTE,
     STOP,
@@ -35,7 +36,8 @@ from recoveryd.workflows.kinds.reprocess import (
 )
 from recoveryd.workflows.kinds.reprocess_checks import findings_of_outputs, output_problem
 from recoveryd.workflows.kinds.reset import outside_log, refuse_group, unit_of
-from recoveryd.workflows.machine.kind import Knows, Planned, WorkflowKind
+from recoveryd.workflows.machine.kind import Knows, Planned, WorkflowKind, lost_only
+from recoveryd.workflows.machine.starting import started_again
 from recoveryd.workflows.machine.undoing import rollback_steps
 from recoveryd.workflows.model.actions import (
     Action,
@@ -354,5 +356,6 @@ RESTORE_SAVEPOINT = WorkflowKind(
     claims=_claims,
     topics=lambda spec: (*spec.outputs, *new_names(spec)),
     after_step=_after_step,
-    undo=_undo,
+    undo=lambda workflow: started_again(workflow, _undo(workflow), CLEAN),
+    stays=lost_only,
 )

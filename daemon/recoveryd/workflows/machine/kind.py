@@ -86,6 +86,11 @@ def _left_so(workflow: Workflow) -> tuple[str, ...]:
     return tuple(filter(None, (told_lost(workflow), f"{stopped}, and is not started again" if stopped else "")))
 
 
+def lost_only(workflow: Workflow) -> tuple[str, ...]:
+    """Of a kind whose rollback starts the application again if it ran."""
+    return tuple(filter(None, (told_lost(workflow),)))
+
+
 @dataclass(frozen=True, slots=True)
 class WorkflowKind:
     """`complete` adds to the spec of a command what the config and other workflows say. `claims` are the things that only one workflow works on at a time, each in words; `topics` those that the command names.

@@ -35,7 +35,9 @@ class ApplicationSteps:
             if seen.state is ApplicationState.UNKNOWN:  # says nothing of how it ran
                 return report(effect, Outcome.NOT_YET, _told(effect, action.unit, seen))
             why = f"{action.unit} is {seen.state.value}: {seen.why}"
-            return report(effect, Outcome.NOT_YET, why, evidence={"before": dict(seen.before)})
+            ran = seen.state is not ApplicationState.STOPPED
+            evidence = {"before": dict(seen.before), "ran_before": ran}
+            return report(effect, Outcome.NOT_YET, why, evidence=evidence)
         desired = Desired.RUNNING if isinstance(action, AwaitStarted) else Desired.STOPPED
         before = action.before if isinstance(action, AwaitStarted) else effect.seen["before"]
         assert isinstance(before, Mapping)
