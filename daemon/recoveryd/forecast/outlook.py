@@ -7,6 +7,7 @@ from enum import StrEnum
 NEVER_RATIO = 1.05
 SLOW_SPEED_UP = 2.0
 MARGINAL_SPEED_UP = 5.0
+SHORT_S = 600.0  # what takes no longer at worst is not slow, however fast its window was written
 _DAY_S = 86_400.0
 
 
@@ -47,16 +48,17 @@ class Situation:
 
 def all_outlooks(s: Situation) -> tuple[Outlook, ...]:
     """Every verdict that applies, worst first; OK if none does. Any rate reaches a pinned end, so that never gets
-    `impractical_never`.
+    `impractical_never`. A short copy is not slow: records that were written in one go span no time to compare it with.
     """
     if s.backlog <= 0:
         return (Outlook.OK,)
+    is_long = s.seconds_hi > SHORT_S
     applies = {
         Outlook.RETENTION_LOSS: s.lost_data_s > 0 or (s.loss_in_s < math.inf and s.loss_in_s <= s.seconds),
         Outlook.IMPRACTICAL_NEVER: s.is_moving and s.replay <= NEVER_RATIO * s.live,
-        Outlook.IMPRACTICAL_SLOW: s.speed_up <= SLOW_SPEED_UP,
+        Outlook.IMPRACTICAL_SLOW: is_long and s.speed_up <= SLOW_SPEED_UP,
         Outlook.DEADLINE_MISS: s.deadline_s is not None and s.seconds > s.deadline_s,
-        Outlook.MARGINAL: SLOW_SPEED_UP < s.speed_up <= MARGINAL_SPEED_UP or math.isinf(s.seconds_hi),
+        Outlook.MARGINAL: (is_long and SLOW_SPEED_UP < s.speed_up <= MARGINAL_SPEED_UP) or math.isinf(s.seconds_hi),
     }
     return tuple(outlook for outlook, does in applies.items() if does) or (Outlook.OK,)
 
@@ -84,7 +86,8 @@ def suggest(outlook: Outlook, s: Situation) -> tuple[str, str]:
             )
             return why, f"{_faster(s, MARGINAL_SPEED_UP)} for a safe margin"
         case Outlook.OK:
-            fast = f"{s.speed_up:,.0f} times real time: " if math.isfinite(s.speed_up) else "it takes "
+            is_told = MARGINAL_SPEED_UP < s.speed_up < math.inf
+            fast = f"{s.speed_up:,.0f} times real time: " if is_told else "it takes "
             return f"{fast}{_span(s.seconds)}", ""
 
 

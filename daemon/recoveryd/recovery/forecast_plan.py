@@ -26,7 +26,6 @@ from recoveryd.recovery.spec import Spec
 
 START_UP_S = (4.0, 8.0, 15.0)  # lo, mid, hi: until a cold Spark application copies its first record
 SPREAD = {"measured": 0.25, "configured": 0.5}  # relative error of the rate
-SHORT_S = 600.0  # no warning about a copy this short, however slow it is compared with the window
 SAMPLES_OLD_MS = 60_000
 NO_SAMPLES = SampleHistory()
 _UNKNOWN_RECORD_BYTES = 1_000.0
@@ -239,8 +238,7 @@ def _findings(answer: ForecastAnswer) -> list[Finding]:
     for reason in answer.forecast.reasons:
         if reason.outlook is Outlook.OK:
             continue
-        slow = reason.outlook is Outlook.IMPRACTICAL_SLOW and answer.forecast.seconds_hi <= SHORT_S
-        severity = Severity.WARN if reason.outlook in _WARNINGS and not slow else Severity.INFO
+        severity = Severity.WARN if reason.outlook in _WARNINGS else Severity.INFO
         text = f"{reason.why}: {reason.suggestion}" if reason.suggestion else reason.why
         found.append(Finding(f"forecast_{reason.outlook.value}", severity, text))
     return found

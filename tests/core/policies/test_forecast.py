@@ -1,6 +1,7 @@
 """Forecasts beyond the vectors: intervals, profiles, skew, retention in event time, suggestions, hysteresis, cost."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -25,6 +26,8 @@ from recoveryd.forecast.track import ForecastTrack
 V = Outlook
 MOVING = Work(backlog=1_000_000, window_s=1_000, is_moving=True)
 PINNED = Work(backlog=1_000_000, window_s=1_000, is_moving=False)
+LONG = replace(MOVING, backlog=4_000_000, window_s=4_000)
+AT_ONCE = Work(backlog=320_000, window_s=0.3, is_moving=False)
 
 
 def test_the_interval_takes_the_worse_of_both_rates() -> None:
@@ -47,11 +50,15 @@ def test_what_arrives_during_the_start_is_copied_too() -> None:
     assert required_rate(work, 500, 1_000) == 2_000 + 1_000 + 200
 
 
+def test_a_short_copy_says_how_long_it_takes_instead_of_how_its_records_came_in() -> None:
+    assert forecast(AT_ONCE, ForecastRates(40_000)).why == "it takes 8 s"
+
+
 @pytest.mark.parametrize(
     ("work", "rates", "retention", "deadline_s", "outlooks"),
     [
         (MOVING, ForecastRates(6_000, 1_000), None, None, (V.OK,)),
-        (MOVING, ForecastRates(4_000, 1_000), None, None, (V.MARGINAL,)),
+        (LONG, ForecastRates(4_000, 1_000), None, None, (V.MARGINAL,)),
         (MOVING, ForecastRates(2_000, 1_000), None, None, (V.IMPRACTICAL_SLOW,)),
         (MOVING, ForecastRates(1_050, 1_000), None, None, (V.IMPRACTICAL_NEVER, V.IMPRACTICAL_SLOW)),
         (PINNED, ForecastRates(1_050, 5_000), None, None, (V.IMPRACTICAL_SLOW,)),
@@ -60,6 +67,11 @@ def test_what_arrives_during_the_start_is_copied_too() -> None:
         (PINNED, ForecastRates(10_000, 0), Retention(margin=100_000, advance=11_001), None, (V.RETENTION_LOSS,)),
         (PINNED, ForecastRates(10_000, 0), Retention(margin=100_000, advance=10_999), None, (V.OK,)),
         (Work(0, 0, is_moving=True), ForecastRates(0, 5), None, 0.0, (V.OK,)),
+        (AT_ONCE, ForecastRates(40_000, 0), None, None, (V.OK,)),
+        (AT_ONCE, ForecastRates(40_000, 0, replay_sigma=39_900), None, None, (V.IMPRACTICAL_SLOW,)),
+        (AT_ONCE, ForecastRates(40_000, 0), None, 5.0, (V.DEADLINE_MISS,)),
+        (AT_ONCE, ForecastRates(40_000, 0), Retention(margin=0, advance=50_000), None, (V.RETENTION_LOSS,)),
+        (replace(AT_ONCE, is_moving=True), ForecastRates(40_000, 39_000), None, None, (V.IMPRACTICAL_NEVER,)),
     ],
 )
 def test_verdicts_in_order_of_severity(
