@@ -1,19 +1,23 @@
-"""Runbooks on a real broker: a real application of Kafka Streams from identify to close, what offsets and sink have apart, and
-a shadow that is promoted.
+"""Runbooks on a real broker: a real application of Kafka Streams from identify to close, one whose state goes back to a
+savepoint, what offsets and sink have apart, and a shadow that is promoted.
 """
 
+import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from recoveryd_sandbox.daemon_process import run_tool
 from tests.e2e.clients import client, commit
 from tests.e2e.follower import Document
 from tests.e2e.log_reader import whole_log
 from tests.e2e.murmur2 import partition_of
 from tests.e2e.stack import Stack
+from tests.e2e.steps_of_workflows import ack, becomes, waits_at
 from tests.integration import kafka_configs
 from tests.streams.counting import FIRST, LATER, CountingWorld, counts, unit_of
 from tests.streams.data import await_table, make_topics, values, write
@@ -21,11 +25,14 @@ from tests.streams.data import await_table, make_topics, values, write
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
 
 LIVE = {"live": "nothing else uses this cluster"}
+LOST = LATER[0][1]  # what v44 leaves out
 ALONE = {**LIVE, "lag": "its reader is not started here", "errors": "it has no error topic"}
 
 
 class Places(CountingWorld):
-    """`app` counts by key into `counts`; what a group of somebody read of `orders` may not be written twice to `rows`."""
+    """`app` counts by key into `counts`, and `kept` another input; what a group of somebody read of `orders` may not be
+    written twice to `rows`.
+    """
 
     def __init__(self, bootstrap: str, prefix: str, folder: Path) -> None:
         super().__init__(bootstrap, prefix, folder)
@@ -33,6 +40,9 @@ class Places(CountingWorld):
         self.orders, self.rows, self.repaired = f"{prefix}orders", f"{prefix}rows", f"{prefix}repaired"
         self.group = f"{prefix}group"
         self.app = self.program("app", self.spec)
+        self.kept_in, self.kept_counts = f"{prefix}kept-in", f"{prefix}kept-counts"
+        spec = replace(self.spec, application_id=f"{prefix}kept", inputs=(self.kept_in,), output=self.kept_counts)
+        self.kept = self.program("kept", replace(spec, store="counts"))
 
     @property
     def units(self) -> dict[str, Any]:
@@ -45,7 +55,8 @@ class Places(CountingWorld):
             "outputs": {self.rows: {"behaviour": "append_only"}},
             "stateful": False,
         }
-        return {"app": app, "rows": rows}
+        changelog = f"{self.kept.spec.application_id}-counts-changelog"
+        return {"app": app, "kept": unit_of(self.kept.spec, internal_topics=[changelog]), "rows": rows}
 
     def commit(self, offsets: dict[int, int]) -> None:
         """As if the group's application had stopped there."""
@@ -64,9 +75,12 @@ class Places(CountingWorld):
 @pytest.fixture(scope="module")
 def places(bootstrap: str, module_unique: str, tmp_path_factory: pytest.TempPathFactory) -> Places:
     made = Places(bootstrap, module_unique, tmp_path_factory.mktemp("app"))
-    names = (made.input, made.counts, made.errors, made.orders, made.rows, made.repaired)
+    names = (
+        made.input, made.counts, made.kept_in, made.kept_counts, made.errors, made.orders, made.rows, made.repaired,
+    )  # fmt: skip
     make_topics(bootstrap, dict.fromkeys(names, 2))
     write(bootstrap, made.input, FIRST, 2)
+    write(bootstrap, made.kept_in, FIRST, 2)
     write(bootstrap, made.orders, FIRST, 2)
     return made
 
@@ -186,6 +200,47 @@ def test_an_application_that_stood_still_goes_on_and_is_verified(stack: Stack, p
         "identify", "confirm_input", "choose_path", "protect_live", "execute", "verify", "close", "restore_quotas"
     ]  # fmt: skip
     stack.follower.wait(lambda: run.began() == wanted, 60.0, "an event for each step, in order")
+
+
+@pytest.mark.scenario("S-RUN-21b")
+def test_state_that_a_version_broke_goes_back_to_the_savepoint_and_counts_right(stack: Stack, places: Places) -> None:
+    app, wrong = places.kept, counts(FIRST + [pair for pair in LATER if pair[1] != LOST])
+    v43 = app.spec
+    with app:
+        await_table(places.bootstrap, places.kept_counts, counts(FIRST))
+        stack.control.command("savepoint", "cut", {"reason": "before v44", "unit": "kept", "name": "before-v44"})
+        waits_at(stack, "cut", "stop_application")
+        assert app.stop() == 0
+        becomes(stack, "cut", "completed")
+        app.spec = replace(v43, skip=LOST)
+        app.start()
+        write(places.bootstrap, places.kept_in, LATER, 2)
+        await_table(places.bootstrap, places.kept_counts, wrong)
+        assert app.stop() == 0
+        line = (
+            "runbook run kept --path restore_state --savepoint before-v44 --id restored",
+            f"--outputs {places.kept_counts}=append --error-topic {places.errors}",
+        )
+        words = " ".join(line).split()
+        config = str(stack.write_config("cli"))
+        run_tool(
+            "recoveryctl", *words, "--waive", f"live={LIVE['live']}", "--reason", "v44 broke it", "--config", config
+        )
+        waits_at(stack, "restored-restore", "clean_local_state")
+        shutil.rmtree(app.state_dir)
+        stack.control.command("ack", "restored-restore", {"reason": "deleted", "step": "clean_local_state"})
+        waits_at(stack, "restored-restore", "start_application")
+        app.spec = v43
+        app.start()
+        await_table(places.bootstrap, places.kept_counts, counts(FIRST + LATER))
+        ack(stack, "restored-restore", "confirm_output")
+        done = becomes(stack, "restored", "completed")
+    assert {name: gate["state"] for name, gate in done["report"]["gates"].items()} == {
+        "lag": "green", "output": "green", "state": "green", "errors": "green", "live": "waived"
+    }  # fmt: skip
+    assert done["report"]["open"] == []
+    written = len(FIRST) + (len(LATER) - 1) + len(LATER)
+    assert len(values(places.bootstrap, places.kept_counts)) == written, "nothing before the cut is counted again"
 
 
 @pytest.mark.scenario("S-RUN-7", "S-RUN-7a", "S-RUN-21c")
