@@ -97,7 +97,7 @@ def test_doctor_without_an_address_fails_and_skips_what_needs_one() -> None:
     assert result.exit_code == 1
     assert verdicts(result.stdout) == {
         "java": "ok", "spark": "ok", "config": "fail", "work_dir": "skipped", "profiles": "skipped",
-        "executors": "skipped", "brokers": "skipped", "ACLs": "skipped", "topics": "skipped", "write": "skipped",
+        "executors": "skipped", "brokers": "skipped", "features": "skipped", "ACLs": "skipped", "topics": "skipped", "write": "skipped",
         "command": "skipped", "clock": "skipped", "daemon": "skipped", "clock of the daemon": "skipped",
         "unit": "skipped",
     }  # fmt: skip
@@ -123,7 +123,16 @@ def test_doctor_fails_for_a_broker_that_does_not_answer(monkeypatch: pytest.Monk
     assert result.exit_code == 1
     assert (rows["brokers of main"]["verdict"], rows["daemon"]["verdict"]) == ("fail", "warn")
     assert all(row["next_step"] for row in rows.values() if row["verdict"] in {"fail", "warn", "skipped"})
-    lines = ("ACLs on main", "topics on main", "write to main", "clock", "command", "clock of the daemon", "unit")
+    lines = (
+        "features of main",
+        "ACLs on main",
+        "topics on main",
+        "write to main",
+        "clock",
+        "command",
+        "clock of the daemon",
+        "unit",
+    )
     assert {rows[line]["verdict"] for line in (*lines, "executors of default")} == {"skipped"}
 
 

@@ -1,5 +1,5 @@
 """A broker behind a proxy that can hold or lose single frames, chosen by api key and by the transactional id in them,
-or hold all replies.
+hold all replies, or take requests out of what the broker says that it answers.
 
 A client that asks for the cluster's addresses gets the proxy's own, so all its traffic goes through the proxy. Tests
 themselves use the broker's plain listener. Kafka's frames are a length, then for requests api key, version and
@@ -22,6 +22,8 @@ from recoveryd_sandbox.properties import HOST
 from tests.e2e.processes import wait_for
 
 _CONNECT_S = 120.0
+_FLEXIBLE = 3  # the first version of ApiVersions with compact lists
+_MORE = 0x80
 
 
 class Api(IntEnum):
@@ -30,13 +32,14 @@ class Api(IntEnum):
     PRODUCE = 0
     FETCH = 1
     OFFSET_FETCH = 9
+    API_VERSIONS = 18
     INIT_PRODUCER_ID = 22
     END_TXN = 26
 
 
 class Trap:
-    """Catches requests of one api that contain `needle`. `loses`: what is lost, the request or its reply; None =
-    neither, the request is held.
+    """Catches requests of one api that contain `needle`. `loses`: what is lost, the "reply" or "nothing"; None = the
+    request is held.
     """
 
     def __init__(self, api: Api, needle: str, loses: str | None, times: int | None) -> None:
@@ -81,6 +84,7 @@ class Proxy:
         self.port = port
         self._upstream = upstream
         self._server = socket.create_server((HOST, port), backlog=128)
+        self.lacking: frozenset[int] = frozenset()  # api keys that no client hears of
         self._traps: list[Trap] = []
         self._sockets: set[socket.socket] = set()
         self._lock = threading.Lock()
@@ -115,6 +119,10 @@ class Proxy:
         """Let the broker do what is requested, but end the connection instead of sending its reply."""
         return self._add(Trap(api, needle, "reply", times))
 
+    def see(self, api: Api, needle: str) -> Trap:
+        """Count such requests, and let them go on."""
+        return self._add(Trap(api, needle, "nothing", None))
+
     def hold_replies(self) -> None:
         """From now on hold all replies: the broker gets requests and acts on them, but clients get no answer."""
         self._replies_flow.clear()
@@ -145,34 +153,40 @@ class Proxy:
         with self._lock:
             self._sockets |= {client, broker}
         lost: set[int] = set()
-        threading.Thread(target=self._replies, args=(broker, client, lost), daemon=True).start()
+        versions: dict[int, int] = {}  # of questions which requests are answered, by correlation id
+        threading.Thread(target=self._replies, args=(broker, client, lost, versions), daemon=True).start()
         try:
-            self._requests(client, broker, lost)
+            self._requests(client, broker, lost, versions)
         finally:
             _close(client)
             _close(broker)
             with self._lock:
                 self._sockets -= {client, broker}
 
-    def _requests(self, client: socket.socket, broker: socket.socket, lost: set[int]) -> None:
+    def _requests(self, client: socket.socket, broker: socket.socket, lost: set[int], versions: dict[int, int]) -> None:
         for frame in _frames(client):
-            api, _, correlation = struct.unpack_from(">hhi", frame)
+            api, version, correlation = struct.unpack_from(">hhi", frame)
+            if api == Api.API_VERSIONS:
+                versions[correlation] = version
             for trap in self._traps:
                 if not trap.catches(api, frame):
                     continue
                 if trap.loses == "reply":
                     lost.add(correlation)
-                elif not trap.hold():
+                elif trap.loses is None and not trap.hold():
                     return
             try:
                 broker.sendall(struct.pack(">i", len(frame)) + frame)
             except OSError:
                 return
 
-    def _replies(self, broker: socket.socket, client: socket.socket, lost: set[int]) -> None:
+    def _replies(self, broker: socket.socket, client: socket.socket, lost: set[int], versions: dict[int, int]) -> None:
         for frame in _frames(broker):
-            if struct.unpack_from(">i", frame)[0] in lost:
+            correlation = struct.unpack_from(">i", frame)[0]
+            if correlation in lost:
                 break
+            if self.lacking and correlation in versions:
+                frame = _without(frame, self.lacking, is_compact=versions.pop(correlation) >= _FLEXIBLE)  # noqa: PLW2901
             self._replies_flow.wait()
             try:
                 client.sendall(struct.pack(">i", len(frame)) + frame)
@@ -187,6 +201,41 @@ def _frames(source: socket.socket) -> Iterator[bytes]:
         while len(head := stream.read(4)) == 4:
             frame = stream.read(struct.unpack(">i", head)[0])
             yield frame
+
+
+def _without(frame: bytes, keys: frozenset[int], *, is_compact: bool) -> bytes:
+    """What a broker says of the requests that it answers (ApiVersions), without some: its correlation id and an error
+    code, then rows of a key and two versions, which from version 3 on end with an empty list of tags.
+    """
+    if struct.unpack_from(">h", frame, 4)[0]:
+        return frame  # it does not know the version of the question, and is asked again
+    if is_compact:
+        (count, at), size = _unsigned(frame, 6), 7
+        count -= 1
+    else:
+        count, at, size = struct.unpack_from(">i", frame, 6)[0], 10, 6
+    rows = [frame[at + n * size : at + (n + 1) * size] for n in range(count)]
+    left = [row for row in rows if struct.unpack_from(">h", row)[0] not in keys]
+    head = _varint(len(left) + 1) if is_compact else struct.pack(">i", len(left))
+    return frame[:6] + head + b"".join(left) + frame[at + count * size :]
+
+
+def _unsigned(frame: bytes, at: int) -> tuple[int, int]:
+    """A number of seven bits a byte, the lowest first, and where it ends."""
+    value = shift = 0
+    while True:
+        byte = frame[at]
+        value, shift, at = value | (byte & 0x7F) << shift, shift + 7, at + 1
+        if byte < _MORE:
+            return value, at
+
+
+def _varint(value: int) -> bytes:
+    found = bytearray()
+    while value >= _MORE:
+        found.append(value & 0x7F | _MORE)
+        value >>= 7
+    return bytes((*found, value))
 
 
 def _close(which: socket.socket) -> None:

@@ -153,7 +153,10 @@ def access_properties(pem: Path, *, inline: bool) -> dict[str, str]:
 def test_librdkafka_takes_every_property_we_make_of_them(pem: Path, *, inline: bool) -> None:
     tuning = dict.fromkeys((n for n in PROPERTIES if n.endswith((".ms", ".bytes"))), "5000")
     translated = to_librdkafka(
-        SASL | access_properties(pem, inline=inline) | tuning | {"client.dns.lookup": "use_all_dns_ips"}
+        SASL
+        | access_properties(pem, inline=inline)
+        | tuning
+        | {"client.dns.lookup": "use_all_dns_ips", "client.rack": "zone-b"}
     )
     assert len(translated) >= len(tuning) + 9
     AdminClient(translated)  # refuses unknown names and certificates that it cannot read

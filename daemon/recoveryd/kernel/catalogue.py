@@ -82,6 +82,7 @@ class Code(StrEnum):
     NOT_AUTHORISED = "RCV-2012"
     TARGET_CREATE_FAILED = "RCV-2013"
     TARGET_RETENTION = "RCV-2014"
+    FEATURE_MISSING = "RCV-2015"
     DATA_LOST = "RCV-3001"
     TOPIC_RECREATED = "RCV-3002"
     SOURCE_UNAVAILABLE = "RCV-3003"
@@ -388,6 +389,10 @@ CATALOGUE: dict[Code, Entry] = {
     Code.NOT_AUTHORISED: Entry(
         "The broker refused the daemon's user.",
         "Grant the ACL named in the message to the daemon's principal; docs/acls.md has the whole list.",
+    ),
+    Code.FEATURE_MISSING: Entry(
+        "The brokers do not answer a request that is needed for this.",
+        "`recoveryctl doctor features` lists what the cluster lacks, and what is done without it.",
     ),
     Code.TARGET_CREATE_FAILED: Entry(
         "The target topic could not be created.", "Read the broker's answer in the message."

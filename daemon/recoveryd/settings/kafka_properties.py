@@ -24,6 +24,7 @@ BOOTSTRAP: Final = "bootstrap.servers"
 # Java name to librdkafka name, for properties whose values both libraries understand unchanged.
 _TUNING: Final = {
     "client.dns.lookup": "client.dns.lookup",
+    "client.rack": "client.rack",
     "connections.max.idle.ms": "connections.max.idle.ms",
     "metadata.max.age.ms": "metadata.max.age.ms",
     "reconnect.backoff.ms": "reconnect.backoff.ms",

@@ -16,6 +16,7 @@ from recoveryd.adapters.kafka.client import Properties, make_admin, problem
 from recoveryd.adapters.kafka.raw_requests import connected
 from recoveryd.errors import ClusterProblem
 from recoveryd.settings.kafka_properties import ClientAccess
+from recoveryd.units.features import Versions
 
 _TIMEOUT_S: Final = 15.0
 
@@ -56,12 +57,18 @@ def read_platform(properties: Properties, access: ClientAccess) -> PlatformFacts
     leaders = {
         name: frozenset(p.leader for p in found.partitions.values() if p.leader >= 0) for name, found in topics.items()
     }
-    return PlatformFacts(asyncio.run(_read_apis(access)), brokers, configs, leaders)
-
-
-async def _read_apis(access: ClientAccess) -> frozenset[int] | None:
     try:
-        async with connected(access, "recoveryd-platform", "ask what brokers answer", _TIMEOUT_S) as client:
-            return await client.apis()
+        apis = frozenset(read_versions(access))
     except ClusterProblem:
-        return None
+        return PlatformFacts(None, brokers, configs, leaders)
+    return PlatformFacts(apis, brokers, configs, leaders)
+
+
+def read_versions(access: ClientAccess) -> Versions:
+    """Of the requests that every broker answers. Raises `ClusterProblem`."""
+    return asyncio.run(_read_versions(access))
+
+
+async def _read_versions(access: ClientAccess) -> Versions:
+    async with connected(access, "recoveryd-platform", "ask what brokers answer", _TIMEOUT_S) as client:
+        return await client.apis()

@@ -38,6 +38,7 @@ from recoveryd.adapters.kafka.raw_forms import (
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.settings.kafka_properties import ClientAccess, make_ssl_context
+from recoveryd.units.features import name_of
 
 Entity = Sequence[tuple[str, str | None]]  # pairs of a type such as client-id and a name
 Commit = tuple[str, int, int, int, str]  # topic, partition, offset, leader epoch (-1 = not known), metadata
@@ -128,7 +129,7 @@ class _Question:
     def prepare(self, versions: Mapping[int, tuple[int, int]]) -> RequestStruct:
         lowest, highest = versions.get(self._form.API_KEY, (1, 0))
         if not lowest <= self._form.API_VERSION <= highest:
-            raise IncompatibleBrokerVersion(f"no version {self._form.API_VERSION} of request {self._form.API_KEY}")
+            raise IncompatibleBrokerVersion(name_of(self._form.API_KEY))
         return self._form
 
 
@@ -136,10 +137,10 @@ class _WhichRequests:
     """Keeps what a connection knows of its broker, while it is asked something that every broker answers."""
 
     def __init__(self) -> None:
-        self.keys: frozenset[int] = frozenset()
+        self.versions: Mapping[int, tuple[int, int]] = {}
 
     def prepare(self, versions: Mapping[int, tuple[int, int]]) -> RequestStruct:
-        self.keys = frozenset(versions)
+        self.versions = dict(versions)
         return ApiVersionRequest_v0()
 
 
@@ -150,14 +151,19 @@ class RawClient:
         self._client = client
         self._doing = doing
 
-    async def apis(self) -> frozenset[int]:
-        """Keys of the requests that every broker answers. Raises `ClusterProblem`."""
-        found: list[frozenset[int]] = []
+    async def apis(self) -> dict[int, tuple[int, int]]:
+        """Keys of the requests that every broker answers, with the lowest and the highest version of which that is true.
+        Raises `ClusterProblem`.
+        """
+        found: list[Mapping[int, tuple[int, int]]] = []
         for broker in self._client.cluster.brokers():
             question = _WhichRequests()
             await self._client.send(broker.nodeId, question)
-            found.append(question.keys)
-        return frozenset.intersection(*found) if found else frozenset()
+            found.append(question.versions)
+        common = set.intersection(*(set(each) for each in found)) if found else set()
+        return {
+            key: (max(each[key][0] for each in found), min(each[key][1] for each in found)) for key in sorted(common)
+        }
 
     async def client_quotas(self, entity_type: str) -> Iterable[tuple[Entity, Sequence[tuple[str, float]]]]:
         """Quotas of whatever is named by this type alone. Raises `ClusterProblem`."""
@@ -421,6 +427,10 @@ async def connected(access: ClientAccess, name: str, doing: str, deadline_s: flo
             )
             await client.bootstrap()
             yield RawClient(client, doing)
+    except IncompatibleBrokerVersion as error:
+        hint = "`recoveryctl doctor features` lists what this cluster lacks, and what is done without it."
+        message = f"Could not {doing}: the brokers do not answer {' '.join(map(str, error.args))} as it is asked here"
+        raise ClusterProblem(message, hint, code=Code.FEATURE_MISSING, retriable=False) from error
     except KafkaError as error:
         refused = getattr(error, "errno", None) in _NOT_AUTHORISED
         code = Code.NOT_AUTHORISED if refused else Code.CLUSTER_UNREACHABLE

@@ -12,12 +12,15 @@ from collections.abc import Iterator
 from recoveryd.adapters.kafka.cluster_probe import identify
 from recoveryd.adapters.kafka.own_topics import TopicReport
 from recoveryd.adapters.kafka.permissions import lacking
+from recoveryd.adapters.kafka.platform_facts import read_versions
 from recoveryd.cli.send.backend import Sent
 from recoveryd.cli.send.command import make_record
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.verbs.doctor_checks import CheckResult, CheckVerdict, bad, doubtful, failed, good, skipped
 from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import CATALOGUE, Code
+from recoveryd.settings.kafka_properties import ClientAccess
+from recoveryd.units.features import judge_features
 from recoveryd.wire.acls import Role, own_acls, replay_acls
 
 MAIN = "main"
@@ -61,12 +64,32 @@ def _check_cluster(connection: Connection, cluster: str, source: str | None, tar
     except RecoverydError as error:
         step = "Check the address and that the broker runs; `recoveryctl sandbox up` starts one to try things on."
         told = failed(name, error, step if error.code is Code.CLUSTER_UNREACHABLE else "")
-        left_out = (f"ACLs on {cluster}", f"topics on {cluster}", f"write to {cluster}")
+        left_out = (f"features of {cluster}", f"ACLs on {cluster}", f"topics on {cluster}", f"write to {cluster}")
         return [told, *(skipped(other, "needs the brokers", "See above.") for other in left_out)]
     counted = f"{found.brokers} broker" + ("s" if found.brokers != 1 else "")
     reached = good(name, f"{counted}, cluster id {found.cluster_id}, answered in {found.answered_ms:.0f} ms")
     acls = _check_acls(connection, cluster, source, target)
-    return [reached, acls, *asyncio.run(_check_topics(connection, cluster))]
+    features = check_features(connection.settings.access(cluster), cluster)
+    return [reached, features, acls, *asyncio.run(_check_topics(connection, cluster))]
+
+
+def check_features(access: ClientAccess, cluster: str) -> CheckResult:
+    """What of Kafka's protocol its brokers say that they answer; nothing is concluded from their make or version."""
+    name = f"features of {cluster}"
+    try:
+        rows = judge_features(read_versions(access))
+    except RecoverydError as error:
+        return failed(name, error)
+    missing = [row for row in rows if not row.is_there]
+    there = ", ".join(row.feature.name for row in rows if row.is_there)
+    if not missing:
+        return good(name, f"all {len(rows)}: {there}")
+    told = "; ".join(f"{row.feature.name} ({', '.join(row.lacking)}): {row.feature.without}" for row in missing)
+    found = f"has {there or 'none'}; lacks {told}"
+    step = "Use another cluster for recoveries." if any(row.feature.is_needed for row in missing) else ""
+    if step:
+        return bad(name, found, step)
+    return doubtful(name, found, "Nothing, if you can do without; `recoveryctl doctor features` has a line for each.")
 
 
 async def _check_topics(connection: Connection, cluster: str) -> list[CheckResult]:

@@ -29,7 +29,7 @@ _HTTP_TIMEOUT_S = 30.0
 _WANTED_FREE_GB = 1.0
 _CLOCK_TOLERANCE_S = 3.0  # a page tells whole seconds
 _NEED_THE_CONFIG = (
-    "work_dir", "profiles", "executors", "brokers", "ACLs", "topics", "write", "command", "clock", "daemon",
+    "work_dir", "profiles", "executors", "brokers", "features", "ACLs", "topics", "write", "command", "clock", "daemon",
     "clock of the daemon",
 )  # fmt: skip
 

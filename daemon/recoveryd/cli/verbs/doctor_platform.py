@@ -1,6 +1,6 @@
-"""`recoveryctl doctor platform` and `doctor isolation`: what to know before a platform is relied on for recoveries.
+"""`recoveryctl doctor features`, `doctor platform` and `doctor isolation`: what to know before a platform is relied on for recoveries.
 
-Both give advice and change nothing. They always exit with 0 when they could answer: a weak platform is no failed check.
+All of them only look, and change nothing. They always exit with 0 when they could answer: a weak platform is no failed check.
 """
 
 import urllib.error
@@ -30,8 +30,52 @@ _SIGNAL_STYLES = {"strong": "green", "weak": "yellow", "unknown": "dim"}
 
 
 def add_to(group: typer.Typer) -> None:
+    group.command("features")(features)
     group.command("platform")(platform)
     group.command("isolation")(isolation)
+
+
+@connected
+def features(
+    connection: Connection,
+    cluster: Annotated[str, option("--cluster", "A name under `clusters` of the config.", "NAME")] = "main",
+    output: Output = Format.TABLE,
+) -> int:
+    """List what of Kafka's protocol the brokers of a cluster say they answer, what not, and what is done without it."""
+    from recoveryd.adapters.kafka.platform_facts import read_versions  # noqa: PLC0415
+    from recoveryd.units.features import judge_features  # noqa: PLC0415
+
+    settings = connection.settings
+    if cluster not in settings.values.clusters:
+        raise invalid(Code.UNKNOWN_CLUSTER, f"The config has no cluster {cluster!r}.")
+    rows: list[dict[str, object]] = [
+        {
+            "name": row.feature.name,
+            "has": row.is_there,
+            "requests": [request.name for request in row.feature.requests],
+            "lacking": list(row.lacking),
+            "without": row.feature.without,
+        }
+        for row in judge_features(read_versions(settings.access(cluster)))
+    ]
+    show(rows, output, lambda: [_feature_table(rows)], [str(row["name"]) for row in rows if not row["has"]])
+    return ExitCode.DONE
+
+
+def _feature_table(rows: "list[dict[str, object]]") -> "RenderableType":
+    from rich.text import Text  # noqa: PLC0415
+
+    from recoveryd.cli.render.tables import columns  # noqa: PLC0415
+
+    table = columns("FEATURE", "", "WHERE IT IS LACKING")
+    for row in rows:
+        has = bool(row["has"])
+        table.add_row(
+            str(row["name"]),
+            Text("has" if has else "lacks", style="green" if has else "yellow"),
+            Text(str(row["without"])),
+        )
+    return table
 
 
 @connected
