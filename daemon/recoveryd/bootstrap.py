@@ -166,7 +166,9 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
     posts = TransitionPosts(
         transition_routes(settings), targets, values.scope, SignedPosts(clock.now_ms), count_transition(metrics)
     )
-    steps = KafkaSteps(clients, accesses, lambda: units_in(runtime.state, params.units), applications, clock.now_ms)
+    steps = KafkaSteps(
+        clients, accesses, lambda: units_in(runtime.state, params.units), applications, clock.now_ms, applications
+    )
     sender = KafkaCommandSender(clients[MAIN], names.control, codec)
 
     async def when_ending() -> None:

@@ -259,6 +259,16 @@ class Clock(Protocol):
         ...
 
 
+class ConnectorOffsets(Protocol):
+    """Offsets of sink connectors by the REST interface of Kafka Connect, each by topic and partition. Raises `ClusterProblem`."""
+
+    async def sink_offsets(self, unit: str) -> Mapping[tuple[str, int], int]: ...
+
+    async def set_sink_offsets(self, unit: str, offsets: Mapping[tuple[str, int], int | None]) -> None:
+        """Only those that are named; None takes one away. The connector has to be stopped."""
+        ...
+
+
 class ApplicationControl(Protocol):
     """Stops and starts the applications of units, or says who does. Every failure is a report, never an exception."""
 

@@ -89,6 +89,11 @@ class Unit:
         return f"connect-{self.group}" if self.kind is UnitKind.CONNECT else self.group
 
     @property
+    def connector(self) -> str:
+        """Its name, where Kafka Connect is asked for its offsets; empty = they are committed to its group."""
+        return self.name if self.kind is UnitKind.CONNECT and self.control is ControlKind.CONNECT else ""
+
+    @property
     def own_topics(self) -> frozenset[str]:
         """Topics that the config names for it, internal ones among them."""
         return frozenset((*self.inputs, *self.intermediate, *self.outputs, *(self.internal_topics or ())))

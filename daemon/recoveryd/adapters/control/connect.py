@@ -6,7 +6,7 @@ Connect writes each stop and resume into its config topic, so one wish sends it 
 
 import ssl
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -17,9 +17,12 @@ from recoveryd.adapters.control.connect_api import (
     NoConnector,
 )
 from recoveryd.adapters.http.asking import HttpRefusal
+from recoveryd.errors import ClusterProblem
+from recoveryd.kernel.catalogue import Code
 from recoveryd.units.control import ApplicationState, Desired, Needs, Report, Wish
 
 _VERBS: Final = {Desired.RUNNING: "resume", Desired.STOPPED: "stop"}
+_NOT_STOPPED: Final = 400
 _TOO_OLD: Final = frozenset({404, 405})
 _NAMED_MOST: Final = 5
 RESTART_MS: Final = 10_000  # what is still failed then has failed again
@@ -100,6 +103,34 @@ class ConnectApplications:
     async def forget_offsets(self, unit: str) -> None:
         await self._apis[unit].forget_offsets()
 
+    async def sink_offsets(self, unit: str) -> dict[tuple[str, int], int]:
+        """By topic and partition. Raises `ClusterProblem`, also for a source connector, whose offsets are its own affair."""
+        connector = self._applications[unit].connector
+        try:
+            rows = await self.offsets(unit)
+        except (HttpRefusal, NoConnector) as problem:
+            raise _not_read(connector, "read", problem) from problem
+        found = {}
+        for row in rows:
+            topic, partition = row.partition.get("kafka_topic"), row.partition.get("kafka_partition")
+            offset = None if row.offset is None else row.offset.get("kafka_offset")
+            if not isinstance(topic, str) or not isinstance(partition, int) or not isinstance(offset, int):
+                message = f"{connector} is a source connector: where it stands is not told by topics and partitions"
+                raise ClusterProblem(message, code=Code.GROUP_TYPE, retriable=False)
+            found[topic, partition] = offset
+        return found
+
+    async def set_sink_offsets(self, unit: str, offsets: Mapping[tuple[str, int], int | None]) -> None:
+        """None takes one away. Raises `ClusterProblem`; one that is not stopped may be so later."""
+        rows = [
+            ConnectorOffset({"kafka_topic": topic, "kafka_partition": p}, None if at is None else {"kafka_offset": at})
+            for (topic, p), at in offsets.items()
+        ]
+        try:
+            await self.set_offsets(unit, rows)
+        except (HttpRefusal, NoConnector) as problem:
+            raise _not_read(self._applications[unit].connector, "set", problem) from problem
+
     async def _seen(
         self, application: ConnectApplication, and_then: Callable[[ConnectorState], Awaitable[Report]]
     ) -> Report:
@@ -144,6 +175,15 @@ class ConnectApplications:
             return replace(report, why=why, needs=Needs.MENDING)
         sent.at_ms[verb] = self._now_ms()
         return replace(report, why=f"it was told to {verb}; {report.why}", needs=Needs.TIME)
+
+
+def _not_read(connector: str, doing: str, problem: HttpRefusal | NoConnector) -> ClusterProblem:
+    if isinstance(problem, NoConnector):
+        return ClusterProblem(f"Kafka Connect has no connector {connector}", retriable=False)
+    is_running = problem.status == _NOT_STOPPED and "STOPPED" in problem.why
+    message = f"Could not {doing} the offsets of {connector}: {problem.why}"
+    code = Code.GROUP_NOT_EMPTY if is_running else Code.CLUSTER_UNREACHABLE
+    return ClusterProblem(message, code=code, retriable=problem.is_passing or is_running)
 
 
 def _failed(found: ConnectorState) -> bool:

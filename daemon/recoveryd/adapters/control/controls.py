@@ -10,6 +10,7 @@ from recoveryd.adapters.control.connect import ConnectApplication, ConnectApplic
 from recoveryd.adapters.control.process import ProcessApplications
 from recoveryd.adapters.control.process_sight import ProcessApplication
 from recoveryd.adapters.control.webhook import WebhookApplication, WebhookApplications
+from recoveryd.errors import ClusterProblem
 from recoveryd.ports import ApplicationControl
 from recoveryd.units.control import ApplicationState, Desired, Needs, Report, Wish
 
@@ -61,6 +62,19 @@ class UnitControls:
         except Exception as bug:
             log.exception("looking at the state of an application broke", unit=unit)
             return _broken(unit, bug)
+
+    async def sink_offsets(self, unit: str) -> Mapping[tuple[str, int], int]:
+        """Raises `ClusterProblem`, as does the next."""
+        return await self._connect(unit).sink_offsets(unit)
+
+    async def set_sink_offsets(self, unit: str, offsets: Mapping[tuple[str, int], int | None]) -> None:
+        await self._connect(unit).set_sink_offsets(unit, offsets)
+
+    def _connect(self, unit: str) -> ConnectApplications:
+        control = self._units.get(unit)
+        if not isinstance(control, ConnectApplications):
+            raise ClusterProblem(f"{unit} is not controlled by Kafka Connect any more", retriable=False)
+        return control
 
     async def renew(self, unit: str, application: Application) -> None:
         """Go on with these secrets of a unit; a wish under way keeps those that it began with."""

@@ -86,7 +86,7 @@ def _complete(spec: ReprocessSpec, knows: Knows) -> ReprocessSpec | Refused:
     unit = unit_of(spec.unit, knows.params)
     if isinstance(unit, Refused):
         return unit
-    if unit.kind not in _REPROCESSED:
+    if unit.kind not in _REPROCESSED and not (unit.connector and unit.inputs):
         message = f"{unit.name} is of kind {unit.kind.value}, whose state and outputs recoveryd cannot begin anew"
         return Refused(Code.GROUP_TYPE, message, "Set its offsets with `reset`.")
     problem = outputs_left_out(spec.outputs, unit) or _strange_names(spec, unit)
@@ -249,7 +249,7 @@ def output_steps(spec: WithOutputs, forms: Forms) -> Iterator[WorkflowStep]:
 def last_steps(spec: WithOutputs, unit: Unit, internal: Collection[str]) -> Iterator[WorkflowStep]:
     """From the offsets on, once everything that has to be gone or made is so."""
     cluster, group = spec.cluster, spec.group
-    yield WorkflowStep(SET, SetOffsets(cluster, group))
+    yield WorkflowStep(SET, SetOffsets(cluster, group, connector=unit.connector))
     if is_stateful(unit):
         yield WorkflowStep(CLEAN, AskPerson(clean_text(unit)))
     changelogs = tuple(name for name in internal if name.endswith("-changelog")) if is_stateful(unit) else ()

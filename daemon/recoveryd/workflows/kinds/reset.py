@@ -11,12 +11,29 @@ from recoveryd.kernel.refused import Refused, nearest_name
 from recoveryd.recovery.spec import AtOffset
 from recoveryd.units.approvals import approval_for
 from recoveryd.units.facts import Group, GroupType
-from recoveryd.units.model import Unit
+from recoveryd.units.model import ControlKind, Unit, UnitKind
 from recoveryd.workflows.kinds.earlier import looked_up
-from recoveryd.workflows.kinds.noting import Place, change_key, change_of, moved_with, rows_of, with_positions
+from recoveryd.workflows.kinds.frameworks import flink_start, flink_stop, framework_findings, source_connector
+from recoveryd.workflows.kinds.noting import (
+    Place,
+    change_key,
+    change_of,
+    moved_with,
+    rows_of,
+    with_positions,
+    with_start_as_before,
+)
 from recoveryd.workflows.kinds.starting_points import start_findings
 from recoveryd.workflows.machine.kind import Knows, Planned, WorkflowKind
-from recoveryd.workflows.model.actions import AskPerson, AwaitEmpty, SetOffsets, TakeSnapshot
+from recoveryd.workflows.machine.undoing import START, STOP
+from recoveryd.workflows.model.actions import (
+    AskPerson,
+    AwaitEmpty,
+    AwaitStarted,
+    AwaitStopped,
+    SetOffsets,
+    TakeSnapshot,
+)
 from recoveryd.workflows.model.confirming import Confirmation, as_said, confirmations, question, refuse_open
 from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.facts import Found, GroupFound, GroupWanted, WantedFacts
@@ -61,6 +78,9 @@ def _with_unit(spec: ResetSpec, knows: Knows) -> ResetSpec | Refused:
     unit = unit_of(spec.unit, knows.params)
     if isinstance(unit, Refused):
         return unit
+    if unit.connector and not unit.inputs:
+        message = f"{unit.name} has no inputs: where a source connector stands is not told by topics and partitions"
+        return Refused(Code.GROUP_TYPE, message, source_connector(unit))
     foreign = sorted(set(spec.topics or ()) - set(unit.inputs) - set(unit.intermediate))
     if foreign:
         message = f"topics: {foreign[0]} is neither input nor intermediate topic of {unit.name}"
@@ -110,15 +130,39 @@ def _plan(spec: ResetSpec, facts: Found, params: WorkflowParams) -> Planned | Re
     if refusal is not None:
         return refusal
     asked = question(unit, confirmed) if unit is not None else None
+    first, last = _around(spec, unit)
+    findings = (*findings, *framework_findings(unit))
     steps = (
         *((WorkflowStep(CONFIRM, AskPerson(asked)),) if asked is not None else ()),
+        *first,
         WorkflowStep(EMPTY, AwaitEmpty(spec.cluster, spec.group)),
         WorkflowStep(NOTE, TakeSnapshot(spec.cluster, spec.group, tuple(ids), topic_ids=ids)),
-        WorkflowStep(SET, SetOffsets(spec.cluster, spec.group)),
+        WorkflowStep(SET, SetOffsets(spec.cluster, spec.group, connector="" if unit is None else unit.connector)),
+        *last,
     )
     told = f"{len(changes)} offsets of {spec.group} are to be set"
     plan = WorkflowPlan(_hash(spec, found, positions), changes, findings, confirmations=confirmed)
     return Planned(plan, steps, told)
+
+
+Steps = tuple[WorkflowStep, ...]
+
+
+def _around(spec: ResetSpec, unit: Unit | None) -> tuple[Steps, Steps]:
+    """What has to come before and behind, for those frameworks of which an empty group says nothing."""
+    if unit is None:
+        return (), ()
+    if unit.kind is UnitKind.FLINK and unit.control is ControlKind.MANUAL:
+        return (
+            (WorkflowStep(STOP, AskPerson(flink_stop(unit))),),
+            (WorkflowStep(START, AskPerson(flink_start(unit))),),
+        )
+    if unit.connector or unit.kind is UnitKind.FLINK:
+        return (
+            (WorkflowStep(STOP, AwaitStopped(spec.cluster, spec.group, unit.name)),),
+            (WorkflowStep(START, AwaitStarted(spec.cluster, spec.group, unit.name)),),
+        )
+    return (), ()
 
 
 def _confirmed(
@@ -143,6 +187,8 @@ def outside_log(refused: PositionRefused) -> Refused:
 def _noted(workflow: Workflow, step: WorkflowStep, event: StepReported) -> Workflow | Refused:
     """Once it is known where the group was: what is to be set, and how each of it is put back."""
     spec = workflow.spec
+    if isinstance(step.action, AwaitStopped):
+        return with_start_as_before(workflow, event)
     if step.name != NOTE or workflow.plan is None or not isinstance(spec, ResetSpec):
         return workflow.with_undo(event.undo)
     noted = rows_of(event)

@@ -6,6 +6,8 @@ from typing import Final
 
 from recoveryd.workflows.machine.leases import was_begun
 from recoveryd.workflows.model.actions import (
+    Action,
+    AskPerson,
     AwaitEmpty,
     AwaitStarted,
     AwaitStopped,
@@ -15,6 +17,7 @@ from recoveryd.workflows.model.actions import (
     SetOffsets,
     SetQuotas,
 )
+from recoveryd.workflows.model.spec import ResetSpec
 from recoveryd.workflows.model.workflow import (
     ConfigUndo,
     OffsetUndo,
@@ -26,6 +29,8 @@ from recoveryd.workflows.model.workflow import (
     WorkflowStep,
 )
 
+STOP, START = "stop_application", "start_application"
+_AROUND: Final = (AskPerson, AwaitEmpty, AwaitStopped, AwaitStarted)
 RESTORE, RESTORE_QUOTAS = "restore_configs", "restore_quotas"
 _NAMED_MOST: Final = 20
 
@@ -39,9 +44,15 @@ def rollback_steps(workflow: Workflow) -> tuple[WorkflowStep, ...]:
     steps: list[WorkflowStep] = []
     for group in groups:
         end = "" if len(groups) == 1 else f"_of_{group}"
-        cluster = workflow.spec.cluster
+        cluster, connector = workflow.spec.cluster, _connector_of(workflow, group)
+        stop, start = _around_again(workflow, group)
+        if stop is not None:
+            steps.append(WorkflowStep(f"stop_again{end}", stop))
         steps.append(WorkflowStep(f"await_empty_again{end}", AwaitEmpty(cluster, group)))
-        steps.append(WorkflowStep(f"put_back_offsets{end}", SetOffsets(cluster, group, is_back=True)))
+        back = SetOffsets(cluster, group, is_back=True, connector=connector)
+        steps.append(WorkflowStep(f"put_back_offsets{end}", back))
+        if start is not None:
+            steps.append(WorkflowStep(f"start_again{end}", start))
     changed = _configs_back(workflow, is_temporary=False)
     if changed is not None:
         steps.append(WorkflowStep("put_back_configs", changed))
@@ -52,6 +63,23 @@ def rollback_steps(workflow: Workflow) -> tuple[WorkflowStep, ...]:
     if made:
         steps.append(WorkflowStep("delete_made_topics", DeleteTopics(workflow.spec.cluster, made, is_back=True)))
     return tuple(steps)
+
+
+def _connector_of(workflow: Workflow, group: str) -> str:
+    """The unit through whose connector the offsets of the group were set; empty = they were committed."""
+    actions = (step.action for step in workflow.steps if isinstance(step.action, SetOffsets))
+    return next((action.connector for action in actions if action.group == group), "")
+
+
+def _around_again(workflow: Workflow, group: str) -> tuple[Action | None, Action | None]:
+    """How it is stopped and started where an empty group does not say that nothing runs, or where Connect does both."""
+    connector, cluster = _connector_of(workflow, group), workflow.spec.cluster
+    if connector:
+        return AwaitStopped(cluster, group, connector), AwaitStarted(cluster, group, connector)
+    if not isinstance(workflow.spec, ResetSpec):
+        return None, None
+    found = {step.name: step.action for step in workflow.steps}
+    return found.get(STOP), found.get(START)
 
 
 def _made_again(workflow: Workflow) -> RecreateTopics | None:
@@ -155,7 +183,7 @@ def puts_back(workflow: Workflow, back: Iterable[WorkflowStep]) -> bool:
     left = without_lost_places(workflow, steps).undo
     groups = {row.group for row in left if isinstance(row, OffsetUndo) and row.state is UndoState.OPEN}
     return any(
-        step.action.group in groups if isinstance(step.action, SetOffsets) else not isinstance(step.action, AwaitEmpty)
+        step.action.group in groups if isinstance(step.action, SetOffsets) else not isinstance(step.action, _AROUND)
         for step in steps
     )
 

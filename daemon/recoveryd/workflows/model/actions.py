@@ -89,13 +89,14 @@ class TakeSnapshot:
 class SetOffsets:
     """Commit what the undo rows of the group say, and read it back; `is_back`: the other way round. What is neither as it
     was nor as it shall be is somebody's: forward nothing is set then, back it stays as they left it. `topics`: those of them
-    only; empty = all.
+    only; empty = all. `connector`: the unit of a sink connector, whose offsets Kafka Connect sets as long as it is stopped.
     """
 
     cluster: str
     group: str
     is_back: bool = False
     topics: tuple[str, ...] = ()
+    connector: str = ""
     do: Literal["set_offsets"] = "set_offsets"
 
 

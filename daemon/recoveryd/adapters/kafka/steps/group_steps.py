@@ -25,7 +25,9 @@ from recoveryd.adapters.kafka.topic_admin import TopicShape, describe
 from recoveryd.adapters.kafka.unit_facts import read_committed
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
+from recoveryd.ports import ApplicationControl, ConnectorOffsets
 from recoveryd.settings.kafka_properties import ClientAccess
+from recoveryd.units.control import Desired, Wish
 from recoveryd.units.facts import Committed, PartitionEnds
 from recoveryd.units.local_state import find_stale
 from recoveryd.workflows.model.actions import (
@@ -50,8 +52,11 @@ _Key = tuple[str, int]
 
 
 class GroupSteps:
-    def __init__(self, reach: Reach) -> None:
+    """`control` and `connectors` for offsets that Kafka Connect sets."""
+
+    def __init__(self, reach: Reach, control: ApplicationControl, connectors: ConnectorOffsets | None = None) -> None:
         self._reach = reach
+        self._control, self._connectors = control, connectors
 
     async def await_empty(self, effect: TakeStep, action: AwaitEmpty) -> StepReported:
         members = await self._reach.members(action.cluster, action.group)
@@ -176,9 +181,11 @@ class GroupSteps:
         return report(effect, Outcome.NOT_YET, why, left=left, evidence={"left": left, "members": len(members)})
 
     async def set(self, effect: TakeStep, action: SetOffsets) -> StepReported:
+        if action.connector and (running := await self._still_runs(effect, action)) is not None:
+            return running
         rows = tuple(row for row in effect.rows if isinstance(row, OffsetUndo))
         keys = [(row.name, row.partition) for row in rows]
-        before = await self._reach.run(read_committed, self._reach.clusters[action.cluster], action.group, keys)
+        before = await self._standing(action, keys)
         foreign = {row for row in rows if not _is_free(row, before)}
         if foreign and not action.is_back:
             first = next(row for row in rows if row in foreign)
@@ -193,26 +200,53 @@ class GroupSteps:
         if outside and not action.is_back:
             return report(effect, Outcome.FAILED, _first_of(outside), code=Code.OFFSET_OUTSIDE_LOG.value)
         try:
-            if action.is_back:
+            if action.connector:
+                ends = {(row.name, row.partition): None for row in gone} | wanted
+                await self._of_connector(action).set_sink_offsets(action.connector, ends)
+            elif action.is_back:
                 commits = [_commit_before(row) for row in kept]
                 await self._reach.run(commit_exactly, self._reach.accesses[action.cluster], action.group, commits)
             else:
                 places = [TopicPartition(topic, partition, goal) for (topic, partition), goal in wanted.items()]
                 await self._reach.run(commit_places, self._reach.clusters[action.cluster], action.group, places)
-            if gone:
+            if gone and not action.connector:
                 await self._delete(action, gone)
         except ClusterProblem as refused:
             members = await self._members_again(action, refused)
             if not members:
                 raise
             return not_empty(effect, action.group, members)
-        after = await self._reach.run(read_committed, self._reach.clusters[action.cluster], action.group, keys)
+        after = await self._standing(action, keys)
         wrong = [row for row in rows if row not in foreign and _at(row, after) != _goal(row, is_back=action.is_back)]
         if wrong:
             first = wrong[0]
             why = f"{first.name} {first.partition} reads {_at(first, after)} after it was set to {_goal(first, is_back=action.is_back)}"
             raise ClusterProblem(why)
         return _set_report(effect, action, rows, foreign, outside)
+
+    async def _still_runs(self, effect: TakeStep, action: SetOffsets) -> StepReported | None:
+        """Connect refuses to set offsets of a connector that is not stopped, as when somebody resumed it meanwhile: it is
+        stopped again.
+        """
+        unit, key = action.connector, f"{effect.workflow}/{effect.step}/{effect.since_ms}"
+        found = await self._control.ask(Wish(unit, Desired.STOPPED, effect.workflow, key, effect.since_ms))
+        if found.fulfils(Desired.STOPPED):
+            return None
+        why = f"offsets of {unit} can be set only while it is stopped, and it is {found.state.value}: {found.why}"
+        return report(effect, Outcome.NOT_YET, why, evidence=effect.seen)
+
+    async def _standing(self, action: SetOffsets, keys: Sequence[_Key]) -> _Found:
+        if not action.connector:
+            return await self._reach.run(read_committed, self._reach.clusters[action.cluster], action.group, keys)
+        found: dict[str, dict[int, Committed]] = {}
+        for (topic, p), offset in (await self._of_connector(action).sink_offsets(action.connector)).items():
+            found.setdefault(topic, {})[p] = Committed(offset)
+        return found
+
+    def _of_connector(self, action: SetOffsets) -> ConnectorOffsets:
+        if self._connectors is None:
+            raise ClusterProblem(f"no Kafka Connect is known of {action.connector}", retriable=False)
+        return self._connectors
 
     async def _members_again(self, action: SetOffsets, refused: ClusterProblem) -> tuple[str, ...]:
         """Of a group that came alive between the look at it and the commit."""

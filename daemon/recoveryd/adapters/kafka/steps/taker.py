@@ -12,7 +12,7 @@ from recoveryd.adapters.kafka.steps.quota_steps import QuotaSteps
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.topic_steps import TopicSteps
 from recoveryd.adapters.kafka.steps.unit_steps import UnitSteps
-from recoveryd.ports import ApplicationControl
+from recoveryd.ports import ApplicationControl, ConnectorOffsets
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.model import Unit
 from recoveryd.workflows.model.actions import (
@@ -47,12 +47,13 @@ class KafkaSteps:
         units: Callable[[], Mapping[str, Unit]],
         control: ApplicationControl,
         now_ms: Callable[[], int],
+        connectors: ConnectorOffsets | None = None,
     ) -> None:
         self._reach = Reach(clusters, accesses)
         quotas = QuotaSteps(accesses)
         self._gatherer = Gatherer(self._reach, units, quotas, now_ms)
         self._applications = ApplicationSteps(units, control)
-        groups, topics = GroupSteps(self._reach), TopicSteps(self._reach)
+        groups, topics = GroupSteps(self._reach, control, connectors), TopicSteps(self._reach)
         self._groups = groups
         self._takers: Mapping[type, Callable[[TakeStep, Any], Awaitable[StepReported]]] = {
             AwaitEmpty: groups.await_empty,
