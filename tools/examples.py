@@ -49,7 +49,12 @@ COMMANDS: Final[dict[str, dict[str, Any]]] = {
     ),
     "reset": _command(
         "reset",
-        {"reason": "a bug since Friday, fixed in v43", "unit": "order-processor", "to": "2026-11-20T00:00:00Z"},
+        {
+            "reason": "a bug since Friday, fixed in v43",
+            "unit": "order-processor",
+            "to": "2026-11-20T00:00:00Z",
+            "state": "keep",
+        },
         16,
         "orders-again",
     ),

@@ -143,7 +143,7 @@ def _keep(story: Story) -> None:
 def _take_back(story: Story) -> None:
     story.screen.title("3  The obvious thing, and back: offsets alone would count each order onto the old state")
     before = story.shop.committed()
-    story.command("reset", "obvious", unit=UNIT, to="earliest", reason="process all again")
+    story.command("reset", "obvious", unit=UNIT, to="earliest", state="keep", reason="process all again")
     story.await_state("obvious")
     moved = story.shop.committed()
     story.command("rollback", "obvious", reason="the state is still there")

@@ -112,6 +112,8 @@ GROUP = ("--group", "reports", "--to")
             {"to": "latest", "on_out_of_range": "clamp", "on_no_record": "at_end"},
         ),
         ((*GROUP, "latest", "--plan-only"), {"to": "latest", "dry_run": True}),
+        ((*GROUP, "latest", "--state", "keep"), {"to": "latest", "state": "keep"}),
+        ((*GROUP, "latest", "--state", "clean"), {"to": "latest", "state": "clean"}),
         ((*GROUP, "latest", "--plan-hash", HASH), {"to": "latest", "plan_hash": HASH}),
     ],
 )

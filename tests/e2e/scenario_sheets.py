@@ -39,7 +39,7 @@ FOLLOWED: Final[Mapping[str, tuple[str, ...]]] = {
     "copies": (
         "S-WIKI-4b", "S-OSO-17a", "S-WIKI-5b", "S-WIKI-5c", "S-WIKI-C1", "S-WIKI-C1b", "S-WIKI-C1c", "S-WIKI-C3", "S-WIKI-4a",
         "S-WIKI-9", "S-RUN-2", "S-RUN-5c", "S-RUN-11", "S-RUN-13", "S-RUN-29", "S-RUN-26a", "S-CASTLE-0", "S-CASTLE-1",
-        "S-CASTLE-1a", "S-OSO-7", "S-RUN-5d",
+        "S-CASTLE-1a", "S-OSO-7", "S-RUN-6", "S-RUN-5d",
     ),
     "runbooks": (
         "S-RUN-27", "S-OSO-9", "S-RUN-3", "S-RUN-5b", "S-RUN-7", "S-RUN-7a", "S-RUN-14", "S-RUN-21c", "S-RUN-21e", "S-RUN-1", "S-RUN-21a",

@@ -1,4 +1,4 @@
-"""The four confirmations of a reset on a real broker: retention, outputs, scope, owner."""
+"""What has to be said before a reset, on a real broker: the four confirmations, and what becomes of state."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +17,7 @@ UNITS: dict[str, dict[str, Any]] = {
     "strict": {"approvers": ["//ops/kim"], "outputs": OUTPUT, "confirmations": "required"},
     "nobodys": {"outputs": OUTPUT, "confirmations": "required"},
     "asked": {"outputs": OUTPUT, "confirmations": "asked"},
+    "keeps": {"outputs": {}, "stateful": True},
 }
 
 
@@ -92,3 +93,26 @@ def test_else_a_person_is_asked_and_the_answer_is_kept(groups: dict[str, Group])
     steps = group.done("asks")["steps"]
     assert SAID["outputs"] in steps[0]["why"]
     assert group.committed() == at(10)
+
+
+@pytest.mark.scenario("S-RUN-6")
+def test_a_stateful_unit_is_set_back_only_with_a_word_about_its_state(groups: dict[str, Group]) -> None:
+    group = groups["keeps"]
+    for run, more in (("bare", {}), ("bare-plan", {"dry_run": True})):
+        answer = group.stack.follower.wait_answer(reset(group, run, "keeps", {"offset": 10}, **more))
+        assert (answer["type"].split(".")[3], answer["data"]["code"]) == ("command_rejected", "RCV-1006")
+        assert answer["data"]["message"].startswith("state: nothing is said about the state of keeps")
+        assert "`state: keep`" in answer["data"]["hint"]
+    by_its_group = group.stack.follower.wait_answer(group.reset("bare-group", {"offset": 10}))
+    assert by_its_group["data"]["code"] == "RCV-1006"
+    assert group.committed() == BEFORE
+    reset(group, "kept", "keeps", {"offset": 10}, state="keep")
+    plan = group.done("kept")["plan"]
+    assert any(finding.startswith("the state of keeps stays as it is") for finding in plan["findings"])
+    assert group.committed() == at(10)
+    reset(group, "cleaned", "keeps", {"offset": 20}, state="clean")
+    waiting = group.stack.follower.wait_state("cleaned", "waiting")
+    assert (waiting["waiting_for"]["kind"], waiting["waiting_for"]["step"]) == ("ack", "clean_local_state")
+    group.stack.control.command("ack", "cleaned", {"reason": "r", "step": "clean_local_state", "note": "emptied"})
+    group.done("cleaned")
+    assert group.committed() == at(20)

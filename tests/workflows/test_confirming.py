@@ -9,7 +9,7 @@ from recoveryd.kernel.states import State
 from recoveryd.recovery.spec import AtOffset, Earliest
 from recoveryd.units.model import Behaviour, ConfirmationPolicy, Output, Unit
 from recoveryd.workflows.model.positions import AtTopicOffsets, OnOutOfRange
-from recoveryd.workflows.model.spec import Ack, Reset, ResetSpec
+from recoveryd.workflows.model.spec import Ack, Reset, ResetSpec, StateChoice
 from tests.workflows.world import LOG, OWNED, PARTITIONS, TOPIC, GroupWorld
 
 BEFORE = dict.fromkeys(range(PARTITIONS), 50)
@@ -68,7 +68,7 @@ def test_who_said_it_or_has_nothing_to_say_is_not_asked(unit: Unit, said: dict[s
         (replace(STRICT, approvers=()), {"confirm": SAID}, "owner"),
         (STRICT, {"confirm": SAID, "to": Earliest()}, "retention"),
         (STRICT, {"confirm": SAID, "to": AtOffset(1), "on_out_of_range": OnOutOfRange.CLAMP}, "retention"),
-        (replace(STRICT, stateful=True), {"confirm": SAID}, "scope"),
+        (replace(STRICT, stateful=True), {"confirm": SAID, "state": StateChoice.KEEP}, "scope"),
         (STRICT, {"confirm": SAID, "topics": {TOPIC: (0,)}}, "scope"),
         (STRICT, {"confirm": SAID, "to": AtTopicOffsets({TOPIC: {0: 20}})}, "scope"),
         (replace(STRICT, inputs=(TOPIC, "more")), {"confirm": SAID, "topics": {TOPIC: ()}}, "scope"),
@@ -88,7 +88,7 @@ def test_where_all_four_are_required_one_that_is_open_refuses_it(
 def test_with_all_four_it_waits_for_the_owner_alone() -> None:
     world = GroupWorld(replace(STRICT, stateful=True))
     said = {**SAID, "scope": "the store is a cache", "retention": "the first day is not needed"}
-    assert ask(world, confirm=said, to=Earliest()) == "accepted"
+    assert ask(world, confirm=said, to=Earliest(), state=StateChoice.KEEP) == "accepted"
     assert found(world) == {"retention": "person", "outputs": "person", "scope": "person", "owner": "plan"}
     assert world.workflow.state is State.AWAITING_APPROVAL
     assert world.approve("//ops/kim") == "accepted"

@@ -20,6 +20,7 @@ from recoveryd.workflows.model.spec import (
     RestoreSpec,
     Savepoint,
     SavepointSpec,
+    StateChoice,
 )
 from recoveryd.workflows.model.workflow import ConfigUndo, UndoState
 from tests.builders.core import make_spec
@@ -291,7 +292,8 @@ def test_what_cannot_be_restored_is_refused() -> None:
 def test_a_reset_and_a_reprocess_can_begin_at_a_savepoint() -> None:
     world = saved()
     world.committed |= {("orders", p): 99 for p in range(PARTITIONS)}
-    spec = ResetSpec("main", "app", OfSavepoint("before"), unit=UNIT.name, confirm={"outputs": "compared by hand"})
+    said = {"outputs": "compared by hand"}
+    spec = ResetSpec("main", "app", OfSavepoint("before"), unit=UNIT.name, confirm=said, state=StateChoice.KEEP)
     assert world.send(lambda meta: Reset(meta, spec), subject="w2") == "accepted"
     assert {p: world.committed["orders", p] for p in range(PARTITIONS)} == dict.fromkeys(range(PARTITIONS), 60)
     assert world.reprocess_as("w3", OfSavepoint("before")) == "accepted"

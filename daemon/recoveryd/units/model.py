@@ -94,6 +94,13 @@ class Unit:
         return self.name if self.kind is UnitKind.CONNECT and self.control is ControlKind.CONNECT else ""
 
     @property
+    def keeps_state(self) -> bool:
+        """What nobody said of an application of Streams is taken for the case that needs more care."""
+        if self.stateful is not None:
+            return self.stateful
+        return bool(self.topology.stores) if self.topology is not None else self.kind is UnitKind.STREAMS
+
+    @property
     def own_topics(self) -> frozenset[str]:
         """Topics that the config names for it, internal ones among them."""
         return frozenset((*self.inputs, *self.intermediate, *self.outputs, *(self.internal_topics or ())))

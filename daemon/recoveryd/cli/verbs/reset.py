@@ -20,6 +20,7 @@ from recoveryd.cli.verbs.reset_files import plan_as_csv, read_file
 from recoveryd.kernel.states import State
 
 _TO = "earliest, latest, current, offset:N, shift:N, snapshot:RUN, savepoint:NAME, a time with zone, or -2h."
+_STATE = "Of a unit that keeps state: leave it as it is, or wait until somebody emptied it; required there."
 _CONFIRM = "What you say of outputs, retention or scope, such as what is rebuilt; may be repeated."
 NewId = Annotated[str | None, option("--id", "Id of the workflow; made from the group when left out.", "ID")]
 
@@ -49,6 +50,7 @@ def reset(
         Literal["fail", "at_end"], option("--on-no-record", "A time that no record reaches.", shows_default=True)
     ] = "fail",
     confirm: Annotated[list[str] | None, option("--confirm", _CONFIRM, "ITEM=TEXT")] = None,
+    state: Annotated[Literal["keep", "clean"] | None, option("--state", _STATE)] = None,
     plan_only: Annotated[bool, option("--plan-only", "Make and show the plan; nothing is changed.")] = False,
     export: Annotated[
         bool, option("--export", "Print the plan as CSV, of --to current when that is left out; nothing is changed.")
@@ -68,6 +70,7 @@ def reset(
     if (to is None) == (from_file is None):
         raise usage("Say where to.", f"Give --to ({_TO}) or --from-file.")
     data: Document = {"reason": reason, "unit": unit, "group": group, "cluster": cluster, "plan_hash": plan_hash}
+    data["state"] = state
     data = {name: value for name, value in data.items() if value is not None}
     data["to"] = _read_to(connection, to, from_file, unit, group)
     if topics:

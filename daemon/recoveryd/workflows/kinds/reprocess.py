@@ -6,13 +6,12 @@ go, then offsets are set and read back, and only then somebody is asked to start
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused, nearest_name
 from recoveryd.recovery.spec import Latest
 from recoveryd.units.facts import PartitionEnds, UnitFacts
-from recoveryd.units.model import Unit, UnitKind
+from recoveryd.units.model import Unit
 from recoveryd.workflows.kinds.earlier import looked_up
 from recoveryd.workflows.kinds.noting import (
     Place,
@@ -26,6 +25,7 @@ from recoveryd.workflows.kinds.noting import (
 )
 from recoveryd.workflows.kinds.reprocess_checks import find_problem, findings_of, missing_in
 from recoveryd.workflows.kinds.reset import outside_log, unit_of
+from recoveryd.workflows.kinds.state import CLEAN, REPROCESSED, clean_text
 from recoveryd.workflows.machine.kind import Knows, Planned, WorkflowKind, lost_only
 from recoveryd.workflows.machine.leases import lease_keys, lease_rows, lease_step, nothing_goes
 from recoveryd.workflows.machine.starting import started_again
@@ -77,16 +77,15 @@ STOP, EMPTY, NOTE, DELETE, RECREATE = (
     "stop_application", "await_empty", "snapshot", "delete_internal_topics", "recreate_topics"
 )  # fmt: skip
 KEEP = "keep_inputs"
-CREATE, SET, CLEAN, START = "create_outputs", "set_offsets", "clean_local_state", "start_application"
+CREATE, SET, START = "create_outputs", "set_offsets", "start_application"
 CATCH_UP, LOOK, CONFIRM = "await_caught_up", "look_at_outputs", "confirm_output"
-_REPROCESSED: Final = frozenset({UnitKind.STREAMS, UnitKind.GROUP})
 
 
 def _complete(spec: ReprocessSpec, knows: Knows) -> ReprocessSpec | Refused:
     unit = unit_of(spec.unit, knows.params)
     if isinstance(unit, Refused):
         return unit
-    if unit.kind not in _REPROCESSED and not (unit.connector and unit.inputs):
+    if unit.kind not in REPROCESSED and not (unit.connector and unit.inputs):
         message = f"{unit.name} is of kind {unit.kind.value}, whose state and outputs recoveryd cannot begin anew"
         return Refused(Code.GROUP_TYPE, message, "Set its offsets with `reset`.")
     problem = outputs_left_out(spec.outputs, unit) or _strange_names(spec, unit)
@@ -250,26 +249,15 @@ def last_steps(spec: WithOutputs, unit: Unit, internal: Collection[str]) -> Iter
     """From the offsets on, once everything that has to be gone or made is so."""
     cluster, group = spec.cluster, spec.group
     yield WorkflowStep(SET, SetOffsets(cluster, group, connector=unit.connector))
-    if is_stateful(unit):
+    if unit.keeps_state:
         yield WorkflowStep(CLEAN, AskPerson(clean_text(unit)))
-    changelogs = tuple(name for name in internal if name.endswith("-changelog")) if is_stateful(unit) else ()
+    changelogs = tuple(name for name in internal if name.endswith("-changelog")) if unit.keeps_state else ()
     yield WorkflowStep(START, AwaitStarted(cluster, group, unit.name, _start_note(spec), changelogs=changelogs))
     yield WorkflowStep(CATCH_UP, AwaitCaughtUp(cluster, group, {topic: {} for topic in unit.inputs}))
     if spec.outputs:
         written = tuple(choice.name or name for name, choice in spec.outputs.items())
         yield WorkflowStep(LOOK, LookAtTopics(cluster, (*written, *internal)))
         yield WorkflowStep(CONFIRM, AskPerson(f"look whether {', '.join(written)} holds what it should"))
-
-
-def is_stateful(unit: Unit) -> bool:
-    """What nobody said of an application of Streams is taken for the case that needs more care."""
-    return unit.stateful if unit.stateful is not None else unit.kind is UnitKind.STREAMS
-
-
-def clean_text(unit: Unit) -> str:
-    where = f"<state.dir>/{unit.group}" if unit.kind is UnitKind.STREAMS else "its local state"
-    how = ", or let it call KafkaStreams#cleanUp() before it starts" if unit.kind is UnitKind.STREAMS else ""
-    return f"delete {where} on every machine where {unit.name} ran{how}"
 
 
 def _start_note(spec: WithOutputs) -> str:

@@ -150,5 +150,5 @@ def _of_internal(unit: Unit, found: Found) -> Iterator[str]:
         yield f"{name} may be an internal topic of {unit.name}, and is left alone: {reason}"
     if facts.containing_ids:
         yield f"other application ids begin with {unit.group}: {', '.join(facts.containing_ids)}; their topics stay"
-    if unit.stateful is None and unit.kind is UnitKind.STREAMS:
+    if unit.stateful is None and unit.keeps_state and unit.topology is None:
         yield f"nobody said whether {unit.name} has state, so its local state has to be cleaned"

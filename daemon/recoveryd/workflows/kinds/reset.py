@@ -24,6 +24,7 @@ from recoveryd.workflows.kinds.noting import (
     with_start_as_before,
 )
 from recoveryd.workflows.kinds.starting_points import start_findings
+from recoveryd.workflows.kinds.state import CLEAN, clean_text, refuse_state, told_of_state
 from recoveryd.workflows.machine.kind import Knows, Planned, WorkflowKind
 from recoveryd.workflows.machine.undoing import START, STOP
 from recoveryd.workflows.model.actions import (
@@ -34,7 +35,7 @@ from recoveryd.workflows.model.actions import (
     SetOffsets,
     TakeSnapshot,
 )
-from recoveryd.workflows.model.confirming import Confirmation, as_said, confirmations, question, refuse_open
+from recoveryd.workflows.model.confirming import Confirmation, Kept, as_said, confirmations, question, refuse_open
 from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.facts import Found, GroupFound, GroupWanted, WantedFacts
 from recoveryd.workflows.model.hashing import hash_of
@@ -49,7 +50,7 @@ from recoveryd.workflows.model.positions import (
     resolve,
 )
 from recoveryd.workflows.model.size import refuse_size
-from recoveryd.workflows.model.spec import ResetSpec
+from recoveryd.workflows.model.spec import ResetSpec, StateChoice
 from recoveryd.workflows.model.workflow import Workflow, WorkflowPlan, WorkflowStep
 
 CONFIRM, EMPTY, NOTE, SET = "confirm_output", "await_empty", "snapshot", "set_offsets"
@@ -60,6 +61,9 @@ def _complete(spec: ResetSpec, knows: Knows) -> ResetSpec | Refused:
     named = _with_unit(spec, knows)
     if isinstance(named, Refused):
         return named
+    left_out = refuse_state(named, knows.params.units.get(named.unit or ""))
+    if left_out is not None:
+        return left_out
     to = looked_up(named.to, named.cluster, named.group, knows.workflows)
     if isinstance(to, Refused):
         return to
@@ -121,10 +125,10 @@ def _plan(spec: ResetSpec, facts: Found, params: WorkflowParams) -> Planned | Re
     findings = (*moving_notes(spec.to), *(p.note for p in positions if p.note))
     if found.group is None:
         findings = (*findings, f"the cluster has no group {spec.group} yet; it begins with these offsets")
-    findings = (*findings, *start_findings(moved))
+    unit = params.units.get(spec.unit or "")
+    findings = (*findings, *start_findings(moved), *told_of_state(spec, unit))
     changes = tuple(change_of(p, look) for p, look in moved)
     ids = {topic: found.topic_ids[topic] for topic in sorted({p.topic for p, _ in moved})}
-    unit = params.units.get(spec.unit or "")
     confirmed = _confirmed(spec, unit, moved, found, params)
     refusal = refuse_open(unit, confirmed) if unit is not None else None
     if refusal is not None:
@@ -138,6 +142,7 @@ def _plan(spec: ResetSpec, facts: Found, params: WorkflowParams) -> Planned | Re
         WorkflowStep(EMPTY, AwaitEmpty(spec.cluster, spec.group)),
         WorkflowStep(NOTE, TakeSnapshot(spec.cluster, spec.group, tuple(ids), topic_ids=ids)),
         WorkflowStep(SET, SetOffsets(spec.cluster, spec.group, connector="" if unit is None else unit.connector)),
+        *((WorkflowStep(CLEAN, AskPerson(clean_text(unit))),) if unit is not None and _cleans(spec) else ()),
         *last,
     )
     told = f"{len(changes)} offsets of {spec.group} are to be set"
@@ -175,8 +180,12 @@ def _confirmed(
     if unit is None:
         return as_said(spec.confirm)
     approval = approval_for(params.approvals, spec.verb, unit)
-    is_part = any((spec.topics or {}).values())
-    return confirmations(unit, spec.confirm, moved, found.looks, approval, is_part)
+    kept = Kept(is_part=any((spec.topics or {}).values()), is_state=unit.keeps_state and not _cleans(spec))
+    return confirmations(unit, spec.confirm, moved, found.looks, approval, kept)
+
+
+def _cleans(spec: ResetSpec) -> bool:
+    return spec.state is StateChoice.CLEAN
 
 
 def outside_log(refused: PositionRefused) -> Refused:
@@ -249,6 +258,7 @@ def _hash(spec: ResetSpec, found: GroupFound, positions: list[NewPosition]) -> s
         "topics": dict(found.topic_ids),
         "to": [meaning(spec.to, look, p) for p, look in zip(positions, found.looks, strict=True)],
         "policies": (spec.on_out_of_range.value, spec.on_no_record.value),
+        **({"state": spec.state.value} if spec.state is not None else {}),
     })  # fmt: skip
 
 

@@ -43,6 +43,14 @@ class Confirmation:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """What a reset leaves as it is: partitions that the command does not name, and state."""
+
+    is_part: bool = False
+    is_state: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class _Seen:
     """What the plan finds of one item. Not `is_clear` = a person has to know better."""
 
@@ -56,15 +64,13 @@ def confirmations(
     moved: Sequence[tuple[NewPosition, PartitionLook]],
     looks: Sequence[PartitionLook],
     approval: Approval | None,
-    is_part: bool = False,
+    kept: Kept = Kept(),
 ) -> tuple[Confirmation, ...]:
-    """All four, in their order. `moved`: what is to be set, of all `looks`, which are those of partitions that the command
-    names if `is_part`; `said`: the words of the command by item.
-    """
+    """All four, in their order. `moved`: what is to be set, of all `looks`; `said`: the words of the command by item."""
     seen = {
         ConfirmedItem.RETENTION: _retention(moved),
         ConfirmedItem.OUTPUTS: _outputs(unit),
-        ConfirmedItem.SCOPE: _scope(unit, moved, looks, is_part=is_part),
+        ConfirmedItem.SCOPE: _scope(unit, moved, looks, kept),
         ConfirmedItem.OWNER: _owner(approval),
     }
     return tuple(_confirmed(item, found, said.get(item)) for item, found in seen.items())
@@ -131,14 +137,14 @@ def _outputs(unit: Unit) -> _Seen:
 
 
 def _scope(
-    unit: Unit, moved: Sequence[tuple[NewPosition, PartitionLook]], looks: Sequence[PartitionLook], *, is_part: bool
+    unit: Unit, moved: Sequence[tuple[NewPosition, PartitionLook]], looks: Sequence[PartitionLook], kept: Kept
 ) -> _Seen:
     topics = sorted({look.topic for _, look in moved})
     told = f"{len(moved):,} of {len(looks):,} partitions of {_some(topics)}"
     others = [topic for topic in (*unit.inputs, *unit.intermediate) if topic not in topics]
     stays = [f"{_some(others)} goes on where it is"] if others else []
-    stays += ["other partitions go on where they are"] if is_part or len(moved) < len(looks) else []
-    stays += ["its state stays as it is, so records are counted in twice or never"] if unit.stateful else []
+    stays += ["other partitions go on where they are"] if kept.is_part or len(moved) < len(looks) else []
+    stays += ["its state stays as it is, so records are counted in twice or never"] if kept.is_state else []
     return _Seen(not stays, "; ".join([told, *stays]))
 
 

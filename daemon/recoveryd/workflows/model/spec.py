@@ -58,10 +58,19 @@ _TO_SCHEMA = {"anyOf": [{"type": "string"}, {"type": "object"}]}
 ToField = Annotated[Any, Written(write_to, read_to, _TO_SCHEMA)]
 
 
+class StateChoice(StrEnum):
+    """What becomes of the state of an application whose offsets are set. `keep`: it stays as it is, on purpose; `clean`: a
+    person empties it.
+    """
+
+    KEEP = "keep"
+    CLEAN = "clean"
+
+
 @dataclass(frozen=True, slots=True)
 class ResetSpec:
     """Of `unit`, or of `group` on `cluster`. `topics`: by name the partitions that are meant, empty = all of it; None =
-    every input of the unit, or every topic on which the group has a commit. `confirm`: by item, what somebody says of it.
+    every input of the unit, or every topic on which the group has a commit. `confirm`: by item, what somebody says of it. `state`: of a unit that keeps some.
     """
 
     cluster: str
@@ -72,6 +81,7 @@ class ResetSpec:
     on_out_of_range: OnOutOfRange = OnOutOfRange.FAIL
     on_no_record: OnNoRecord = OnNoRecord.FAIL
     confirm: Mapping[str, str] = field(default_factory=dict)
+    state: StateChoice | None = None
     dry_run: bool = False
     plan_hash: str | None = None
     verb: Literal["reset"] = "reset"

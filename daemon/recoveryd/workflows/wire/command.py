@@ -12,7 +12,7 @@ from recoveryd.wire.fields import (
 from recoveryd.wire.forms import CommandData, verb_form
 from recoveryd.wire.problems import wrong
 from recoveryd.workflows.model.positions import OnNoRecord, OnOutOfRange
-from recoveryd.workflows.model.spec import Ack, Reset, ResetSpec, Rollback
+from recoveryd.workflows.model.spec import Ack, Reset, ResetSpec, Rollback, StateChoice
 from recoveryd.workflows.wire.positions import TO_SCHEMA, parse_to, parse_topics
 
 Statement = Annotated[str, Field(min_length=1, max_length=1_000)]
@@ -51,6 +51,11 @@ class ResetData(CommandData):
         description="of `retention`, `outputs` and `scope`, what somebody says where the plan cannot tell: above all what is "
         "rebuilt, and how doubled or missing results are dealt with",
     )
+    state: Literal["keep", "clean"] | None = Field(
+        default=None,
+        description="what becomes of the unit's state, required of one that keeps some unless `to` is `current`: `keep` leaves it "
+        "as it is, `clean` waits until a person has emptied it (not of Kafka Streams: `reprocess` does that)",
+    )
     dry_run: bool = Field(default=False, description="plan only: ends in `planned`")
     plan_hash: PlanHash | None = Field(
         default=None, description="run only if the plan made now has this hash, else rejected RCV-1012"
@@ -74,6 +79,7 @@ class ResetData(CommandData):
             on_out_of_range=OnOutOfRange(self.on_out_of_range),
             on_no_record=OnNoRecord(self.on_no_record),
             confirm={str(item): said for item, said in self.confirm.items()},
+            state=None if self.state is None else StateChoice(self.state),
             dry_run=self.dry_run,
             plan_hash=self.plan_hash,
         )

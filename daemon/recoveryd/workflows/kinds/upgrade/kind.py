@@ -15,8 +15,9 @@ from recoveryd.kernel.states import State
 from recoveryd.units.compatibility import VersionVerdict
 from recoveryd.units.facts import PartitionEnds
 from recoveryd.units.model import ControlKind, Unit, UnitKind
-from recoveryd.workflows.kinds.reprocess import CATCH_UP, CLEAN, EMPTY, LOOK, NOTE, START, STOP, clean_text, is_stateful
+from recoveryd.workflows.kinds.reprocess import CATCH_UP, EMPTY, LOOK, NOTE, START, STOP
 from recoveryd.workflows.kinds.reset import refuse_group, unit_of
+from recoveryd.workflows.kinds.state import CLEAN, clean_text
 from recoveryd.workflows.kinds.upgrade.draining import (
     not_drained,
     places_of,
@@ -185,7 +186,7 @@ def _steps(spec: UpgradeSpec, old: Unit, new: Unit, found: Found, plan: Workflow
     ids = dict(found.groups[0].topic_ids)
     outputs = tuple(old.outputs)
     yield WorkflowStep(NOTE, TakeSnapshot(cluster, group, (*read, *between), outputs, is_live=True, topic_ids=ids))
-    if is_stateful(new) and ("renumbered" in names or plan.version.verdict is VersionVerdict.INCOMPATIBLE):
+    if new.keeps_state and ("renumbered" in names or plan.version.verdict is VersionVerdict.INCOMPATIBLE):
         yield WorkflowStep(CLEAN, AskPerson(clean_text(new)))
     is_told = new.control is ControlKind.MANUAL  # the group of both is the same
     note = f", the version after {old.name}"

@@ -12,7 +12,6 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
 from recoveryd.units.facts import UnitFacts
 from recoveryd.units.model import Unit
-from recoveryd.workflows.kinds.reprocess import is_stateful
 from recoveryd.workflows.kinds.reset import refuse_group, unit_of
 from recoveryd.workflows.kinds.upgrade.names import COMPARE, DELETE_TAIL, START_BESIDE
 from recoveryd.workflows.kinds.upgrade.online_back import may_have_read_tail
@@ -134,7 +133,7 @@ def _of_tail(spec: UpgradeSpec, new: Unit, roles: list[Unit]) -> Iterator[Refuse
             yield Refused(Code.INVALID_VALUE, message, "Leave it out.")
         return
     if spec.tail_unit is None:
-        if is_stateful(new):
+        if new.keeps_state:
             message = (
                 f"tail_unit: {new.name} keeps state, so it has to process what lies between the two stops without "
                 "publishing it"

@@ -9,7 +9,6 @@ from recoveryd.units.compatibility import Compatibility, Existing, compare_versi
 from recoveryd.units.facts import PartitionEnds
 from recoveryd.units.model import Unit
 from recoveryd.workflows.kinds.noting import Place
-from recoveryd.workflows.kinds.reprocess import is_stateful
 from recoveryd.workflows.model.facts import Found, GroupFound
 from recoveryd.workflows.model.spec import UpgradeSpec
 
@@ -24,7 +23,7 @@ def inputs_of(old: Unit, new: Unit) -> tuple[str, ...]:
 
 def compared(old: Unit, new: Unit, found: Found) -> Compatibility:
     """Without state and without topology there is nothing that has to be found again."""
-    if old.topology is None and new.topology is None and not is_stateful(old) and not is_stateful(new):
+    if old.topology is None and new.topology is None and not old.keeps_state and not new.keeps_state:
         return Compatibility()
     partitions, unread = {}, {}
     for facts in (found.units[old.name], found.units[new.name]):

@@ -1,0 +1,48 @@
+"""What becomes of the state of an application when its offsets are set: it is part of the command, since nobody can see
+it in the offsets.
+"""
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.refused import Refused
+from recoveryd.units.model import Unit, UnitKind
+from recoveryd.workflows.model.positions import Current
+from recoveryd.workflows.model.spec import ResetSpec, StateChoice
+
+CLEAN = "clean_local_state"
+REPROCESSED = frozenset({UnitKind.STREAMS, UnitKind.GROUP})  # kinds that `reprocess` can begin anew
+
+
+def refuse_state(spec: ResetSpec, unit: Unit | None) -> Refused | None:
+    """Of `reset`: a choice that is missing, or cannot be carried out. Offsets that stay where they are leave state right."""
+    if unit is None or not unit.keeps_state:
+        if spec.state is not StateChoice.CLEAN:
+            return None
+        message = f"state: {unit.name if unit else spec.group} has none in the config that could be cleaned"
+        return Refused(Code.INVALID_VALUE, message, "Leave state out, or name a unit that is stateful.")
+    if spec.state is StateChoice.CLEAN and unit.kind is UnitKind.STREAMS:
+        message = f"state: the changelogs of {unit.name} would bring its state back"
+        return Refused(Code.INVALID_VALUE, message, "Use `reprocess`, which takes its internal topics as well.")
+    if spec.state is not None or isinstance(spec.to, Current):
+        return None
+    message = f"state: nothing is said about the state of {unit.name}, which does not go back with its offsets"
+    return Refused(Code.MISSING_FIELD, message, _hint(unit))
+
+
+def _hint(unit: Unit) -> str:
+    ways = ["Say `state: keep` if it is right as it is"]
+    ways += [] if unit.kind is UnitKind.STREAMS else ["say `state: clean` if somebody will empty it"]
+    ways += ["use `reprocess` to begin with empty state"] if unit.kind in REPROCESSED else []
+    return ", or ".join(ways) + "."
+
+
+def told_of_state(spec: ResetSpec, unit: Unit | None) -> tuple[str, ...]:
+    """For whoever approves the plan."""
+    if unit is None or not unit.keeps_state or spec.state is not StateChoice.KEEP:
+        return ()
+    return (f"the state of {unit.name} stays as it is: what is read again counts in it twice, what is left out never",)
+
+
+def clean_text(unit: Unit) -> str:
+    where = f"<state.dir>/{unit.group}" if unit.kind is UnitKind.STREAMS else "its local state"
+    how = ", or let it call KafkaStreams#cleanUp() before it starts" if unit.kind is UnitKind.STREAMS else ""
+    return f"delete {where} on every machine where {unit.name} ran{how}"
