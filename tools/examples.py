@@ -436,6 +436,7 @@ STATUS: Final[dict[str, Any]] = {
             "start": 1200,
         },
         "remote": [],
+        "contracts": [],
         "findings": [],
     },
     "progress": {
@@ -580,6 +581,7 @@ WORKFLOW_STATUS: Final[dict[str, Any]] = {
     "plan": {
         "hash": _HASH,
         "changes": [{"what": "offset", "name": "orders", "partition": 0, "from": 84000, "to": 61200}],
+        "contracts": [],
         "findings": [],
         "ambiguous_topics": [],
         "version": None,

@@ -41,6 +41,9 @@ _RECOVERY_WORDS: Final[Told] = {
     "ComparedRange.start": "first offset",
     "ComparedRange.stop": "first offset not compared",
     "Plan.eta_seconds": "null = never",
+    "Plan.contracts": "of the units whose inputs are copied or written to",
+    "UnitContract.version": "of what the config declares: the same words have the same one",
+    "ContractClause.told": "what was found, or what nobody has said",
     "Plan.receipts": "null = planned by a release that did not pin it",
     "ReceiptsHome": "The recovery's place on the receipts topic of the target cluster, pinned.",
     "ReceiptsHome.partitions": "as of planning",
@@ -200,6 +203,9 @@ _WORKFLOW_WORDS: Final[Told] = {
     "WorkflowPlan.findings": "what is done instead of what was asked for",
     "WorkflowPlan.ambiguous_topics": "topics that look internal and are left alone",
     "WorkflowPlan.confirmations": "what was thought of before offsets are set back: by the plan, by a person, or open",
+    "WorkflowPlan.contracts": "of the unit whose inputs are to be processed again; empty of others, and of plans of earlier releases",
+    "UnitContract.version": "of what the config declares: the same words have the same one",
+    "ContractClause.told": "what was found, or what nobody has said",
     "WorkflowPlan.version": "of an upgrade: whether the new version fits; null of others",
     "VersionChange.unfixed_range": "by input and partition, [start, stop) of which the old version made the results",
     "VersionChange.fix": "data of replays that copy this range, once it is known",
@@ -238,6 +244,7 @@ _LATER: Final = {
     "CompletenessRow.max_time",
     "Plan.receipts",
     "Plan.remote",
+    "Plan.contracts",
     "PlannedTopic.ranges",
     "Progress.verified_records",
     "Progress.verified_bytes",
@@ -249,6 +256,7 @@ _LATER: Final = {
     "Verification.unkeyed_source_records",
     "Verification.unkeyed_target_records",
 }
+_WORKFLOW_LATER: Final = {"WorkflowPlan.contracts"}
 _WATCH_LATER: Final = {"Watched.unit_stop"}
 
 
@@ -293,7 +301,7 @@ def workflow_schema() -> Schema:
     schema["description"] = (
         "Value on the status topic of a record with `kind` workflow (key = its id), and `GET /api/v1/recoveries/{id}`."
     )
-    return finished(schema, _WORKFLOW_WORDS)
+    return finished(schema, _WORKFLOW_WORDS, optional=_WORKFLOW_LATER)
 
 
 def schedule_schema() -> Schema:

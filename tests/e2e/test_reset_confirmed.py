@@ -1,4 +1,6 @@
-"""What has to be said before a reset, on a real broker: the four confirmations, and what becomes of state."""
+"""What has to be said before a reset, on a real broker: the four confirmations, what becomes of state, and
+the contract of the unit.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +20,8 @@ UNITS: dict[str, dict[str, Any]] = {
     "nobodys": {"outputs": OUTPUT, "confirmations": "required"},
     "asked": {"outputs": OUTPUT, "confirmations": "asked"},
     "keeps": {"outputs": {}, "stateful": True},
+    "promised": {"outputs": OUTPUT, "schema": "one subject each"},
+    "strict-contract": {"outputs": OUTPUT, "required_clauses": ["offsets", "determinism"]},
 }
 
 
@@ -116,3 +120,37 @@ def test_a_stateful_unit_is_set_back_only_with_a_word_about_its_state(groups: di
     group.stack.control.command("ack", "cleaned", {"reason": "r", "step": "clean_local_state", "note": "emptied"})
     group.done("cleaned")
     assert group.committed() == at(20)
+
+
+@pytest.mark.scenario("S-RUN-9")
+def test_each_plan_looks_at_the_contract_and_is_refused_where_a_clause_is_required(groups: dict[str, Group]) -> None:
+    group, strict = groups["promised"], groups["strict-contract"]
+    follower, control = group.stack.follower, group.stack.control
+    bad = ["retention", "determinism", "output_idempotence"]
+
+    def copy(run: str, of: Group) -> str:
+        source = {"topic": of.topic, "from": "earliest", "to": "latest"}
+        target = {"topic": f"{of.topic}-again", "create": True}
+        return control.command("replay", run, {"reason": "r", "source": source, "target": target, "dry_run": True})
+
+    reset(group, "looks", "promised", {"offset": 10}, dry_run=True)
+    copy("copies", group)
+    plans = [follower.wait_state(run, "planned")["plan"] for run in ("looks", "copies")]
+    for plan in plans:
+        (contract,) = plan["contracts"]
+        assert contract["unit"] == "promised"
+        assert [c["name"] for c in contract["clauses"] if c["state"] != "ok"] == bad
+    assert plans[0]["contracts"][0]["version"] == plans[1]["contracts"][0]["version"]
+    told = [
+        f
+        for f in plans[0]["findings"]
+        if f"of the contract of promised (version {plan['contracts'][0]['version']})" in f
+    ]
+    assert [finding.split(" ")[0] for finding in told] == bad
+    warned = [f for f in plans[1]["findings"] if f["code"].startswith("contract_")]
+    assert [(f["code"], f["severity"]) for f in warned] == [(f"contract_{name}", "warn") for name in bad]
+    for refused in (reset(strict, "open", "strict-contract", {"offset": 10}), copy("open-copy", strict)):
+        data = follower.wait_answer(refused)["data"]
+        assert data["code"] == "RCV-1049"
+        assert data["message"].startswith("determinism of the contract of strict-contract (version ")
+    assert strict.committed() == BEFORE

@@ -7,7 +7,7 @@ import pytest
 from recoveryd.errors import ConfigProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.settings import Settings, load
-from recoveryd.units.model import Behaviour, ControlKind, Output, Unit, UnitKind
+from recoveryd.units.model import Behaviour, ClauseName, ControlKind, Output, Unit, UnitKind
 from tests.units.test_topology import TEXTS, topology
 
 MINIMAL = "clusters: {main: {bootstrap.servers: 127.0.0.1:9092}}\n"
@@ -46,6 +46,7 @@ units:
     owner: orders-team
     approvers: ["//ops/kim", "//ops/lee"]
     retention_objective: 72h
+    required_clauses: [schema, offsets]
     control: {kind: process, start: [java, -jar, app.jar], stop_timeout: 30s}
 """
     settings = loaded(tmp_path, text)
@@ -64,6 +65,7 @@ units:
             approvers=("//ops/kim", "//ops/lee"),
             retention_objective_ms=72 * 3_600_000,
             control=ControlKind.PROCESS,
+            required_clauses=(ClauseName.SCHEMA, ClauseName.OFFSETS),
         )
     }
     assert settings.values.units["order-processor"].control.start == ("java", "-jar", "app.jar")
@@ -120,6 +122,7 @@ def test_a_unit_may_be_given_once(tmp_path: Path) -> None:
         ("retention_objective: soon", 4, "retention_objective", ""),
         ("topology: lost.txt", 4, "No such file", ""),
         ("stateful: perhaps", 4, "stateful", ""),
+        ("required_clauses: [luck]", 4, "required_clauses", ""),
     ],
 )
 def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, extra: str, line: int, says: str, hint: str) -> None:

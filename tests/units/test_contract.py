@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from recoveryd.units.contract import make_contract
+from recoveryd.units.contract import look_at_contract, make_contract, version_of
 from recoveryd.units.facts import Committed, Group, GroupType, UnitFacts
 from recoveryd.units.findings import Grade
-from recoveryd.units.model import Behaviour, Output, Unit
+from recoveryd.units.model import Behaviour, ClauseName, Output, Unit
 from tests.units.test_lint import HOUR_MS, WELL, WORDS, Change, topic, topics, unit
 
 GROUP = Group("app", GroupType.CLASSIC, "empty", committed={"words": {p: Committed(5) for p in range(3)}})
@@ -60,3 +60,25 @@ def test_each_clause_says_what_it_found(change: Change, name: str, state: Grade,
     found = {c.name: c for c in make_contract(*change(TOLD, KNOWN))}
     assert found[name].state is state
     assert says in found[name].told
+
+
+@pytest.mark.scenario("S-RUN-9")
+def test_its_version_is_that_of_what_is_declared_and_not_of_what_is_found() -> None:
+    known, unknown = look_at_contract(TOLD, KNOWN), look_at_contract(TOLD, None)
+    assert known.version == unknown.version == version_of(replace(TOLD, name="another", group="g"))
+    changed = [
+        replace(TOLD, schema="another"),
+        replace(TOLD, is_deterministic=False),
+        replace(TOLD, retention_objective_ms=1),
+        replace(TOLD, inputs=("more", *TOLD.inputs)),
+        replace(TOLD, outputs={"o": Output(Behaviour.APPEND_ONLY)}),
+    ]
+    assert len({known.version, *map(version_of, changed)}) == 6
+    assert [c.state for c in unknown.clauses[:3]] == [Grade.UNKNOWN] * 3
+    assert [c.state for c in unknown.clauses[3:]] == [Grade.OK] * 3
+
+
+def test_what_a_plan_keeps_of_it_has_a_bound() -> None:
+    many = replace(TOLD, outputs={f"output-{number}": Output() for number in range(1_000)})
+    (told,) = (c.told for c in make_contract(many, KNOWN) if c.name is ClauseName.OUTPUT_IDEMPOTENCE)
+    assert told.endswith("output-4 and 995 more")

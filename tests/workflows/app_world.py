@@ -150,7 +150,7 @@ class AppWorld(WorkflowWorld):
         topics = {n: UnitTopic(n, log.id, _ends(log, self.partitions), 1) for n, log in self.topics.items()}
         internal = InternalTopics(tuple(n for n in INTERNAL if n in self.topics))
         facts = UnitFacts(self.now_ms, topics, groups[0].group, internal, self.readers)
-        units = dict.fromkeys(wanted.units, facts)
+        units = dict.fromkeys((*wanted.units, *wanted.contracts), facts)
         names = [name for _, name in wanted.topics] + (list(internal.certain) if wanted.internal else [])
         found = {name: self._topic(name) for name in names}
         counts = {name: self.topics[name].end - 1 for _, name in wanted.counted}

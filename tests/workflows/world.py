@@ -17,7 +17,7 @@ from recoveryd.recovery.params import Params
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd.recovery.spec import Earliest
 from recoveryd.units.approvals import ApprovalRule
-from recoveryd.units.facts import Committed, Group, GroupType, Member
+from recoveryd.units.facts import Committed, Group, GroupType, Member, PartitionEnds, UnitFacts, UnitTopic
 from recoveryd.units.model import Unit, UnitKind
 from recoveryd.wire.status_topic import encode_daemon
 from recoveryd.workflows.machine.draft import WORKFLOWS
@@ -173,6 +173,7 @@ class GroupWorld(WorkflowWorld):
         self.members: list[Member] = []
         self.exists, self.topics = True, {TOPIC}
         self.kind = GroupType.CLASSIC
+        self.tells_contracts = True
         self.sets = 0
         self.metadata = ""
         super().__init__(Params(units={unit.name: unit for unit in units}, approvals=approvals))
@@ -226,7 +227,11 @@ class GroupWorld(WorkflowWorld):
         rows = {TOPIC: {p: Committed(at, self.metadata) for p, at in self.committed.items()}}
         group = Group("app", self.kind, "empty", tuple(self.members), rows) if self.exists else None
         missing = tuple(t for t in wanted if t not in self.topics)
-        return WorkflowFacts(effect.workflow, Found((GroupFound(group, tuple(looks), missing, {TOPIC: "id"}),)))
+        ends = dict.fromkeys(range(PARTITIONS), PartitionEnds(*LOG))
+        read = {name: UnitTopic(name, "id", ends, 1) for name in self.topics}
+        units = dict.fromkeys(effect.wanted.contracts, UnitFacts(self.now_ms, read, group))
+        found = GroupFound(group, tuple(looks), missing, {TOPIC: "id"})
+        return WorkflowFacts(effect.workflow, Found((found,), units if self.tells_contracts else {}))
 
 
 def report(effect: TakeStep, outcome: Outcome, why: str, **more: object) -> StepReported:

@@ -58,6 +58,7 @@ class Code(StrEnum):
     TOO_MANY_CHANGES = "RCV-1046"
     UNIT_WATCHED = "RCV-1047"
     NOT_CONFIRMED = "RCV-1048"
+    CONTRACT_OPEN = "RCV-1049"
     WAIVER_WITHOUT_REASON = "RCV-1070"
     NOT_READY = "RCV-1071"
     TOPIC_HELD = "RCV-1060"
@@ -329,6 +330,10 @@ CATALOGUE: dict[Code, Entry] = {
     Code.NOT_CONFIRMED: Entry(
         "The unit requires four confirmations before its offsets are set, and one of them is open.",
         "Say it in `confirm` of the command, as the message says; `--plan-only` shows all four.",
+    ),
+    Code.CONTRACT_OPEN: Entry(
+        "The unit requires clauses of its replay contract, and one of them is missing or bad.",
+        "Look at `recoveryctl unit contract NAME`, and mend what it names: in the config, or on the cluster.",
     ),
     Code.IN_USE: Entry("Another workflow works on the same group.", "Wait for it, or stop it; the message names it."),
     Code.TOPIC_HELD: Entry(

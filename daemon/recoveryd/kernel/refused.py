@@ -18,9 +18,9 @@ class Refused:
 class RefusedError(Exception):
     """Ends the making of a plan; the planner turns it into a `Refused`."""
 
-    def __init__(self, code: Code, message: str) -> None:
+    def __init__(self, code: Code, message: str, hint: str = "") -> None:
         super().__init__(message)
-        self.refused = Refused(code, message)
+        self.refused = Refused(code, message, hint)
 
 
 def nearest_name(name: str, known: frozenset[str]) -> str:

@@ -5,15 +5,19 @@ from dataclasses import dataclass, field
 
 from recoveryd.recovery.model import Allowance, Plan
 from recoveryd.recovery.spec import Spec
+from recoveryd.units.model import Unit
 from recoveryd_jobs.contract import Directive, ReceiptsHome
 
 
 @dataclass(frozen=True, slots=True)
 class GatherFacts:
-    """Ask the clusters for the facts that planning needs → FactsGathered or EffectFailed("gather_facts")."""
+    """Ask the clusters for the facts that planning needs → FactsGathered or EffectFailed("gather_facts"). `units`: those
+    that it concerns, of which is asked what their contracts need.
+    """
 
     recovery: str
     spec: Spec
+    units: tuple[Unit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

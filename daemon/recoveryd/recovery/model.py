@@ -14,6 +14,7 @@ from recoveryd.forecast.view import ForecastView
 from recoveryd.kernel.states import TERMINAL, CommandRef, State, Stop
 from recoveryd.kernel.written import TimeMs, Written, named
 from recoveryd.recovery.spec import Limits, Spec
+from recoveryd.units.contract import UnitContract
 from recoveryd_jobs.contract import ReceiptsHome, Verification
 
 # States in which an application of the recovery may exist: it writes data, holds it open, or reads it back.
@@ -108,6 +109,7 @@ class Plan:
     # None = nothing is written, or planned by a release that did not pin it; no part of the hash.
     receipts: ReceiptsHome | None = None
     remote: tuple[RemoteRange, ...] = ()  # no part of the hash: it grows by itself
+    contracts: tuple[UnitContract, ...] = ()  # of units that it concerns; no part of the hash
 
     @property
     def is_following(self) -> bool:

@@ -3,7 +3,9 @@ without I/O.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from recoveryd.units.facts import UnitFacts
 
 LIVE_LOOKBACK_MS = 600_000  # how far back offsets are looked up by time to estimate the live rate
 
@@ -85,4 +87,6 @@ class PlanFacts:
     gathered_at_ms: int = 0
     hourly: tuple[float, ...] = ()
     receipts: ReceiptsFacts | None = None
+    # Of those that it concerns and whose cluster told it: what their contracts need.
+    units: Mapping[str, UnitFacts] = field(default_factory=dict)
     target_partitions: tuple[PartitionFacts, ...] = ()  # only if the specification has a range of the target

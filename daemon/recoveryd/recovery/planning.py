@@ -8,6 +8,7 @@ from recoveryd.kernel.states import State
 from recoveryd.live.traffic import Copied
 from recoveryd.recovery.admission import needs_approval
 from recoveryd.recovery.case import Case
+from recoveryd.recovery.concerned import concerned_units
 from recoveryd.recovery.conflicts import target_conflict
 from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.effects import GatherFacts
@@ -28,7 +29,7 @@ def ask_facts(case: Case) -> None:
         facts_since_ms=seen.facts_since_ms or case.now_ms,
         target_records=_written_by_ended(case),
     )
-    case.effect(GatherFacts(case.id, case.recovery.spec))
+    case.effect(GatherFacts(case.id, case.recovery.spec, concerned_units(case.recovery.spec, case.params.units)))
 
 
 def facts_given_up(case: Case) -> bool:
@@ -88,7 +89,7 @@ def _on_first_facts(case: Case, facts: PlanFacts) -> None:
     kind, spec = case.draft.kinds[case.recovery.kind], case.recovery.spec
     plan = kind.make_plan(spec, facts, case.params, case.source_history)
     if isinstance(plan, Refused):
-        refuse(case, plan.code, plan.message)
+        refuse(case, plan.code, plan.message, plan.hint)
         return
     plan = replace(plan, findings=(*plan.findings, *held_finding(case.draft, spec)))
     case.journal(plan=plan, progress=_progress_at_start(plan) if spec.copies else Progress(eta_seconds=_eta(plan)))
@@ -121,9 +122,9 @@ def _proceed(case: Case) -> None:
         case.move(State.STARTING, f"plan made: {size}", _told(plan), started_ms=case.now_ms)
 
 
-def refuse(case: Case, code: Code, message: str) -> None:
+def refuse(case: Case, code: Code, message: str, hint: str = "") -> None:
     """End as rejected and answer the command so."""
-    case.draft.answer_creation(case.recovery, "rejected", message, code.value, CATALOGUE[code].next_step)
+    case.draft.answer_creation(case.recovery, "rejected", message, code.value, hint or CATALOGUE[code].next_step)
     case.move(State.REJECTED, message, {"code": code.value}, error_code=code.value)
 
 

@@ -7,12 +7,13 @@ target are made in `recoveryd.replay.preflight`, plans of comparisons without a 
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused, RefusedError
 from recoveryd.live.slice import SampleHistory
+from recoveryd.recovery.concerned import concerned_units
 from recoveryd.recovery.forecast_plan import NO_SAMPLES, retention_of, with_forecast
 from recoveryd.recovery.lane_shares import assign_lanes
 from recoveryd.recovery.model import Finding, Plan, PlannedPartition, PlannedTopic, Severity
@@ -22,6 +23,7 @@ from recoveryd.recovery.plan_facts import PlanFacts, TopicFacts
 from recoveryd.recovery.spec import AtTime
 from recoveryd.replay.preflight import created_configs, created_replicas, inspect_target
 from recoveryd.replay.spec import ReplaySpec
+from recoveryd.units.contract import UnitContract, look_at_contract, refuse_contract
 from recoveryd_jobs.contract import ReceiptsHome
 
 
@@ -53,6 +55,7 @@ def _make_plan(spec: ReplaySpec, facts: PlanFacts, params: Params, history: Samp
     for finding in findings:
         if finding.severity is Severity.ERROR:
             raise RefusedError(ERROR_CODES.get(finding.code, Code.TARGET_LIMITS), finding.message)
+    contracts = _contracts(spec, facts, params)
     creates = facts.target is None
     target = facts.target
     width = target.partitions if target else source.partitions
@@ -70,7 +73,7 @@ def _make_plan(spec: ReplaySpec, facts: PlanFacts, params: Params, history: Samp
         eta_seconds=None,
         create_target=creates,
         create_configs=created_configs(source.configs) if creates else {},
-        findings=findings,
+        findings=(*findings, *_of_contracts(contracts)),
         pinned_at_ms=facts.gathered_at_ms,
         replication_factor=created_replicas(spec, source),
         retention_ms=retention_ms,
@@ -79,6 +82,7 @@ def _make_plan(spec: ReplaySpec, facts: PlanFacts, params: Params, history: Samp
         if target is None
         else tuple(sorted(target.ends.items())),  # a topic still to be created begins at 0
         receipts=home,
+        contracts=contracts,
     )
     plan = with_forecast(plan, spec, facts, params, history)
     return replace(plan, hash=plan_hash(plan, spec))
@@ -90,6 +94,24 @@ ERROR_CODES = {
     "target_max_message_bytes": Code.TARGET_LIMITS,
     "target_timestamp_limits": Code.TARGET_LIMITS,
 }
+
+
+def _contracts(spec: ReplaySpec, facts: PlanFacts, params: Params) -> tuple[UnitContract, ...]:
+    """Of the units whose inputs are copied or written to. Raises `RefusedError` where one is required to be whole."""
+    found = []
+    for unit in concerned_units(spec, params.units):
+        contract = look_at_contract(unit, facts.units.get(unit.name))
+        refused = refuse_contract(unit, contract)
+        if refused is not None:
+            raise RefusedError(refused.code, refused.message, refused.hint)
+        found.append(contract)
+    return tuple(found)
+
+
+def _of_contracts(contracts: tuple[UnitContract, ...]) -> Iterator[Finding]:
+    for contract in contracts:
+        for clause in contract.problems:
+            yield Finding(f"contract_{clause.name}", Severity.WARN, contract.told(clause))
 
 
 def _receipts_home(spec: ReplaySpec, facts: PlanFacts) -> ReceiptsHome:

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from recoveryd.settings.kinds import Duration, Section, TopicName, Word
 from recoveryd.settings.unit_control import UnitControl
 from recoveryd.units.approvals import ApprovalBy, ApprovalRule, ApprovedVerb, OutputKind
-from recoveryd.units.model import Behaviour, ConfirmationPolicy, ControlKind, UnitKind
+from recoveryd.units.model import Behaviour, ClauseName, ConfirmationPolicy, ControlKind, UnitKind
 
 _GROUP: Final = Field(min_length=1, max_length=255)
 
@@ -60,6 +60,11 @@ class UnitSection(Section):
     confirmations: ConfirmationPolicy = Field(
         default=ConfirmationPolicy.TOLD,
         description="told | asked | required: what a reset does that leaves a confirmation open: say so, ask, or be refused.",
+    )
+    required_clauses: Annotated[tuple[ClauseName, ...], Field(max_length=6)] = Field(
+        default=(),
+        description="retention | offsets | topic_design | schema | determinism | output_idempotence: of its contract; a plan that finds "
+        "one of these missing or bad is refused, others are told.",
     )
     control: UnitControl = Field(default=UnitControl(), description="Who stops and starts it.")
 

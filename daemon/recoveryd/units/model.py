@@ -34,6 +34,17 @@ class ConfirmationPolicy(StrEnum):
     REQUIRED = "required"
 
 
+class ClauseName(StrEnum):
+    """Of the contract by which a unit's inputs can be processed again, in the order in which it is told."""
+
+    RETENTION = "retention"
+    OFFSETS = "offsets"
+    TOPIC_DESIGN = "topic_design"
+    SCHEMA = "schema"
+    DETERMINISM = "determinism"
+    OUTPUT_IDEMPOTENCE = "output_idempotence"
+
+
 class ControlKind(StrEnum):
     """Who stops and starts the application."""
 
@@ -59,7 +70,8 @@ class Unit:
 
     `intermediate` are topics that the application itself writes and reads again, not internal ones. `approvers` are
     sources of commands. `schema` and `is_deterministic` are what people say of its inputs' schemas, and of whether the
-    same input gives the same output; `is_exactly_once` counts only where brokers cannot tell.
+    same input gives the same output; `is_exactly_once` counts only where brokers cannot tell. `required_clauses`: of its
+    contract, those without which nothing is processed again.
     """
 
     name: str
@@ -80,6 +92,7 @@ class Unit:
     is_deterministic: bool | None = None
     is_exactly_once: bool | None = None
     confirmations: ConfirmationPolicy = ConfirmationPolicy.TOLD
+    required_clauses: tuple[ClauseName, ...] = ()
 
     @property
     def consumer_group(self) -> str:

@@ -30,6 +30,7 @@ from recoveryd.adapters.kafka.own_topics import TopicReport
 from recoveryd.adapters.kafka.record_samples import RecordSample, sample_records
 from recoveryd.adapters.kafka.sampling import OffsetSampler
 from recoveryd.adapters.kafka.topic_admin import TopicShape, await_topic, create, describe
+from recoveryd.adapters.kafka.unit_facts import read_contract
 from recoveryd.adapters.workers import Workers
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
@@ -38,6 +39,8 @@ from recoveryd.recovery.effects import CreateTarget, GatherFacts
 from recoveryd.recovery.events import TargetReady
 from recoveryd.recovery.plan_facts import PartitionFacts, PlanFacts, ReceiptsFacts, TopicFacts
 from recoveryd.recovery.spec import CaughtUp, From, Never, To
+from recoveryd.units.facts import UnitFacts
+from recoveryd.units.model import Unit
 from recoveryd.wire.topics import OwnTopic, TopicNames
 from recoveryd.wire.topics import own_topics as wanted_topics
 
@@ -95,19 +98,35 @@ class KafkaClusters:
         async with self._let_in(spec.source.cluster, spec.target.cluster):
             into = self._admins.of(spec.target.cluster)
             rights = ("Read", "Write") if spec.copies else ("Read",)
-            source, target, receipts = await asyncio.gather(
+            source, target, receipts, units = await asyncio.gather(
                 self._questions.run(read_topic, self._admins.of(spec.source.cluster), spec.source.topic, _TIMEOUT_S),
                 self._questions.run(read_topic, into, spec.target.topic, _TIMEOUT_S, rights),
                 self._receipts_facts(effect, into),
+                self._contract_facts(effect.units),
             )
             target_facts = target[0] if target is not None else None
             if source is None:
                 return self._facts(effect, None, target_facts)
             facts = await self._gather_ranges(effect, source[0], source[1], target_facts)
-            facts = replace(facts, receipts=receipts)
+            facts = replace(facts, receipts=receipts, units=units)
             if spec.target_bounds is None or target is None:
                 return facts
             return replace(facts, target_partitions=await self._gather_target(effect, target[1], spec.target_bounds))
+
+    async def _contract_facts(self, units: Iterable[Unit]) -> dict[str, UnitFacts]:
+        """By name. One that is not told is left out: no plan is refused for want of it, unless its unit says so."""
+        now_ms = self._now_ms()
+
+        async def look(unit: Unit) -> UnitFacts | None:
+            try:
+                return await self._questions.run(read_contract, self._clusters[unit.cluster], unit, now_ms)
+            except ClusterProblem as reason:
+                _log.info("What the contract of %s needs is not told: %s", unit.name, reason.message)
+                return None
+
+        asked = list(units)
+        told = await asyncio.gather(*map(look, asked))
+        return {unit.name: facts for unit, facts in zip(asked, told, strict=True) if facts is not None}
 
     async def _receipts_facts(self, effect: GatherFacts, admin: AdminClient) -> ReceiptsFacts | None:
         """What only reads needs no receipts topic, nor the right to look at one."""

@@ -87,6 +87,17 @@ def read_unit(
     )
 
 
+def read_contract(properties: Properties, unit: Unit, now_ms: int, access: ClientAccess | None = None) -> UnitFacts:
+    """Only what its contract needs: its inputs, and where its group stands on them. Raises `ClusterProblem`."""
+    admin = make_admin(properties)
+    found = describe(admin, unit.inputs, _TIMEOUT_S) if unit.inputs else {}
+    shapes = {name: shape for name, shape in found.items() if shape is not None}
+    group = read_group(
+        properties, admin, unit.consumer_group, shapes, access, is_listed=True
+    )  # before the ends, as above
+    return UnitFacts(now_ms, {name: _read_topic(admin, shape) for name, shape in shapes.items()}, group)
+
+
 def _list_topics(admin: AdminClient) -> frozenset[str]:
     try:
         return frozenset(admin.list_topics(timeout=_TIMEOUT_S).topics)

@@ -94,12 +94,15 @@ def lint_unit(connection: Connection, unit: Name, output: Output = Format.TABLE)
 @connected
 def contract_of(connection: Connection, unit: Name, output: Output = Format.TABLE) -> int:
     """Show the six things that decide whether its inputs can be processed again. Exits with 1 when one fails."""
-    from recoveryd.units.contract import make_contract  # noqa: PLC0415
+    from recoveryd.units.contract import look_at_contract  # noqa: PLC0415
     from recoveryd.units.findings import Grade  # noqa: PLC0415
 
-    clauses = make_contract(*_look(connection, unit))
-    rows = [{"clause": c.name, "state": c.state.value, "told": c.told} for c in clauses]
-    show(rows, output, lambda: [_table(("clause", "state", "told"), rows)], [c.name for c in clauses])
+    contract = look_at_contract(*_look(connection, unit))
+    clauses = contract.clauses
+    rows = [
+        {"clause": c.name.value, "state": c.state.value, "told": c.told, "version": contract.version} for c in clauses
+    ]
+    show(rows, output, lambda: [_table(("clause", "state", "told", "version"), rows)], [c.name.value for c in clauses])
     return ExitCode.FAILED if any(c.state is Grade.FAIL for c in clauses) else ExitCode.DONE
 
 

@@ -47,6 +47,7 @@ PUBLIC_PLAN: Final = (
     "forecast",
     "receipts",
     "remote",
+    "contracts",
     "findings",
 )
 PUBLIC_PARTITION: Final = ("partition", "start", "stop", "at_end")

@@ -12,6 +12,7 @@ from recoveryd.kernel.refused import Refused, nearest_name
 from recoveryd.recovery.spec import Latest
 from recoveryd.units.facts import PartitionEnds, UnitFacts
 from recoveryd.units.model import Unit
+from recoveryd.workflows.kinds.contracts import contracts_of, told_of_contracts
 from recoveryd.workflows.kinds.earlier import looked_up
 from recoveryd.workflows.kinds.noting import (
     Place,
@@ -143,6 +144,9 @@ def _plan(spec: ReprocessSpec, found: Found, params: WorkflowParams) -> Planned 
     problem = find_problem(spec, unit, found, positions)
     if problem is not None:
         return problem
+    contracts = contracts_of(unit, found)
+    if isinstance(contracts, Refused):
+        return contracts
     again = [t for t, policy in spec.intermediate.items() if policy is IntermediatePolicy.RECREATE]
     forms = forms_of(spec, found, again)
     internal = {name: topic.id for name in facts.internal.certain if (topic := facts.topics.get(name)) is not None}
@@ -155,8 +159,10 @@ def _plan(spec: ReprocessSpec, found: Found, params: WorkflowParams) -> Planned 
             *moving_notes(spec.to),
             *(p.note for p, _ in positions if p.note),
             *findings_of(spec, unit, found, positions),
+            *told_of_contracts(contracts),
         ),
         ambiguous_topics=tuple(name for name, _ in facts.internal.ambiguous),
+        contracts=contracts,
     )
     told = (
         f"{len(positions)} offsets of {spec.group} are to be set, {len(internal)} internal topics go, "

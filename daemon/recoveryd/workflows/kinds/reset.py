@@ -12,6 +12,7 @@ from recoveryd.recovery.spec import AtOffset
 from recoveryd.units.approvals import approval_for
 from recoveryd.units.facts import Group, GroupType
 from recoveryd.units.model import ControlKind, Unit, UnitKind
+from recoveryd.workflows.kinds.contracts import contracts_of, told_of_contracts
 from recoveryd.workflows.kinds.earlier import looked_up
 from recoveryd.workflows.kinds.frameworks import flink_start, flink_stop, framework_findings, source_connector
 from recoveryd.workflows.kinds.noting import (
@@ -106,7 +107,8 @@ def unit_of(name: str, params: WorkflowParams) -> Unit | Refused:
 
 
 def _wanted(spec: ResetSpec, _params: WorkflowParams) -> WantedFacts:
-    return WantedFacts(groups=(GroupWanted(spec.cluster, spec.group, spec.to, spec.topics),))
+    asked = () if spec.unit is None else (spec.unit,)
+    return WantedFacts((GroupWanted(spec.cluster, spec.group, spec.to, spec.topics),), contracts=asked)
 
 
 def _plan(spec: ResetSpec, facts: Found, params: WorkflowParams) -> Planned | Refused:
@@ -126,7 +128,10 @@ def _plan(spec: ResetSpec, facts: Found, params: WorkflowParams) -> Planned | Re
     if found.group is None:
         findings = (*findings, f"the cluster has no group {spec.group} yet; it begins with these offsets")
     unit = params.units.get(spec.unit or "")
-    findings = (*findings, *start_findings(moved), *told_of_state(spec, unit))
+    contracts = contracts_of(unit, facts)
+    if isinstance(contracts, Refused):
+        return contracts
+    findings = (*findings, *start_findings(moved), *told_of_state(spec, unit), *told_of_contracts(contracts))
     changes = tuple(change_of(p, look) for p, look in moved)
     ids = {topic: found.topic_ids[topic] for topic in sorted({p.topic for p, _ in moved})}
     confirmed = _confirmed(spec, unit, moved, found, params)
@@ -146,7 +151,7 @@ def _plan(spec: ResetSpec, facts: Found, params: WorkflowParams) -> Planned | Re
         *last,
     )
     told = f"{len(changes)} offsets of {spec.group} are to be set"
-    plan = WorkflowPlan(_hash(spec, found, positions), changes, findings, confirmations=confirmed)
+    plan = WorkflowPlan(_hash(spec, found, positions), changes, findings, confirmations=confirmed, contracts=contracts)
     return Planned(plan, steps, told)
 
 

@@ -24,7 +24,7 @@ class GroupWanted:
 class WantedFacts:
     """`units`: all that their clusters say of them. `topics`: (cluster, name) of those that are to be looked at besides. `counted`: of which the visible records
     are counted. `internal`: the internal topics of these units are to be looked at as well. `quotas`: (cluster, client id) of
-    those whose byte rates are asked for.
+    those whose byte rates are asked for. `contracts`: units of which only what their contracts need is asked, if the clusters tell it.
     """
 
     groups: tuple[GroupWanted, ...] = ()
@@ -33,6 +33,7 @@ class WantedFacts:
     counted: tuple[tuple[str, str], ...] = ()
     internal: bool = False
     quotas: tuple[tuple[str, str], ...] = ()
+    contracts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from recoveryd.kernel.states import TERMINAL, CommandRef, State, Stop
 from recoveryd.kernel.written import TimeMs, named
 from recoveryd.units.compatibility import VersionDifference, VersionVerdict
+from recoveryd.units.contract import UnitContract
 from recoveryd.workflows.model.actions import Action
 from recoveryd.workflows.model.confirming import Confirmation
 from recoveryd.workflows.model.cut import Cut
@@ -92,6 +93,7 @@ class WorkflowPlan:
     ambiguous_topics: tuple[str, ...] = ()
     version: VersionChange | None = None
     confirmations: tuple[Confirmation, ...] = ()
+    contracts: tuple[UnitContract, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """What the plan of a workflow has to know of the clusters. Blocking; every question has a deadline."""
 
+import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
@@ -14,7 +15,8 @@ from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S, is_before, read_log
 from recoveryd.adapters.kafka.steps.starts import with_starts
 from recoveryd.adapters.kafka.topic_admin import TopicShape, describe, read_own_configs
-from recoveryd.adapters.kafka.unit_facts import read_committed, read_unit
+from recoveryd.adapters.kafka.unit_facts import read_committed, read_contract, read_unit
+from recoveryd.errors import ClusterProblem
 from recoveryd.recovery.spec import AtTime
 from recoveryd.units.facts import Group, UnitFacts
 from recoveryd.units.model import Unit
@@ -22,6 +24,7 @@ from recoveryd.workflows.model.actions import TopicForm
 from recoveryd.workflows.model.facts import Found, GroupFound, GroupWanted, TopicFound, WantedFacts
 from recoveryd.workflows.model.positions import PartitionLook
 
+_log = logging.getLogger("recoveryd.workflows")
 _COUNT_S: Final = 10.0  # for all topics together; what takes longer is told as a bound
 _COUNT_MOST: Final = 2_000_000
 
@@ -42,6 +45,13 @@ class Gatherer:
         now_ms = self._now_ms()
         known = self._units()
         units = {name: await self._find_unit(known[name], known, now_ms) for name in wanted.units if name in known}
+        for name in wanted.contracts:
+            if (
+                name in known
+                and name not in units
+                and (told := await self._find_contract(known[name], now_ms)) is not None
+            ):
+                units[name] = told
         topics = list(wanted.topics)
         if wanted.internal:
             topics += [(known[name].cluster, t) for name, unit in units.items() for t in unit.internal.certain]
@@ -70,6 +80,15 @@ class Gatherer:
             now_ms,
             self._reach.accesses[unit.cluster],
         )
+
+    async def _find_contract(self, unit: Unit, now_ms: int) -> UnitFacts | None:
+        """None when the cluster does not tell: a plan says so, and needs no right that it had no need of before."""
+        reached = self._reach.clusters[unit.cluster], unit, now_ms, self._reach.accesses[unit.cluster]
+        try:
+            return await self._reach.run(read_contract, *reached)
+        except ClusterProblem as reason:
+            _log.info("What the contract of %s needs is not told: %s", unit.name, reason.message)
+            return None
 
     async def _find_group(self, wanted: GroupWanted) -> GroupFound:
         properties, admin = self._reach.clusters[wanted.cluster], self._reach.admin(wanted.cluster)

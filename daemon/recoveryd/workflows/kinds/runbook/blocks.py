@@ -8,7 +8,7 @@ from recoveryd.units.contract import ContractClause, make_contract
 from recoveryd.units.facts import UnitFacts
 from recoveryd.units.findings import Grade
 from recoveryd.units.lint import is_stateful
-from recoveryd.units.model import Unit
+from recoveryd.units.model import ClauseName, Unit
 from recoveryd.workflows.kinds.runbook.truths import Alignment, TruthVerdict
 from recoveryd.workflows.machine.kind import Around
 from recoveryd.workflows.model.spec import RunbookSpec
@@ -42,9 +42,11 @@ def make_blocks(
     """Retention, state, output, headroom, ownership."""
     clauses = {clause.name: clause for clause in make_contract(unit, facts)}
     return (
-        _worst("retention", clauses["retention"], clauses["offsets"], clauses["topic_design"]),
-        _state(unit, facts, alignment, spec, clauses["determinism"]),
-        _worst("output", clauses["output_idempotence"], clauses["schema"]),
+        _worst(
+            "retention", clauses[ClauseName.RETENTION], clauses[ClauseName.OFFSETS], clauses[ClauseName.TOPIC_DESIGN]
+        ),
+        _state(unit, facts, alignment, spec, clauses[ClauseName.DETERMINISM]),
+        _worst("output", clauses[ClauseName.OUTPUT_IDEMPOTENCE], clauses[ClauseName.SCHEMA]),
         _headroom(around),
         _ownership(unit),
     )

@@ -7,7 +7,7 @@ from typing import Any, Final
 from recoveryd.units.contract import make_contract
 from recoveryd.units.facts import UnitFacts
 from recoveryd.units.findings import Grade
-from recoveryd.units.model import Behaviour, Unit
+from recoveryd.units.model import Behaviour, ClauseName, Unit
 from recoveryd.workflows.kinds.runbook.gates import evidence_of
 from recoveryd.workflows.kinds.runbook.names import (
     AGAIN,
@@ -119,7 +119,7 @@ def problem_of_input(
     if lost:
         return f"{', '.join(lost)} does not exist"
     if path is RunbookPath.RESUME:
-        clause = next(c for c in make_contract(unit, facts) if c.name == "offsets")
+        clause = next(c for c in make_contract(unit, facts) if c.name is ClauseName.OFFSETS)
         return clause.told if clause.state is Grade.FAIL else None
     for topic, ranges in ranges_of(spec, alignment.ranges).items() if path in COPIES else ():
         ends = facts.topics[topic].ends if topic in facts.topics else {}
