@@ -16,6 +16,9 @@ class UnitKind(StrEnum):
     FLINK = "flink"
 
 
+_USUALLY_STATEFUL = frozenset({UnitKind.STREAMS, UnitKind.FLINK})
+
+
 class Behaviour(StrEnum):
     """What happens where an output is written twice."""
 
@@ -108,10 +111,10 @@ class Unit:
 
     @property
     def keeps_state(self) -> bool:
-        """What nobody said of an application of Streams is taken for the case that needs more care."""
+        """What nobody said of an application of Streams or Flink is taken for the case that needs more care."""
         if self.stateful is not None:
             return self.stateful
-        return bool(self.topology.stores) if self.topology is not None else self.kind is UnitKind.STREAMS
+        return bool(self.topology.stores) if self.topology is not None else self.kind in _USUALLY_STATEFUL
 
     @property
     def own_topics(self) -> frozenset[str]:

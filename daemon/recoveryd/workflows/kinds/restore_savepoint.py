@@ -22,7 +22,6 @@ from recoveryd.workflows.kinds.noting import (
 )
 from recoveryd.workflows.kinds.reprocess import (
     CATCH_UP,
-    CLEAN,
     EMPTY,
     NOTE,
     STOP,
@@ -36,6 +35,7 @@ from recoveryd.workflows.kinds.reprocess import (
 )
 from recoveryd.workflows.kinds.reprocess_checks import findings_of_outputs, output_problem
 from recoveryd.workflows.kinds.reset import outside_log, refuse_group, unit_of
+from recoveryd.workflows.kinds.state import CLEAN
 from recoveryd.workflows.machine.kind import Knows, Planned, WorkflowKind, lost_only
 from recoveryd.workflows.machine.starting import started_again
 from recoveryd.workflows.machine.undoing import rollback_steps
