@@ -1,5 +1,8 @@
 """`control: connect` against a real worker of Kafka Connect: stopped, its offsets changed, and started again."""
 
+import asyncio
+import itertools
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -7,11 +10,22 @@ import pytest
 
 from recoveryd.adapters.control.connect import ConnectApplication, ConnectApplications
 from recoveryd.adapters.control.connect_api import ConnectorOffset, NoConnector
+from recoveryd.adapters.control.controls import UnitControls
 from recoveryd.adapters.http.asking import HttpRefusal
+from recoveryd.adapters.kafka.steps.taker import KafkaSteps
+from recoveryd.errors import ClusterProblem
+from recoveryd.kernel.catalogue import Code
+from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.control import ApplicationState, Desired, Needs
+from recoveryd.units.model import ControlKind, Unit, UnitKind
+from recoveryd.workflows.model.actions import SetOffsets
+from recoveryd.workflows.model.effects import TakeStep
+from recoveryd.workflows.model.events import Outcome, StepReported
+from recoveryd.workflows.model.workflow import OffsetUndo
 from recoveryd_sandbox.connect_worker import Connector, ConnectWorker
 from tests.control.asking import asked, until, wish
-from tests.streams.data import make_topics
+from tests.patience import patient_s
+from tests.streams.data import make_topics, write
 
 pytestmark = pytest.mark.broker
 
@@ -64,6 +78,49 @@ async def test_a_pair_of_connectors_is_stopped_taken_back_and_started(
     for unit in ("in", "out"):
         assert (await asked(control, wish(Desired.RUNNING, unit))).state is ApplicationState.RUNNING
     await until(lambda: sink.read_text() == "a\nb\na\nb\nb\n", "what was taken back is done again")
+
+
+@pytest.mark.scenario("S-RUN-22")
+async def test_offsets_of_one_that_somebody_resumed_are_set_once_it_is_stopped_again(
+    worker: ConnectWorker, control: ConnectApplications, bootstrap: str, unique: str, tmp_path: Path
+) -> None:
+    """Connect refuses them as long as it runs."""
+    topic, file = f"{unique}lines", tmp_path / "out.txt"
+    make_topics(bootstrap, {topic: 2})
+    write(bootstrap, topic, [(f"k{number}", str(number)) for number in range(6)], 2)
+    worker.put_connector(f"{unique}out", {"connector.class": Connector.FILE_SINK, "file": str(file), "topics": topic})
+    await until(lambda: file.exists() and len(file.read_text().split()) == 6, "the records go through")
+    assert (await asked(control, wish(Desired.STOPPED, "out"))).state is ApplicationState.STOPPED
+    noted = await control.sink_offsets("out")
+    assert sum(noted.values()) == 6
+    assert (await asked(control, wish(Desired.RUNNING, "out"))).state is ApplicationState.RUNNING
+    with pytest.raises(ClusterProblem, match="STOPPED") as refused:
+        await control.set_sink_offsets("out", dict.fromkeys(noted, 1))
+    assert (refused.value.code, refused.value.retriable) == (Code.GROUP_NOT_EMPTY, True)
+    unit = Unit("out", UnitKind.CONNECT, "main", f"{unique}out", (topic,), control=ControlKind.CONNECT)
+    controls = UnitControls({"out": control}, (control,))
+    access = {"main": ClientAccess(bootstrap)}
+    steps = KafkaSteps(
+        {"main": {"bootstrap.servers": bootstrap}}, access, lambda: {"out": unit}, controls, lambda: 0, controls
+    )
+    rows = tuple(OffsetUndo(t, p, at, 1 if p == 0 else 0, group=unit.consumer_group) for (t, p), at in noted.items())
+
+    async def put(action: SetOffsets) -> StepReported:
+        give_up_s = time.monotonic() + patient_s(60)
+        for number in itertools.count(1):
+            told = await steps.take(TakeStep("w1", "set", number, action, rows, since_ms=number))
+            if told.outcome is not Outcome.NOT_YET or time.monotonic() > give_up_s:
+                return told
+            await asyncio.sleep(0.2)
+        raise AssertionError
+
+    assert (await put(SetOffsets("main", unit.consumer_group, connector="out"))).outcome is Outcome.DONE
+    assert await control.sink_offsets("out") == {(topic, 0): 1, (topic, 1): 0}
+    back = SetOffsets("main", unit.consumer_group, is_back=True, connector="out")
+    assert (await put(back)).outcome is Outcome.DONE
+    assert (await put(back)).outcome is Outcome.DONE, "harmless to do twice"
+    assert await control.sink_offsets("out") == noted
+    await steps.close()
 
 
 async def test_a_connector_that_is_not_there_is_named(control: ConnectApplications, unique: str) -> None:

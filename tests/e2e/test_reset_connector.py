@@ -100,7 +100,7 @@ def test_a_connector_is_stopped_set_read_back_and_resumed_and_a_rollback_puts_it
 
 
 @pytest.mark.scenario("S-RUN-22")
-def test_one_that_is_resumed_while_its_offsets_are_set_is_stopped_again(stack: Stack, sink: Sink) -> None:
+def test_a_connector_processes_all_of_its_input_again(stack: Stack, sink: Sink) -> None:
     """Connect refuses to change offsets of a connector that is not stopped."""
     before = sink.file.read_text()
     sink.await_offset(3)

@@ -200,17 +200,7 @@ class GroupSteps:
         if outside and not action.is_back:
             return report(effect, Outcome.FAILED, _first_of(outside), code=Code.OFFSET_OUTSIDE_LOG.value)
         try:
-            if action.connector:
-                ends = {(row.name, row.partition): None for row in gone} | wanted
-                await self._of_connector(action).set_sink_offsets(action.connector, ends)
-            elif action.is_back:
-                commits = [_commit_before(row) for row in kept]
-                await self._reach.run(commit_exactly, self._reach.accesses[action.cluster], action.group, commits)
-            else:
-                places = [TopicPartition(topic, partition, goal) for (topic, partition), goal in wanted.items()]
-                await self._reach.run(commit_places, self._reach.clusters[action.cluster], action.group, places)
-            if gone and not action.connector:
-                await self._delete(action, gone)
+            await self._put(action, kept, gone, wanted)
         except ClusterProblem as refused:
             members = await self._members_again(action, refused)
             if not members:
@@ -223,6 +213,28 @@ class GroupSteps:
             why = f"{first.name} {first.partition} reads {_at(first, after)} after it was set to {_goal(first, is_back=action.is_back)}"
             raise ClusterProblem(why)
         return _set_report(effect, action, rows, foreign, outside)
+
+    async def _put(
+        self,
+        action: SetOffsets,
+        kept: Sequence[OffsetUndo],
+        gone: Sequence[OffsetUndo],
+        wanted: Mapping[_Key, int],
+    ) -> None:
+        """`kept` get an offset, by place in `wanted`, and of `gone` there is none afterwards. Raises `ClusterProblem`."""
+        if action.connector:
+            ends = {(row.name, row.partition): None for row in gone} | dict(wanted)
+            if ends:  # Connect refuses a question for none
+                await self._of_connector(action).set_sink_offsets(action.connector, ends)
+            return
+        if action.is_back:
+            commits = [_commit_before(row) for row in kept]
+            await self._reach.run(commit_exactly, self._reach.accesses[action.cluster], action.group, commits)
+        else:
+            places = [TopicPartition(topic, partition, goal) for (topic, partition), goal in wanted.items()]
+            await self._reach.run(commit_places, self._reach.clusters[action.cluster], action.group, places)
+        if gone:
+            await self._delete(action, gone)
 
     async def _still_runs(self, effect: TakeStep, action: SetOffsets) -> StepReported | None:
         """Connect refuses to set offsets of a connector that is not stopped, as when somebody resumed it meanwhile: it is
