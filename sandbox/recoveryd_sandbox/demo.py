@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from recoveryd_sandbox.control import ENDED, make_command, send
+from recoveryd_sandbox.control import ENDED, carry_out, make_command
 from recoveryd_sandbox.demo_screen import SLO_SECONDS, Screen
 from recoveryd_sandbox.demo_stack import DemoStack
 from recoveryd_sandbox.errors import SandboxError
@@ -58,7 +58,7 @@ def _tell(stack: DemoStack, screen: Screen) -> list[str]:
         "flights-rerun", "flights.v42", "wrong delay unit in v41", limits={"mode": "unlimited", **START_ANYWAY}
     )
     screen.record("recovery.control.v1", first)
-    send(stack.bootstrap, first)
+    carry_out(stack.bootstrap, first, STEP_DEADLINE_S)
     done = _follow(stack, screen, "flights-rerun", lambda s: s["state"] in ENDED)
     screen.outcome(done)
 
@@ -66,17 +66,21 @@ def _tell(stack: DemoStack, screen: Screen) -> list[str]:
     limits = {"max_bytes_per_s": PACED_BYTES_PER_S, **START_ANYWAY}
     paced = _replay("flights-paced", "flights.v43", "same again, politely", limits=limits)
     _await_board(board)
-    send(stack.bootstrap, paced)
+    carry_out(stack.bootstrap, paced, STEP_DEADLINE_S)
     screen.say(f"limits.max_bytes_per_s = {PACED_BYTES_PER_S / 1e6:.1f} MB/s is its ceiling; it starts at the floor")
     broken = _burst(stack, screen, live, board)
 
-    send(stack.bootstrap, _command("pause", "flights-paced", {"reason": "let the nightly job pass"}))
+    carry_out(
+        stack.bootstrap, _command("pause", "flights-paced", {"reason": "let the nightly job pass"}), STEP_DEADLINE_S
+    )
     paused = _follow(stack, screen, "flights-paced", lambda s: s["state"] in {"paused", *ENDED})
     screen.paused(paused)
-    send(stack.bootstrap, _command("resume", "flights-paced", {"reason": "the nightly job is through"}))
+    carry_out(
+        stack.bootstrap, _command("resume", "flights-paced", {"reason": "the nightly job is through"}), STEP_DEADLINE_S
+    )
     lifted = {"reason": "the airport is closed", "limits": {"mode": "unlimited", "max_bytes_per_s": None}}
     screen.say("at night nothing has to be spared: its limits are lifted")
-    send(stack.bootstrap, _command("throttle", "flights-paced", lifted))
+    carry_out(stack.bootstrap, _command("throttle", "flights-paced", lifted), STEP_DEADLINE_S)
     second = _follow(stack, screen, "flights-paced", lambda s: s["state"] in ENDED)
     screen.outcome(second)
     screen.protection(stack.daemon)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from recoveryd_sandbox.control import ENDED, make_command, send
+from recoveryd_sandbox.control import ENDED, carry_out, make_command
 from recoveryd_sandbox.demo_app_stack import AppStack
 from recoveryd_sandbox.demo_screen import Screen
 from recoveryd_sandbox.errors import SandboxError
@@ -35,7 +35,7 @@ class Story:
 
     def command(self, verb: str, run: str, **data: Any) -> None:
         self.screen.say(f"{self.screen.strong(verb)} {run}: {data['reason']}")
-        send(self.shop.bootstrap, make_command("//demo", verb, run, data))
+        carry_out(self.shop.bootstrap, make_command("//demo", verb, run, data), STEP_DEADLINE_S)
 
     def await_step(self, run: str, step: str) -> Status:
         """Until the workflow waits there."""

@@ -30,5 +30,9 @@ class LockTimeout(SandboxError):
     """Another process held a lock for too long."""
 
 
+class CommandRefused(SandboxError):
+    """The daemon did not take a command; the message has its code and reason."""
+
+
 class SeedRefused(SandboxError):
     """The topic to seed has contents that seeding would make wrong."""

@@ -2,6 +2,7 @@
 
 import json
 import socket
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -114,12 +115,21 @@ def test_doctor_tells_the_package_when_java_is_missing(monkeypatch: pytest.Monke
     assert "openjdk-17-jre-headless" in found.next_step
 
 
-def test_doctor_fails_for_a_broker_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor_clusters, "_TIMEOUT_S", 0.3)
+@pytest.fixture
+def silent_broker() -> Iterator[str]:
+    """Somebody who takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
 
-    result = run(None, "doctor", "--bootstrap", "127.0.0.1:1", "--http", "127.0.0.1:1", "-o", "json")
+
+def test_doctor_fails_for_a_broker_that_does_not_answer_within_its_timeout(silent_broker: str) -> None:
+    result = run(
+        None, "doctor", "--bootstrap", silent_broker, "--http", "127.0.0.1:1", "--timeout", "300ms", "-o", "json"
+    )
 
     rows = {row["check"]: row for row in json.loads(result.stdout)}
+    assert "Could not reach" in rows["brokers of main"]["found"]
+    assert "--timeout" in rows["brokers of main"]["next_step"]
     assert result.exit_code == 1
     assert (rows["brokers of main"]["verdict"], rows["daemon"]["verdict"]) == ("fail", "warn")
     assert all(row["next_step"] for row in rows.values() if row["verdict"] in {"fail", "warn", "skipped"})

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
@@ -19,7 +19,7 @@ from recoveryd.adapters.kafka.client import Properties, make_admin, problem
 from recoveryd.errors import ClusterProblem
 from recoveryd.wire.acls import Acl, Resource
 
-_TIMEOUT_S = 10.0
+TIMEOUT_S = 10.0
 _RETRY_S = 0.5
 _IMPLIED = {
     "Describe": {"Read", "Write", "Delete", "Alter", "AlterConfigs"},
@@ -30,13 +30,13 @@ _REFUSED = frozenset({
 })  # fmt: skip
 
 
-def lacking(properties: Properties, needs: Sequence[Acl], group: str) -> list[str]:
-    """What is not granted, each as `Write on Topic NAME`; `group` stands for the prefix of groups. Raises
-    `ClusterProblem` when nobody answers.
+def lacking(properties: Properties, needs: Sequence[Acl], group: str, timeout_s: float = TIMEOUT_S) -> list[str]:
+    """What is not granted, each as `Write on Topic NAME`; `group` stands for the prefix of groups. `timeout_s`: of each
+    question. Raises `ClusterProblem` when nobody answers.
 
     A topic that does not exist yet, and a group that nobody joined yet, are judged as far as the cluster tells.
     """
-    admin = make_admin(properties)  # kept until the answers are here
+    asked = _Asked(make_admin(properties), timeout_s)
     wanted: dict[tuple[Resource, str], dict[str, None]] = {}
     for acl in needs:
         name = group if acl.resource is Resource.GROUP else acl.name
@@ -45,13 +45,20 @@ def lacking(properties: Properties, needs: Sequence[Acl], group: str) -> list[st
     for (resource, name), operations in wanted.items():
         if resource is Resource.TRANSACTIONAL_ID:
             continue
-        granted = _granted(admin, resource, name)
+        granted = _granted(asked, resource, name)
         found += [
             f"{operation} on {resource.value} {name}"
             for operation in operations
-            if not _is_granted(admin, granted, resource, name, operation)
+            if not _is_granted(asked, granted, resource, name, operation)
         ]
     return found
+
+
+class _Asked(NamedTuple):
+    """Who answers, and how long each question may take."""
+
+    admin: AdminClient
+    timeout_s: float
 
 
 def said_of(acl: Acl) -> list[str]:
@@ -59,44 +66,44 @@ def said_of(acl: Acl) -> list[str]:
     return [f"{operation} on {acl.resource.value} {acl.name}" for operation in acl.operations]
 
 
-def _is_granted(admin: AdminClient, granted: set[str] | None, resource: Resource, name: str, operation: str) -> bool:
+def _is_granted(to: _Asked, granted: set[str] | None, resource: Resource, name: str, operation: str) -> bool:
     """`granted` None = the cluster could not say, because there is no such thing yet."""
     if operation == "Create" and resource is Resource.TOPIC:
-        return bool(granted) or _may_create(admin, name)  # what is there need not be made
+        return bool(granted) or _may_create(to, name)  # what is there need not be made
     if granted is None:
         return True
     if not granted and operation == "DescribeConfigs" and resource is Resource.TOPIC:
         return _may_read_configs(
-            admin, name
+            to, name
         )  # a topic that may not be described does not tell, but this right stands alone
     return operation in granted or bool(_IMPLIED.get(operation, set()) & granted)
 
 
-def _granted(admin: AdminClient, resource: Resource, name: str) -> set[str] | None:
+def _granted(to: _Asked, resource: Resource, name: str) -> set[str] | None:
     """Asked again for some seconds while a coordinator loads or a topic has no leader yet."""
-    give_up_s = time.monotonic() + _TIMEOUT_S
+    give_up_s = time.monotonic() + to.timeout_s
     while True:
         try:
-            return _granted_now(admin, resource, name)
+            return _granted_now(to, resource, name)
         except ClusterProblem as problem_seen:
             if not problem_seen.retriable or time.monotonic() >= give_up_s:
                 raise
             time.sleep(_RETRY_S)
 
 
-def _granted_now(admin: AdminClient, resource: Resource, name: str) -> set[str] | None:
+def _granted_now(to: _Asked, resource: Resource, name: str) -> set[str] | None:
     try:
         if resource is Resource.TOPIC:
-            asked: Any = admin.describe_topics(
-                TopicCollection([name]), include_authorized_operations=True, request_timeout=_TIMEOUT_S
+            asked: Any = to.admin.describe_topics(
+                TopicCollection([name]), include_authorized_operations=True, request_timeout=to.timeout_s
             )[name]
         elif resource is Resource.GROUP:
-            asked = admin.describe_consumer_groups(
-                [name], include_authorized_operations=True, request_timeout=_TIMEOUT_S
+            asked = to.admin.describe_consumer_groups(
+                [name], include_authorized_operations=True, request_timeout=to.timeout_s
             )[name]
         else:
-            asked = admin.describe_cluster(include_authorized_operations=True, request_timeout=_TIMEOUT_S)
-        operations = asked.result(_TIMEOUT_S + 1.0).authorized_operations
+            asked = to.admin.describe_cluster(include_authorized_operations=True, request_timeout=to.timeout_s)
+        operations = asked.result(to.timeout_s + 1.0).authorized_operations
     except KafkaException as error:
         cause = error.args[0]
         if cause.code() in _REFUSED:
@@ -106,28 +113,32 @@ def _granted_now(admin: AdminClient, resource: Resource, name: str) -> set[str] 
             raise reason from error
         return None
     except FutureTimeoutError as error:
-        raise ClusterProblem(f"Could not ask what may be done with {name}: no answer in {_TIMEOUT_S:.0f} s") from error
+        raise ClusterProblem(
+            f"Could not ask what may be done with {name}: no answer in {to.timeout_s:.0f} s"
+        ) from error
     return None if operations is None else {_in_kafkas_words(o.name) for o in operations}
 
 
-def _may_create(admin: AdminClient, topic: str) -> bool:
-    asked = admin.create_topics([NewTopic(topic, 1, -1)], validate_only=True, request_timeout=_TIMEOUT_S)[topic]
-    return _is_allowed(asked, f"ask whether {topic} may be created")
+def _may_create(to: _Asked, topic: str) -> bool:
+    asked = to.admin.create_topics([NewTopic(topic, 1, -1)], validate_only=True, request_timeout=to.timeout_s)[topic]
+    return _is_allowed(to, asked, f"ask whether {topic} may be created")
 
 
-def _may_read_configs(admin: AdminClient, topic: str) -> bool:
-    [asked] = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)], request_timeout=_TIMEOUT_S).values()
-    return _is_allowed(asked, f"ask for the configs of {topic}")
+def _may_read_configs(to: _Asked, topic: str) -> bool:
+    [asked] = to.admin.describe_configs(
+        [ConfigResource(ResourceType.TOPIC, topic)], request_timeout=to.timeout_s
+    ).values()
+    return _is_allowed(to, asked, f"ask for the configs of {topic}")
 
 
-def _is_allowed(asked: Future[Any], doing: str) -> bool:
+def _is_allowed(to: _Asked, asked: Future[Any], doing: str) -> bool:
     """An answer, or a refusal that has nothing to do with rights: what was asked would have been done."""
     try:
-        asked.result(_TIMEOUT_S + 1.0)
+        asked.result(to.timeout_s + 1.0)
     except KafkaException as error:
         return error.args[0].code() not in _REFUSED
     except FutureTimeoutError as error:
-        raise ClusterProblem(f"Could not {doing} in {_TIMEOUT_S:.0f} s") from error
+        raise ClusterProblem(f"Could not {doing} in {to.timeout_s:.0f} s") from error
     return True
 
 

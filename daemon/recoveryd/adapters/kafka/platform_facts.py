@@ -64,11 +64,11 @@ def read_platform(properties: Properties, access: ClientAccess) -> PlatformFacts
     return PlatformFacts(apis, brokers, configs, leaders)
 
 
-def read_versions(access: ClientAccess) -> Versions:
+def read_versions(access: ClientAccess, timeout_s: float = _TIMEOUT_S) -> Versions:
     """Of the requests that every broker answers. Raises `ClusterProblem`."""
-    return asyncio.run(_read_versions(access))
+    return asyncio.run(_read_versions(access, timeout_s))
 
 
-async def _read_versions(access: ClientAccess) -> Versions:
-    async with connected(access, "recoveryd-platform", "ask what brokers answer", _TIMEOUT_S) as client:
+async def _read_versions(access: ClientAccess, timeout_s: float) -> Versions:
+    async with connected(access, "recoveryd-platform", "ask what brokers answer", timeout_s) as client:
         return await client.apis()

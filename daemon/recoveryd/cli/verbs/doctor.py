@@ -22,6 +22,7 @@ from recoveryd.cli.options import Format, Output, option
 from recoveryd.cli.render.output import note, show
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import connected
+from recoveryd.cli.send.values import parse_duration_s
 from recoveryd.cli.verbs import doctor_platform
 
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red", "skipped": "dim"}
@@ -55,19 +56,28 @@ def doctor(
     unit: Annotated[
         str | None, option("--unit", "Check the ACLs for each workflow on it, and its guarantee.", "UNIT")
     ] = None,
+    timeout: Annotated[
+        str | None,
+        option(
+            "--timeout",
+            "How long each question may take; else 10s for a cluster, 30s for the page of the daemon and 1m for its answer.",
+            "DURATION",
+        ),
+    ] = None,
     output: Output = Format.TABLE,
 ) -> int:
     """Check Java, Spark, its profiles and executors, brokers, ACLs, topics, clocks, the work folder and the daemon. What
     is not looked at has a line too, which says how.
     """
-    from recoveryd.cli.verbs.doctor_checks import CheckVerdict  # noqa: PLC0415  (help must not pay for it)
+    from recoveryd.cli.verbs.doctor_checks import CheckPatience, CheckVerdict  # noqa: PLC0415  (help must not pay for it)
     from recoveryd.cli.verbs.doctor_machine import run_checks  # noqa: PLC0415  (help must not pay for it)
 
-    checks = list(run_checks(connection, deep=deep, source=source, target=target))
+    patience = CheckPatience.of(None if timeout is None else parse_duration_s(timeout, "--timeout"))
+    checks = list(run_checks(connection, patience, deep=deep, source=source, target=target))
     if unit is not None:
         from recoveryd.cli.verbs.doctor_units import check_unit  # noqa: PLC0415
 
-        checks += check_unit(connection, unit)
+        checks += check_unit(connection, unit, patience)
     else:
         from recoveryd.cli.verbs.doctor_checks import skipped  # noqa: PLC0415
 

@@ -6,6 +6,20 @@ from enum import StrEnum
 from recoveryd.errors import RecoverydError
 
 
+@dataclass(frozen=True, slots=True)
+class CheckPatience:
+    """How long one question may take: of a cluster, of the daemon's page, of the daemon's answer to a command."""
+
+    cluster_s: float = 10.0
+    page_s: float = 30.0
+    answer_s: float = 60.0
+
+    @staticmethod
+    def of(timeout_s: float | None) -> "CheckPatience":
+        """The same for all when somebody says it."""
+        return CheckPatience() if timeout_s is None else CheckPatience(timeout_s, timeout_s, timeout_s)
+
+
 class CheckVerdict(StrEnum):
     OK = "ok"
     WARN = "warn"  # worth knowing; does not fail the run

@@ -16,7 +16,16 @@ from recoveryd.adapters.kafka.platform_facts import read_versions
 from recoveryd.cli.send.backend import Sent
 from recoveryd.cli.send.command import make_record
 from recoveryd.cli.send.connect import Connection
-from recoveryd.cli.verbs.doctor_checks import CheckResult, CheckVerdict, bad, doubtful, failed, good, skipped
+from recoveryd.cli.verbs.doctor_checks import (
+    CheckPatience,
+    CheckResult,
+    CheckVerdict,
+    bad,
+    doubtful,
+    failed,
+    good,
+    skipped,
+)
 from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import CATALOGUE, Code
 from recoveryd.settings.kafka_properties import ClientAccess
@@ -24,14 +33,17 @@ from recoveryd.units.features import judge_features
 from recoveryd.wire.acls import Role, own_acls, replay_acls
 
 MAIN = "main"
-_TIMEOUT_S = 10.0
-_ANSWER_S = 60.0
 _CLOCK_TOLERANCE_MS = 2_000
 _NOBODY = "doctor-probe"
 
 
 def check_clusters(
-    connection: Connection, *, deep: bool, source: str | None = None, target: str | None = None
+    connection: Connection,
+    patience: CheckPatience,
+    *,
+    deep: bool,
+    source: str | None = None,
+    target: str | None = None,
 ) -> Iterator[CheckResult]:
     """For each cluster of the config: brokers, ACLs, topics, permission to write; with `deep` also the whole way of a
     command.
@@ -40,11 +52,11 @@ def check_clusters(
     """
     is_main_good = False
     for cluster in connection.settings.values.clusters:
-        checks = _check_cluster(connection, cluster, _topic_on(cluster, source), _topic_on(cluster, target))
+        checks = _check_cluster(connection, cluster, _topic_on(cluster, source), _topic_on(cluster, target), patience)
         yield from checks
         is_main_good = is_main_good or (cluster == "main" and all(c.verdict is not CheckVerdict.FAIL for c in checks))
     if deep and is_main_good:
-        yield from _check_way(connection)
+        yield from _check_way(connection, patience)
         return
     why = ("main is not good", "See above.") if deep else ("sends a command", "Look at it with --deep.")
     yield skipped("clock", *why)
@@ -57,27 +69,29 @@ def _topic_on(cluster: str, place: str | None) -> str | None:
     return topic if topic and (named or MAIN) == cluster else None
 
 
-def _check_cluster(connection: Connection, cluster: str, source: str | None, target: str | None) -> list[CheckResult]:
+def _check_cluster(
+    connection: Connection, cluster: str, source: str | None, target: str | None, patience: CheckPatience
+) -> list[CheckResult]:
     name = f"brokers of {cluster}"
     try:
-        found = identify(connection.settings.librdkafka(cluster), _TIMEOUT_S)
+        found = identify(connection.settings.librdkafka(cluster), patience.cluster_s)
     except RecoverydError as error:
-        step = "Check the address and that the broker runs; `recoveryctl sandbox up` starts one to try things on."
+        step = "Check the address and that the broker runs; one that is slow may need a longer --timeout."
         told = failed(name, error, step if error.code is Code.CLUSTER_UNREACHABLE else "")
         left_out = (f"features of {cluster}", f"ACLs on {cluster}", f"topics on {cluster}", f"write to {cluster}")
         return [told, *(skipped(other, "needs the brokers", "See above.") for other in left_out)]
     counted = f"{found.brokers} broker" + ("s" if found.brokers != 1 else "")
     reached = good(name, f"{counted}, cluster id {found.cluster_id}, answered in {found.answered_ms:.0f} ms")
-    acls = _check_acls(connection, cluster, source, target)
-    features = check_features(connection.settings.access(cluster), cluster)
+    acls = _check_acls(connection, cluster, source, target, patience)
+    features = check_features(connection.settings.access(cluster), cluster, patience.cluster_s)
     return [reached, features, acls, *asyncio.run(_check_topics(connection, cluster))]
 
 
-def check_features(access: ClientAccess, cluster: str) -> CheckResult:
+def check_features(access: ClientAccess, cluster: str, timeout_s: float) -> CheckResult:
     """What of Kafka's protocol its brokers say that they answer; nothing is concluded from their make or version."""
     name = f"features of {cluster}"
     try:
-        rows = judge_features(read_versions(access))
+        rows = judge_features(read_versions(access, timeout_s))
     except RecoverydError as error:
         return failed(name, error)
     missing = [row for row in rows if not row.is_there]
@@ -113,7 +127,9 @@ async def _check_topics(connection: Connection, cluster: str) -> list[CheckResul
         return [topics, _judge_writes(f"write to {cluster}", denied)]
 
 
-def _check_acls(connection: Connection, cluster: str, source: str | None, target: str | None) -> CheckResult:
+def _check_acls(
+    connection: Connection, cluster: str, source: str | None, target: str | None, patience: CheckPatience
+) -> CheckResult:
     """What the cluster itself says this user may do, against what daemon and jobs need there."""
     name, values = f"ACLs on {cluster}", connection.settings.values
     needs = [
@@ -128,9 +144,8 @@ def _check_acls(connection: Connection, cluster: str, source: str | None, target
     if target is not None:
         needs += [acl for acl in replay_acls(source or "", target, create=True) if acl.cluster == "target"]
     try:
-        found = lacking(
-            connection.settings.librdkafka(cluster), needs, values.faust.group or f"recoveryd.{values.scope}"
-        )
+        group = values.faust.group or f"recoveryd.{values.scope}"
+        found = lacking(connection.settings.librdkafka(cluster), needs, group, patience.cluster_s)
     except RecoverydError as error:
         return failed(name, error)
     if found:
@@ -167,7 +182,7 @@ def _judge_writes(name: str, denied: dict[str, str | None]) -> CheckResult:
     return good(name, f"{len(denied)} topics can be written in a transaction")
 
 
-def _check_way(connection: Connection) -> Iterator[CheckResult]:
+def _check_way(connection: Connection, patience: CheckPatience) -> Iterator[CheckResult]:
     """A command for a recovery that does not exist: sent, read, refused and answered."""
     name, started_ms = "command", _now_ms()
     sent: Sent | None = None
@@ -175,7 +190,7 @@ def _check_way(connection: Connection) -> Iterator[CheckResult]:
         record = make_record("pause", _NOBODY, {"reason": "recoveryctl doctor"}, connection.names)
         sent = connection.backend.send(record)
         yield judge_clock(sent.broker_ms, started_ms, _now_ms())
-        answer = connection.backend.await_answer(record.id, _ANSWER_S)
+        answer = connection.backend.await_answer(record.id, patience.answer_s)
     except RecoverydError as error:
         yield failed(name, error)
         if sent is None:
@@ -183,7 +198,7 @@ def _check_way(connection: Connection) -> Iterator[CheckResult]:
         return
     if answer is None:
         step = "Look for the daemon and its log; it will refuse the command when it runs."
-        yield bad(name, f"No daemon answered in {_ANSWER_S:.0f} s.", step)
+        yield bad(name, f"No daemon answered in {patience.answer_s:.0f} s.", step)
         return
     code = (answer.get("data") or {}).get("code")
     if code != Code.NO_SUCH_RECOVERY.value:

@@ -18,14 +18,13 @@ from pathlib import Path
 
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.http_reader import check_url
-from recoveryd.cli.verbs.doctor_checks import CheckResult, bad, doubtful, failed, good, skipped
+from recoveryd.cli.verbs.doctor_checks import CheckPatience, CheckResult, bad, doubtful, failed, good, skipped
 from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import CATALOGUE, Code
 from recoveryd_sandbox.errors import SandboxError
 from recoveryd_sandbox.java import find_java
 
 _SPARK_TIMEOUT_S = 180.0
-_HTTP_TIMEOUT_S = 30.0
 _WANTED_FREE_GB = 1.0
 _CLOCK_TOLERANCE_S = 3.0  # a page tells whole seconds
 _NEED_THE_CONFIG = (
@@ -35,7 +34,12 @@ _NEED_THE_CONFIG = (
 
 
 def run_checks(
-    connection: Connection, *, deep: bool, source: str | None = None, target: str | None = None
+    connection: Connection,
+    patience: CheckPatience,
+    *,
+    deep: bool,
+    source: str | None = None,
+    target: str | None = None,
 ) -> Iterator[CheckResult]:
     """Every check, in the order in which things fail. `source` and `target`: topics of a planned replay,
     [CLUSTER:]TOPIC.
@@ -55,8 +59,8 @@ def run_checks(
     yield from check_profiles(settings, deep=deep)
     from recoveryd.cli.verbs.doctor_clusters import check_clusters  # noqa: PLC0415
 
-    yield from check_clusters(connection, deep=deep, source=source, target=target)
-    yield from check_daemon(check_url(connection.daemon_url))
+    yield from check_clusters(connection, patience, deep=deep, source=source, target=target)
+    yield from check_daemon(check_url(connection.daemon_url), patience.page_s)
 
 
 def check_java() -> CheckResult:
@@ -106,11 +110,11 @@ def check_work_dir(folder: Path) -> CheckResult:
     return good(name, f"{folder}, {free_gb:.0f} GB free")
 
 
-def check_daemon(url: str) -> Iterator[CheckResult]:
+def check_daemon(url: str, timeout_s: float = CheckPatience().page_s) -> Iterator[CheckResult]:
     """Is a daemon ready, as its own health page says, and does its clock agree with ours?"""
     name, page, clock = "daemon", f"{url.rstrip('/')}/readyz", "clock of the daemon"
     try:
-        with urllib.request.urlopen(page, timeout=_HTTP_TIMEOUT_S) as answer:  # noqa: S310  (the scheme was checked)
+        with urllib.request.urlopen(page, timeout=timeout_s) as answer:  # noqa: S310  (the scheme was checked)
             yield good(name, f"ready at {url}: {_short(answer.read())}")
             yield judge_daemon_clock(answer.headers.get("Date"), time.time())
     except urllib.error.HTTPError as error:

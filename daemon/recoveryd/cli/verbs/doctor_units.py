@@ -8,7 +8,7 @@ from dataclasses import replace
 from recoveryd.adapters.kafka.permissions import lacking, said_of
 from recoveryd.adapters.kafka.unit_facts import read_unit
 from recoveryd.cli.send.connect import Connection
-from recoveryd.cli.verbs.doctor_checks import CheckResult, bad, doubtful, failed, good, skipped
+from recoveryd.cli.verbs.doctor_checks import CheckPatience, CheckResult, bad, doubtful, failed, good, skipped
 from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import CATALOGUE, Code
 from recoveryd.units.facts import UnitFacts
@@ -29,7 +29,7 @@ from recoveryd.wire.acls import (
 _OF_SAVEPOINTS = "savepoint."
 
 
-def check_unit(connection: Connection, name: str) -> Iterator[CheckResult]:
+def check_unit(connection: Connection, name: str, patience: CheckPatience) -> Iterator[CheckResult]:
     settings = connection.settings
     unit = settings.units().get(name)
     if unit is None:
@@ -41,7 +41,7 @@ def check_unit(connection: Connection, name: str) -> Iterator[CheckResult]:
         facts = read_unit(properties, unit, settings.units().values(), 0, access)
         wanted = _needs(unit, facts)
         every = [acl for needs, _is_optional in wanted.values() for acl in needs]
-        missing = frozenset(lacking(properties, every, unit.consumer_group))
+        missing = frozenset(lacking(properties, every, unit.consumer_group, patience.cluster_s))
     except RecoverydError as error:
         yield failed(f"unit {name}", error)
         return
