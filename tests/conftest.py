@@ -16,6 +16,7 @@ from hypothesis import settings
 
 from recoveryd_jobs.contract.garbage import collect_in_own_thread
 from recoveryd_sandbox.broker import Broker
+from recoveryd_sandbox.keeper import end_with_this
 
 pytest_plugins = ["tests.streams.fixtures"]
 
@@ -24,6 +25,7 @@ settings.load_profile("untimed")
 
 
 def pytest_configure() -> None:
+    end_with_this()
     collect_in_own_thread()  # tests have admin clients as well
 
 

@@ -1,7 +1,8 @@
 """How a program of the sandbox runs in the foreground and how it ends: what Ctrl-C does, and which exit code says what.
 
 The demos, the game day and the measured response all start a broker and a daemon that nobody else would end, so an
-interruption has to come as an exception that their context managers see.
+interruption has to come as an exception that their context managers see. What no exception comes from, as SIGKILL, leaves
+to the keeper.
 """
 
 import signal
@@ -9,6 +10,7 @@ from collections.abc import Callable
 
 from recoveryd.errors import RecoverydError
 from recoveryd_sandbox.errors import SandboxError
+from recoveryd_sandbox.keeper import end_with_this
 
 FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
 
@@ -19,6 +21,7 @@ def run(body: Callable[[], bool], say: Callable[[str], None], fail: Callable[[st
     for wanted_end in (signal.SIGINT, signal.SIGTERM):
         signal.signal(wanted_end, signal.default_int_handler)
     fail = fail or say
+    end_with_this()
     try:
         return 0 if body() else FAILED
     except KeyboardInterrupt:
