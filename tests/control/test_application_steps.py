@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 
+import pytest
+
 from recoveryd.adapters.kafka.steps.application_steps import ApplicationSteps
 from recoveryd.units.control import ApplicationState, Needs, Report, Wish
-from recoveryd.units.model import ControlKind, Unit, UnitKind
+from recoveryd.units.model import Behaviour, ControlKind, Output, Unit, UnitKind
 from recoveryd.workflows.model.actions import AwaitStarted, AwaitStopped
 from recoveryd.workflows.model.effects import TakeStep
-from recoveryd.workflows.model.events import Outcome
+from recoveryd.workflows.model.events import START_FAILED, Outcome
 
 UNIT = Unit("app", UnitKind.GROUP, "main", "app", ("in",), control=ControlKind.KUBERNETES)
 STOP = TakeStep("w1", "stop", 1, AwaitStopped("main", "app", "app"), since_ms=7)
@@ -72,3 +74,20 @@ async def test_what_a_person_has_to_mend_is_told_with_what_to_do() -> None:
 async def test_it_is_noted_of_one_that_did_not_run_before() -> None:
     steps = ApplicationSteps(lambda: {"app": UNIT}, Control(told(ApplicationState.STOPPED)))
     assert (await steps.take(STOP)).evidence == {"before": {}, "ran_before": False}
+
+
+@pytest.mark.scenario("S-RUN-12")
+async def test_a_start_that_failed_is_told_as_such_and_what_appends_may_not_be_restarted() -> None:
+    appends = replace(UNIT, outputs={"rows": Output(Behaviour.APPEND_ONLY)})
+    for unit, state, needs, may_restart, is_failed in (
+        (UNIT, ApplicationState.STOPPED, Needs.MENDING, True, True),
+        (appends, ApplicationState.STOPPED, Needs.MENDING, False, True),
+        (appends, ApplicationState.CHANGING, Needs.MENDING, False, True),
+        (appends, ApplicationState.CHANGING, Needs.TIME, False, False),
+        (appends, ApplicationState.UNKNOWN, Needs.MENDING, False, False),
+    ):
+        control = Control(told(state, needs))
+        steps = ApplicationSteps(lambda unit=unit: {"app": unit}, control)  # type: ignore[misc]
+        report = await steps.take(START)
+        assert (report.outcome, START_FAILED in report.evidence) == (Outcome.NOT_YET, is_failed)
+        assert [wish.may_restart for wish in control.asked] == [may_restart]

@@ -5,6 +5,7 @@ import json
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,18 @@ async def test_what_failed_is_restarted_once_and_then_told() -> None:
     assert report.needs is Needs.MENDING
     assert report.why.endswith("0 is FAILED (ConnectException), also after a restart")
     assert connect.changes[2:] == ["PUT resume", "POST restart"]
+
+
+@pytest.mark.scenario("S-RUN-12")
+async def test_what_failed_of_one_that_appends_is_told_and_not_restarted() -> None:
+    connect, clock = Connect("RUNNING", "FAILED"), Clock()
+    async with controlled(connect, clock) as control:
+        wanted = replace(wish(Desired.RUNNING, since_ms=clock.now_ms), may_restart=False)
+        for _ in range(3):
+            report = await control.ask(wanted)
+    assert report.needs is Needs.MENDING
+    assert "not restarted by itself" in report.why
+    assert connect.changes == ["PUT resume"]
 
 
 def refusing(status: int, message: str) -> Callable[[], web.Response]:

@@ -13,9 +13,11 @@ from confluent_kafka import Consumer, TopicPartition
 
 from tests.e2e.clients import client, commit
 from tests.e2e.data import fill_plain
-from tests.e2e.follower import Document
+from tests.e2e.log_reader import whole_log
 from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
+from tests.e2e.steps_of_workflows import ack, step_of, waits_at
+from tests.streams.data import make_topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.e2e]
 
@@ -40,6 +42,21 @@ while not os.path.exists(may_end):
     time.sleep(0.1)
 consumer.close()
 print("ended", flush=True)
+"""
+
+
+# Appends to its output when it begins, and ends badly unless it may live.
+APPENDING = """
+import os, sys
+from confluent_kafka import Producer
+bootstrap, topic, may_live = sys.argv[1:4]
+print("began", flush=True)
+producer = Producer({"bootstrap.servers": bootstrap})
+producer.produce(topic, b"a row")
+assert producer.flush(60) == 0
+if not os.path.exists(may_live):
+    sys.exit(3)
+sys.argv[1:] = [bootstrap, *sys.argv[4:]]
 """
 
 
@@ -73,23 +90,40 @@ def cold(bootstrap: str, module_unique: str, tmp_path_factory: pytest.TempPathFa
     return Application(bootstrap, f"{module_unique}cold", tmp_path_factory.mktemp("cold"))
 
 
+class Appending(Application):
+    def __init__(self, bootstrap: str, name: str, folder: Path) -> None:
+        super().__init__(bootstrap, name, folder)
+        self.rows, self.may_live = f"{name}-rows", folder / "may-live"
+        make_topics(bootstrap, {self.rows: 1})
+
+    @property
+    def unit(self) -> dict[str, Any]:
+        reading = (self.group, self.topic, str(self.may_end))
+        start = [sys.executable, "-c", APPENDING + APPLICATION, self.bootstrap, self.rows, str(self.may_live), *reading]
+        control = {**super().unit["control"], "start": start}
+        return {**super().unit, "control": control, "outputs": {self.rows: {"behaviour": "append_only"}}}
+
+
+@pytest.fixture(scope="module")
+def appending(bootstrap: str, module_unique: str, tmp_path_factory: pytest.TempPathFactory) -> Appending:
+    return Appending(bootstrap, f"{module_unique}appending", tmp_path_factory.mktemp("appending"))
+
+
 @pytest.fixture(scope="module")
 def stack(
-    bootstrap: str, application: Application, cold: Application, tmp_path_factory: pytest.TempPathFactory
+    bootstrap: str,
+    application: Application,
+    appending: Appending,
+    cold: Application,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Stack]:
-    units = {"app": application.unit, "cold": cold.unit}
+    units = {"app": application.unit, "appending": appending.unit, "cold": cold.unit}
     with Stack(bootstrap, tmp_path_factory.mktemp("stack"), {"units": units}) as made:
         yield made
 
 
 def reprocess(stack: Stack, run: str, unit: str = "app") -> str:
     return stack.control.command("reprocess", run, {"reason": "a bug was mended", "unit": unit, "outputs": {}})
-
-
-def step_of(stack: Stack, run: str, name: str) -> Document:
-    status = stack.follower.status(run)
-    steps = [] if status is None else status["steps"]
-    return next((step for step in steps if step["name"] == name), {})
 
 
 def read_times(application: Application, work_dir: Path) -> set[int]:
@@ -189,3 +223,36 @@ def test_an_application_is_stopped_by_a_watch_once_it_has_read_what_was_wanted_o
     assert (lines["began"], lines["ended"]) == (1, 1)
     types = [e["type"].removeprefix("io.recoveryd.event.") for e in stack.follower.events(subject="stops-it")]
     assert types.count("unit_stopped.v1") == types.count("watch_completed.v1") == 1
+
+
+@pytest.mark.scenario("S-RUN-12")
+def test_one_that_appends_and_failed_is_started_again_only_by_who_decides_it(
+    stack: Stack, appending: Appending
+) -> None:
+    stack.kill_daemons()
+    work_dir = stack.folder / "work"
+    daemon = stack.daemon("appending-a")
+    data = {"reason": "again", "unit": "appending", "outputs": {appending.rows: "append"}}
+    stack.control.command("reprocess", "appends", data)
+    asked = waits_at(stack, "appends", "decide_start_application")
+    assert f"It may have written to {appending.rows}" in asked["why"]
+    daemon.kill()
+    stack.daemon("appending-b")
+    stack.control.command("pause", "appends", {"reason": "somebody looks"})
+    stack.follower.wait_state("appends", "paused")
+    stack.control.command("resume", "appends", {"reason": "seen"})
+    waits_at(stack, "appends", "decide_start_application")
+    assert appending.lines(work_dir, "appending")["began"] == 1
+    assert rows(appending) == 1
+    appending.may_live.touch()
+    ack(stack, "appends", "decide_start_application")
+    ack(stack, "appends", "confirm_output")
+    stack.completed("appends")
+    assert appending.lines(work_dir, "appending")["began"] == 2
+    assert rows(appending) == 2, "a start appends: had it been started by itself, a row were there that nobody wanted"
+    appending.may_end.touch()
+
+
+def rows(appending: Appending) -> int:
+    [(first, end)] = whole_log(appending.bootstrap, appending.rows).values()
+    return end - first

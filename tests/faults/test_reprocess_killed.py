@@ -41,8 +41,9 @@ class Shop:
     @property
     def unit(self) -> dict[str, Any]:
         return {
-            "kind": "group", "group": self.name, "inputs": [self.input], "outputs": {self.totals: {}, self.log: {}},
-            "internal_topics": [self.state], "stateful": True,
+            "kind": "group", "group": self.name, "inputs": [self.input], "stateful": True,
+            "outputs": {topic: {"behaviour": "append_only"} for topic in (self.totals, self.log)},
+            "internal_topics": [self.state],
         }  # fmt: skip
 
     def fill(self) -> None:

@@ -52,6 +52,7 @@ class Wish:
     """`workflow` is the id of the run that asks. `key` is the same however often one wish is asked and by whichever
     daemon, and another for the next wish. `since_ms` is when it was first journaled. `before` is what the last report
     under `before` told ahead of the stop, so that a start can put it back: look and journal it before asking.
+    `may_restart`: what failed when it was started may be started once more for this wish.
     """
 
     unit: str
@@ -60,6 +61,7 @@ class Wish:
     key: str
     since_ms: int
     before: Mapping[str, Any] = field(default_factory=dict)
+    may_restart: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,6 +105,11 @@ class Unit:
         return f"connect-{self.group}" if self.kind is UnitKind.CONNECT else self.group
 
     @property
+    def appended(self) -> tuple[str, ...]:
+        """Outputs in which a record that is written again is there twice, and those of which nobody said that it is not."""
+        return tuple(n for n, output in self.outputs.items() if output.behaviour in {None, Behaviour.APPEND_ONLY})
+
+    @property
     def connector(self) -> str:
         """Its name, where Kafka Connect is asked for its offsets; empty = they are committed to its group."""
         return self.name if self.kind is UnitKind.CONNECT and self.control is ControlKind.CONNECT else ""

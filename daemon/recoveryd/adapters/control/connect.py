@@ -155,6 +155,9 @@ class ConnectApplications:
         if verb not in sent.at_ms:
             return await self._send(sent, verb, report)
         if wish.desired is Desired.RUNNING and _failed(found):
+            if not wish.may_restart:
+                why = f"{report.why}; what failed is not restarted by itself, because its outputs are appended to"
+                return replace(report, why=why, needs=Needs.MENDING)
             restarted_ms = sent.at_ms.get("restart")
             if restarted_ms is None:
                 await self._apis[wish.unit].restart_failed()

@@ -108,7 +108,18 @@ def outputs_left_out(outputs: Mapping[str, OutputChoice], unit: Unit) -> Refused
     if strange:
         hint = nearest_name(strange[0], frozenset(unit.outputs)) if unit.outputs else f"{unit.name} has none"
         return Refused(Code.INVALID_VALUE, f"outputs: {strange[0]} is not one of {unit.name}", hint)
-    return None
+    return undeclared(unit)
+
+
+def undeclared(unit: Unit) -> Refused | None:
+    """Of an application with state, what writing twice does has to be known before it writes again."""
+    name = next((name for name, output in unit.outputs.items() if output.behaviour is None), None)
+    if name is None or not is_stateful(unit):
+        return None
+    message = f"outputs: nobody said what it does to {name} when {unit.name}, which has state, writes a record twice"
+    return Refused(
+        Code.MISSING_FIELD, message, "Declare its behaviour in the config: idempotent, transactional or append_only."
+    )
 
 
 def _strange_names(spec: ReprocessSpec, unit: Unit) -> Refused | None:

@@ -23,6 +23,7 @@ from recoveryd.workflows.machine.children import (
     steer_children,
 )
 from recoveryd.workflows.machine.closing import is_over, told_try, with_deadline, without
+from recoveryd.workflows.machine.deciding import appends, has_to_be_decided, told_appended, with_decision
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.holding import held_from, held_from_steps
 from recoveryd.workflows.machine.readiness import NEAR_SINCE, look_at_readiness
@@ -95,7 +96,10 @@ def take_anew(draft: WorkflowDraft, workflow: Workflow) -> None:
     """As if the present step began now: somebody mended what it stood at."""
     step = workflow.step
     if step is not None and step.state in _TAKEN:
-        anew = asked_anew(draft, workflow, replace(step, began_ms=draft.now_ms))
+        # A start that was asked for of what appends is not asked for anew: a person is asked first.
+        is_kept = bool(step.tries) and bool(appends(draft.params.units, step))
+        began_ms = step.began_ms if is_kept else draft.now_ms
+        anew = asked_anew(draft, workflow, replace(step, began_ms=began_ms))
         workflow = draft.revise(workflow.with_step(anew))
     take_again(draft, workflow)
 
@@ -124,7 +128,11 @@ def take_report(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, ev
         event = draft.kind_of(workflow).judge(workflow, step, event, around_of(draft, workflow))
     if event.outcome is Outcome.FAILED and event.undo:
         workflow = workflow.with_undo(event.undo)  # what it changed before it failed
-    if event.outcome is Outcome.DONE:
+    if has_to_be_decided(draft.params.units, step, event):
+        asked = with_decision(draft.params.units, workflow, step, event)
+        is_waiting = asked.state is State.WAITING
+        go_on(draft, draft.move(asked, State.RUNNING, event.why) if is_waiting else draft.revise(asked))
+    elif event.outcome is Outcome.DONE:
         done(draft, workflow, step, event)
     elif event.outcome is Outcome.NOT_YET:
         wait(draft, workflow, step, event)
@@ -179,8 +187,9 @@ def fail(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, why: str,
     failed = workflow.with_step(ended)
     if not workflow.is_rolling_back:
         can_go_back = puts_back(failed, draft.kind_of(workflow).undo(failed))
+        appended = told_appended(draft.params.units, failed)
         back = "`rollback` puts back what was changed" if can_go_back else ""
-        told = "; ".join(filter(None, (told, told_lost(failed), told_stopped(failed), back)))
+        told = "; ".join(filter(None, (told, told_lost(failed), told_stopped(failed), appended, back)))
     end(draft, failed, Ending(State.FAILED, told, code))
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from recoveryd.units.facts import PartitionEnds
 from recoveryd.workflows.model.facts import Found
@@ -21,6 +22,9 @@ class Outcome(StrEnum):
 class WorkflowFacts:
     workflow: str
     found: Found
+
+
+START_FAILED: Final = "start_failed"  # in the evidence of a start: it was asked for, and what was started is not well
 
 
 @dataclass(frozen=True, slots=True)

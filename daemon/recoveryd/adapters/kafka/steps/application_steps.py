@@ -3,6 +3,7 @@ is looked at instead (`group_steps`).
 """
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from recoveryd.adapters.kafka.steps.reporting import report
 from recoveryd.ports import ApplicationControl
@@ -10,7 +11,11 @@ from recoveryd.units.control import ApplicationState, Desired, Needs, Report, Wi
 from recoveryd.units.model import ControlKind, Unit
 from recoveryd.workflows.model.actions import Action, AwaitStarted, AwaitStopped
 from recoveryd.workflows.model.effects import TakeStep
-from recoveryd.workflows.model.events import Outcome, StepReported
+from recoveryd.workflows.model.events import START_FAILED, Outcome, StepReported
+
+_FAILED: Final = frozenset(
+    {ApplicationState.STOPPED, ApplicationState.CHANGING}
+)  # of what could not be seen nothing is known
 
 
 class ApplicationSteps:
@@ -42,8 +47,14 @@ class ApplicationSteps:
         before = action.before if isinstance(action, AwaitStarted) else effect.seen["before"]
         assert isinstance(before, Mapping)
         key = f"{effect.workflow}/{effect.step}/{effect.since_ms}"
-        found = await self._control.ask(Wish(action.unit, desired, effect.workflow, key, effect.since_ms, before))
+        unit = self._units().get(action.unit)
+        may_restart = unit is None or not unit.appended
+        found = await self._control.ask(
+            Wish(action.unit, desired, effect.workflow, key, effect.since_ms, before, may_restart)
+        )
         evidence = {**effect.seen, **found.evidence}
+        if desired is Desired.RUNNING and found.needs is Needs.MENDING and found.state in _FAILED:
+            evidence[START_FAILED] = True
         if found.fulfils(desired):
             return report(effect, Outcome.DONE, f"{action.unit} is {desired.value}: {found.why}", evidence=evidence)
         return report(effect, Outcome.NOT_YET, _told(effect, action.unit, found), evidence=evidence)

@@ -64,8 +64,7 @@ def propose(unit: Unit, facts: UnitFacts, spec: RunbookSpec, alignment: Alignmen
         return Proposal(RunbookPath.ESCALATE, f"{problem}: take it from a backup, or decide to go on without")
     if alignment.verdict is TruthVerdict.STATE_STALE:
         return _restored(unit, spec, alignment)
-    twice = [name for name, output in unit.outputs.items() if output.behaviour in {None, Behaviour.APPEND_ONLY}]
-    return _written_again(alignment, ", ".join(twice))
+    return _written_again(alignment, ", ".join(unit.appended))
 
 
 def _written_again(alignment: Alignment, twice: str) -> Proposal:
