@@ -187,7 +187,13 @@ def test_a_dry_run_only_plans_and_its_hash_runs_the_same_plan_once(stack: Stack,
     stack.control.replay(names.recovery, source, names.target, dry_run=True)
     planned = stack.follower.wait_state(names.recovery, "planned")
     assert copied(stack, names.target) == 0
-    assert [(p["start"], p["stop"]) for p in planned["plan"]["source"]["partitions"]] == [(0, 300), (0, 300)]
+    plan = planned["plan"]
+    assert [(p["start"], p["stop"]) for p in plan["source"]["partitions"]] == [(0, 300), (0, 300)]
+    assert plan["eta_seconds"]["lo"] < plan["eta_seconds"]["mid"] < plan["eta_seconds"]["hi"]
+    assert (plan["budget"]["mode"], plan["budget"]["bytes_per_s"]) == ("unlimited", None)
+    assert plan["traffic"] == {"label": "replay", "topic": names.target}
+    stack.control.replay(f"{names.recovery}-again", source, names.target, dry_run=True)
+    assert stack.follower.wait_state(f"{names.recovery}-again", "planned")["plan"]["hash"] == plan["hash"]
 
     stack.control.replay(f"{names.recovery}-run", source, names.target, plan_hash=planned["plan"]["hash"])
     stack.completed(f"{names.recovery}-run")

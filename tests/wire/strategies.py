@@ -17,12 +17,15 @@ from recoveryd.live.lag.verdicts import LagVerdict
 from recoveryd.recovery.model import (
     Attempt,
     CompletenessRow,
+    DomainBudget,
     EtaSeconds,
     Finding,
     PartitionProgress,
     Plan,
+    PlannedBudget,
     PlannedPartition,
     PlannedTopic,
+    PlannedTraffic,
     Progress,
     Recovery,
     Severity,
@@ -30,6 +33,9 @@ from recoveryd.recovery.model import (
 )
 from recoveryd.recovery.spec import AtOffset, AtOffsets, AtTime, CaughtUp, Earliest, Latest, Limits, Never, SourceRef
 from recoveryd.replay.spec import ReplaySpec, TargetRef
+from recoveryd.units.contract import ContractClause, UnitContract
+from recoveryd.units.findings import Grade
+from recoveryd.units.model import ClauseName
 from recoveryd.verification.spec import ComparedRef, VerificationSpec
 from recoveryd.watches.model import Delivery, DeliveryState, Watch, WatchedPartition, WatchProgress
 from recoveryd.watches.spec import CallHook, StopUnit, UntilCaughtUp, UntilOffsets, UntilTime, WatchSpec
@@ -177,6 +183,30 @@ plans = st.builds(
     target_stops=st.lists(st.tuples(partitions, counts), max_size=3).map(tuple),
     forecast=st.none() | forecasts,
     receipts=st.none() | st.builds(ReceiptsHome, text, text, partitions, partitions, counts),
+    budget=st.none()
+    | st.builds(
+        PlannedBudget,
+        st.sampled_from(["unlimited", "fixed", "controller"]),
+        *[st.none() | numbers] * 3,
+        counts,
+        st.lists(st.builds(DomainBudget, text, numbers), max_size=2).map(tuple),
+        st.none() | numbers,
+        numbers,
+        counts,
+        text,
+    ),
+    traffic=st.none() | st.builds(PlannedTraffic, st.sampled_from(["live", "replay"]), text),
+    contracts=st.lists(
+        st.builds(
+            UnitContract,
+            text,
+            text,
+            st.lists(
+                st.builds(ContractClause, st.sampled_from(ClauseName), st.sampled_from(Grade), text), max_size=2
+            ).map(tuple),
+        ),
+        max_size=2,
+    ).map(tuple),
     create_target=st.booleans(),
     create_configs=st.dictionaries(text, text, max_size=3),
     findings=st.lists(st.builds(Finding, text, st.sampled_from(Severity), text), max_size=3).map(tuple),

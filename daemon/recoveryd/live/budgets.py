@@ -95,10 +95,17 @@ def throttle(
     }
     decisions = {domain: decision for domain, (_, decision) in stepped.items()}
     budgets = {domain: 0.0 if d.pause else d.rate_bytes_per_s for domain, d in decisions.items()}
-    spreads = {name: _spread(c, params) for name, c in controlled.items()}
-    rates = share_over_domains(budgets, spreads)
+    rates = share_out(budgets, controlled, params)
     grants = {name: _grant(name, c, rates, decisions) for name, c in claimants.items()}
     return Throttled({domain: state for domain, (state, _) in stepped.items()}, decisions, grants)
+
+
+def share_out(
+    budgets: Mapping[str, float], claimants: Mapping[str, Claimant], params: Mapping[str, ControllerParams]
+) -> dict[str, float]:
+    """Rate by recovery, of those that share the budgets."""
+    controlled = {name: c for name, c in claimants.items() if c.mode is Mode.CONTROLLED}
+    return share_over_domains(budgets, {name: _spread(c, params) for name, c in controlled.items()})
 
 
 def _inputs(domain: str, signals: DomainSignals, controlled: Mapping[str, Claimant], most: float) -> Inputs:

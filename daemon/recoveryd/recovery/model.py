@@ -78,6 +78,40 @@ class EtaSeconds:
 
 
 @dataclass(frozen=True, slots=True)
+class DomainBudget:
+    """What all recoveries together may take of one protected cluster, when planned."""
+
+    domain: str
+    bytes_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBudget:
+    """What the recovery would get if it began now. `bytes_per_s` None = unlimited; `floor` is the least that it is slowed
+    to, `ceiling` the most that it may be granted. `shared_with`: so many others draw on the same budgets.
+    """
+
+    mode: str  # unlimited | fixed | controller, the one in force
+    bytes_per_s: float | None
+    floor_bytes_per_s: float | None
+    ceiling_bytes_per_s: float | None
+    shared_with: int = 0
+    domains: tuple[DomainBudget, ...] = ()
+    max_records_per_s: float | None = None
+    weight: float = 1.0
+    tier: int = 0
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTraffic:
+    """How metrics count what the recovery writes: apart from live traffic of the same topic."""
+
+    label: str  # live | replay
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What the recovery will do, pinned and hashed. `lanes[i]`: the source partitions of lane i, fixed for the
     recovery's life.
@@ -109,6 +143,9 @@ class Plan:
     # None = nothing is written, or planned by a release that did not pin it; no part of the hash.
     receipts: ReceiptsHome | None = None
     remote: tuple[RemoteRange, ...] = ()  # no part of the hash: it grows by itself
+    # None = planned by a release that did not say it; no part of the hash: it moves with live traffic.
+    budget: PlannedBudget | None = None
+    traffic: PlannedTraffic | None = None  # None = nothing is written, or planned by a release that did not say it
     contracts: tuple[UnitContract, ...] = ()  # of units that it concerns; no part of the hash
 
     @property

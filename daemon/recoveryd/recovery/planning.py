@@ -16,6 +16,7 @@ from recoveryd.recovery.events import FactsGathered, TargetReady
 from recoveryd.recovery.holding import held_finding, held_now
 from recoveryd.recovery.model import PartitionProgress, Plan, Progress, Recovery
 from recoveryd.recovery.plan_facts import PlanFacts
+from recoveryd.recovery.planned_budget import planned_budget
 from recoveryd.recovery.throttling import refuse_over_slo
 
 
@@ -93,6 +94,7 @@ def _on_first_facts(case: Case, facts: PlanFacts) -> None:
         return
     plan = replace(plan, findings=(*plan.findings, *held_finding(case.draft, spec)))
     case.journal(plan=plan, progress=_progress_at_start(plan) if spec.copies else Progress(eta_seconds=_eta(plan)))
+    case.journal(plan=replace(plan, budget=planned_budget(case.draft, case.recovery)))
     if spec.plan_hash is not None and spec.plan_hash != plan.hash:
         refuse(case, Code.STALE_PLAN, f"the plan made now has the hash {plan.hash}")
     else:

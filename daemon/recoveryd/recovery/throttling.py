@@ -75,7 +75,7 @@ def refuse_over_slo(draft: RecoveryDraft, recovery: Recovery) -> str | None:
 
 def _step(draft: RecoveryDraft, recoveries: Sequence[Recovery]) -> None:
     before, params = draft.protection.protecting, draft.params
-    domains, claimants = params.live.domains, _claimants(draft, recoveries)
+    domains, claimants = params.live.domains, claimants_of(draft, recoveries)
     signals = {domain: _signals(before, domain, draft.now_ms) for domain in domains}
     known = {domain: before.states.get(domain) or begun(draft.draft.daemon.kept, domain) for domain in domains}
     made = throttle(known, signals, claimants, draft.now_ms, domains)
@@ -104,7 +104,7 @@ def _step(draft: RecoveryDraft, recoveries: Sequence[Recovery]) -> None:
     _pause_pressed(draft, states, claimants)
 
 
-def _claimants(draft: RecoveryDraft, recoveries: Iterable[Recovery]) -> dict[str, Claimant]:
+def claimants_of(draft: RecoveryDraft, recoveries: Iterable[Recovery]) -> dict[str, Claimant]:
     """The recoveries that share the budgets: every controlled one that copies or compares, or would if live traffic
     were measured. They divide the floor, so that it holds for all together.
     """

@@ -16,7 +16,7 @@ from recoveryd.live.slice import SampleHistory
 from recoveryd.recovery.concerned import concerned_units
 from recoveryd.recovery.forecast_plan import NO_SAMPLES, retention_of, with_forecast
 from recoveryd.recovery.lane_shares import assign_lanes
-from recoveryd.recovery.model import Finding, Plan, PlannedPartition, PlannedTopic, Severity
+from recoveryd.recovery.model import Finding, Plan, PlannedPartition, PlannedTopic, PlannedTraffic, Severity
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.pinning import check_topic, offsets_in, pin, range_findings, selected
 from recoveryd.recovery.plan_facts import PlanFacts, TopicFacts
@@ -82,6 +82,7 @@ def _make_plan(spec: ReplaySpec, facts: PlanFacts, params: Params, history: Samp
         if target is None
         else tuple(sorted(target.ends.items())),  # a topic still to be created begins at 0
         receipts=home,
+        traffic=PlannedTraffic("replay", spec.target.topic),
         contracts=contracts,
     )
     plan = with_forecast(plan, spec, facts, params, history)

@@ -122,6 +122,8 @@ def plan_parts(document: Document) -> list[RenderableType]:
         ("target", f"{_topic(target)}, {target.get('partitions', figures.NONE)} partitions"),
         ("at most", f"{figures.count(plan.get('records_at_most'))} records, {figures.size(plan.get('bytes_at_most'))}"),
         ("takes", _eta_text(plan.get("eta_seconds"))),
+        ("budget", _budget_text(plan.get("budget"))),
+        ("counted as", (plan.get("traffic") or {}).get("label")),
     )
     table = columns(">PARTITION", ">START", ">STOP", ">OFFSETS", "")
     for row in source["partitions"]:
@@ -141,6 +143,13 @@ def plan_parts(document: Document) -> list[RenderableType]:
         parts += ["", Text("Forecast", style="bold"), forecast_facts(plan["forecast"])]
     findings = plan.get("findings") or []
     return [*parts, "", _findings_table(findings)] if findings else parts
+
+
+def _budget_text(budget: Document | None) -> str | None:
+    if budget is None:
+        return None
+    rate = budget["bytes_per_s"]
+    return f"{'unlimited' if rate is None else figures.rate(rate)} ({budget['mode']}): {budget['why']}"
 
 
 def progress_table(document: Document) -> Table:

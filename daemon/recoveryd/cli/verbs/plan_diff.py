@@ -21,7 +21,7 @@ from recoveryd.kernel.catalogue import Code
 _FILE_MOST = 64 * 1024 * 1024
 _NONE = "-"
 # How long it takes depends on when it was asked.
-_PASSING = frozenset({"eta_seconds", "forecast"})
+_PASSING = frozenset({"eta_seconds", "forecast", "budget"})
 Plan = Annotated[str, argument("PLAN", "Id of what has a plan, or a file with its status or plan as JSON.",
     autocompletion=complete_ids)]  # fmt: skip
 
@@ -33,7 +33,7 @@ def add_to(app: typer.Typer) -> None:
 @connected
 def diff(connection: Connection, left: Plan, right: Plan, output: Output = Format.TABLE) -> int:
     """Compare two plans: ranges, targets, findings, hash. Exits with 9 when something differs; estimates of time and
-    cost are not compared.
+    cost, and what is left of budgets, are not compared.
     """
     sides = [dict(_facts(_plan_of(connection, name), ())) for name in (left, right)]
     rows = [

@@ -44,6 +44,8 @@ PUBLIC_PLAN: Final = (
     "records_at_most",
     "bytes_at_most",
     "eta_seconds",
+    "budget",
+    "traffic",
     "forecast",
     "receipts",
     "remote",
