@@ -449,6 +449,7 @@ STATUS: Final[dict[str, Any]] = {
             "start": 1200,
         },
         "remote": [],
+        "impact": [],
         "contracts": [],
         "findings": [],
     },

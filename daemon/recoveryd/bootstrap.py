@@ -130,6 +130,10 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
         values.topics.receipts_partitions,
         values.monitor.canary.clusters if values.monitor.is_canary_on else (),
         LeaderAnswers(accesses),
+        accesses,
+        lambda cluster, topic: applications.sinks_of(
+            {name for name, unit in units_in(runtime.state, params.units).items() if unit.cluster == cluster}, topic
+        ),
     )
     ledger = KafkaLedger(clients, names.receipts, values.scope, values.attempts.transaction_timeout)
     core: Core = (decider := Decider(capabilities))

@@ -13,6 +13,7 @@ import pytest
 from aiohttp import web
 
 from recoveryd.adapters.control.connect import ConnectApplication, ConnectApplications
+from recoveryd.adapters.control.connect_api import SinkConnector
 from recoveryd.units.control import ApplicationState, Desired, Needs
 from recoveryd_sandbox.pki import Certificates, make_certificates
 from tests.control.asking import asked, wish
@@ -266,3 +267,18 @@ async def test_offsets_that_are_no_offsets_are_refused() -> None:
         async with controlled(connect) as control:
             with pytest.raises(Exception, match="not that of Kafka Connect"):
                 await control.offsets("app")
+
+
+@pytest.mark.scenario("S-RUN-4")
+@pytest.mark.parametrize(
+    ("sink", "reads"),
+    [
+        (SinkConnector("a", frozenset({"orders", "bills"})), True),
+        (SinkConnector("a", frozenset({"orders.v2"})), False),
+        (SinkConnector("a", frozenset(), "ord.*"), True),
+        (SinkConnector("a", frozenset(), "ord"), False),
+        (SinkConnector("a", frozenset(), "[a-z&&[^x]]+(?<"), True),
+    ],
+)
+def test_a_sink_reads_what_it_names_and_what_its_pattern_may_fit(sink: SinkConnector, reads: bool) -> None:
+    assert sink.reads("orders") is reads

@@ -146,3 +146,32 @@ async def test_one_that_fails_is_told_by_the_name_of_its_error(
     assert report.state is ApplicationState.CHANGING
     assert report.why == "the connector is RUNNING, of 1 task 0 is FAILED (ConnectException)"
     assert (await asked(control, wish(Desired.STOPPED, "bad"))).state is ApplicationState.STOPPED
+
+
+@pytest.mark.scenario("S-RUN-4")
+async def test_sinks_that_read_a_topic_are_told_whoever_made_them(
+    worker: ConnectWorker, control: ConnectApplications, bootstrap: str, unique: str, tmp_path: Path
+) -> None:
+    topic = f"{unique}read"
+    make_topics(bootstrap, {topic: 1})
+    for name, topics in (
+        ("named", {"topics": f"{unique}other,{topic}"}),
+        ("fitting", {"topics.regex": f"{unique}re.*"}),
+        ("apart", {"topics": f"{unique}other"}),
+    ):
+        config = {"connector.class": Connector.FILE_SINK, "file": str(tmp_path / name), **topics}
+        worker.put_connector(f"{unique}{name}", config)
+    source = {"connector.class": Connector.FILE_SOURCE, "file": str(tmp_path / "lines"), "topic": topic}
+    worker.put_connector(f"{unique}writes", source)
+    found, problems = await control.sinks_of({"in", "out"}, topic)
+    assert (found, problems) == ((f"{unique}fitting", f"{unique}named"), ())
+    assert await control.sinks_of((), topic) == ((), ())
+
+
+async def test_workers_that_do_not_answer_are_a_problem_and_no_answer(unique: str) -> None:
+    gone = ConnectApplications(
+        [ConnectApplication("in", f"{unique}in", "http://127.0.0.1:1", None, None, 10**9)], lambda: 0
+    )
+    found, (problem,) = await gone.sinks_of({"in"}, "orders")
+    assert (found, problem[:57]) == ((), "which sink connectors read orders is not told by Kafka Co")
+    await gone.close()

@@ -47,6 +47,7 @@ units:
     approvers: ["//ops/kim", "//ops/lee"]
     retention_objective: 72h
     required_clauses: [schema, offsets]
+    sink_behaviour: append_only
     control: {kind: process, start: [java, -jar, app.jar], stop_timeout: 30s}
 """
     settings = loaded(tmp_path, text)
@@ -66,6 +67,7 @@ units:
             retention_objective_ms=72 * 3_600_000,
             control=ControlKind.PROCESS,
             required_clauses=(ClauseName.SCHEMA, ClauseName.OFFSETS),
+            sink_behaviour=Behaviour.APPEND_ONLY,
         )
     }
     assert settings.values.units["order-processor"].control.start == ("java", "-jar", "app.jar")

@@ -15,6 +15,7 @@ from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
 from recoveryd.kernel.times import MAX_TIME_MS
 from recoveryd.live.lag.verdicts import LagVerdict
 from recoveryd.recovery.model import (
+    Affected,
     Attempt,
     CompletenessRow,
     DomainBudget,
@@ -196,6 +197,18 @@ plans = st.builds(
         text,
     ),
     traffic=st.none() | st.builds(PlannedTraffic, st.sampled_from(["live", "replay"]), text),
+    impact=st.lists(
+        st.builds(
+            Affected,
+            st.sampled_from(["group", "sink"]),
+            text,
+            st.none() | text,
+            st.sampled_from(["idempotent", "transactional", "append_only", "unknown"]),
+            st.none() | text,
+            text,
+        ),
+        max_size=2,
+    ).map(tuple),
     contracts=st.lists(
         st.builds(
             UnitContract,

@@ -112,6 +112,20 @@ class PlannedTraffic:
 
 
 @dataclass(frozen=True, slots=True)
+class Affected:
+    """A consumer group or sink connector that reads the target. `behaviour`: what a record that comes twice does to what it
+    writes, as its unit declares; unknown where nobody has said it. `seen_by`: cluster, connect, config.
+    """
+
+    kind: str  # group | sink
+    name: str
+    unit: str | None
+    behaviour: str
+    owner: str | None
+    seen_by: str
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What the recovery will do, pinned and hashed. `lanes[i]`: the source partitions of lane i, fixed for the
     recovery's life.
@@ -146,6 +160,7 @@ class Plan:
     # None = planned by a release that did not say it; no part of the hash: it moves with live traffic.
     budget: PlannedBudget | None = None
     traffic: PlannedTraffic | None = None  # None = nothing is written, or planned by a release that did not say it
+    impact: tuple[Affected, ...] = ()  # no part of the hash: readers come and go
     contracts: tuple[UnitContract, ...] = ()  # of units that it concerns; no part of the hash
 
     @property

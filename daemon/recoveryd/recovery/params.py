@@ -24,6 +24,7 @@ class Params:
     max_active_recoveries: int = 50
     approval_above_bytes: int | None = None
     approval_above_records: int | None = None
+    approval_of_unknown_readers: bool = True
     approval_ttl_ms: int = 24 * 3_600_000
 
     lease_ttl_ms: int = 30_000

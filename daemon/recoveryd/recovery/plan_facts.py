@@ -67,6 +67,17 @@ class ReceiptsFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class TargetReaders:
+    """Who reads the target: consumer groups as its cluster tells, sink connectors as Kafka Connect does. `problems`: what
+    was not told, each in a sentence.
+    """
+
+    groups: tuple[str, ...] = ()
+    sinks: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class PlanFacts:
     """`source` None = no such topic; `receipts` None = no receipts topic on the target cluster. `oldest_record_ms` is
     the smallest timestamp at the starts of the range (None = unknown or empty).
@@ -87,6 +98,7 @@ class PlanFacts:
     gathered_at_ms: int = 0
     hourly: tuple[float, ...] = ()
     receipts: ReceiptsFacts | None = None
+    readers: TargetReaders = TargetReaders()
     # Of those that it concerns and whose cluster told it: what their contracts need.
     units: Mapping[str, UnitFacts] = field(default_factory=dict)
     target_partitions: tuple[PartitionFacts, ...] = ()  # only if the specification has a range of the target

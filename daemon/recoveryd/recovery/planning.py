@@ -118,7 +118,7 @@ def _proceed(case: Case) -> None:
         refuse(case, Code.LIVE_OVER_SLO, over_slo)
         return
     case.draft.answer_creation(case.recovery, "accepted", f"planned: {size}")
-    if why := needs_approval(plan, case.params):
+    if why := needs_approval(case.recovery, plan, case.params):
         case.move(State.AWAITING_APPROVAL, f"waits for approval: {why}", _told(plan))
     else:
         case.move(State.STARTING, f"plan made: {size}", _told(plan), started_ms=case.now_ms)

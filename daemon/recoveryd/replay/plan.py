@@ -15,6 +15,7 @@ from recoveryd.kernel.refused import Refused, RefusedError
 from recoveryd.live.slice import SampleHistory
 from recoveryd.recovery.concerned import concerned_units
 from recoveryd.recovery.forecast_plan import NO_SAMPLES, retention_of, with_forecast
+from recoveryd.recovery.impact import impact_findings, impact_of
 from recoveryd.recovery.lane_shares import assign_lanes
 from recoveryd.recovery.model import Finding, Plan, PlannedPartition, PlannedTopic, PlannedTraffic, Severity
 from recoveryd.recovery.params import Params
@@ -56,6 +57,7 @@ def _make_plan(spec: ReplaySpec, facts: PlanFacts, params: Params, history: Samp
         if finding.severity is Severity.ERROR:
             raise RefusedError(ERROR_CODES.get(finding.code, Code.TARGET_LIMITS), finding.message)
     contracts = _contracts(spec, facts, params)
+    impact = impact_of(spec, facts.readers, params.units)
     creates = facts.target is None
     target = facts.target
     width = target.partitions if target else source.partitions
@@ -73,7 +75,7 @@ def _make_plan(spec: ReplaySpec, facts: PlanFacts, params: Params, history: Samp
         eta_seconds=None,
         create_target=creates,
         create_configs=created_configs(source.configs) if creates else {},
-        findings=(*findings, *_of_contracts(contracts)),
+        findings=(*findings, *impact_findings(spec.target.topic, impact, facts.readers), *_of_contracts(contracts)),
         pinned_at_ms=facts.gathered_at_ms,
         replication_factor=created_replicas(spec, source),
         retention_ms=retention_ms,
@@ -83,6 +85,7 @@ def _make_plan(spec: ReplaySpec, facts: PlanFacts, params: Params, history: Samp
         else tuple(sorted(target.ends.items())),  # a topic still to be created begins at 0
         receipts=home,
         traffic=PlannedTraffic("replay", spec.target.topic),
+        impact=impact,
         contracts=contracts,
     )
     plan = with_forecast(plan, spec, facts, params, history)

@@ -158,6 +158,10 @@ class LimitsSection(Section):
 class ApprovalSection(Section):
     above_bytes: Size | None = option(None, "Plans larger than this wait for `approve`; null never waits.")
     above_records: Count | None = option(None, "Plans of more records wait for `approve`; null never waits.")
+    unknown_readers: bool = option(
+        True,
+        "Copies to a topic wait for `approve` where nothing says what a record that comes twice does to who reads it.",
+    )
     ttl: Duration = option(86_400_000, "How long a plan waits for approval before it expires.")
 
 

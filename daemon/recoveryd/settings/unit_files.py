@@ -53,6 +53,7 @@ def make_unit(name: str, section: UnitSection, origins: Mapping[Key, Origin]) ->
         is_deterministic=section.deterministic,
         is_exactly_once=section.exactly_once,
         confirmations=section.confirmations,
+        sink_behaviour=section.sink_behaviour,
         required_clauses=section.required_clauses,
     )
 

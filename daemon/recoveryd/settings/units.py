@@ -61,6 +61,10 @@ class UnitSection(Section):
         default=ConfirmationPolicy.TOLD,
         description="told | asked | required: what a reset does that leaves a confirmation open: say so, ask, or be refused.",
     )
+    sink_behaviour: Behaviour | None = Field(
+        default=None,
+        description="idempotent | transactional | append_only: what a record that comes twice does to what it writes outside of Kafka.",
+    )
     required_clauses: Annotated[tuple[ClauseName, ...], Field(max_length=6)] = Field(
         default=(),
         description="retention | offsets | topic_design | schema | determinism | output_idempotence: of its contract; a plan that finds "

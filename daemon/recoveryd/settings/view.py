@@ -99,6 +99,7 @@ class Settings:
             keep_terminal_most=v.limits.keep_terminal_most,
             approval_above_bytes=v.approval.above_bytes,
             approval_above_records=v.approval.above_records,
+            approval_of_unknown_readers=v.approval.unknown_readers,
             approval_ttl_ms=v.approval.ttl,
             lease_ttl_ms=v.lease.ttl,
             lease_renew_ms=v.lease.renew_every,

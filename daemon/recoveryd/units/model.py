@@ -74,7 +74,7 @@ class Unit:
     `intermediate` are topics that the application itself writes and reads again, not internal ones. `approvers` are
     sources of commands. `schema` and `is_deterministic` are what people say of its inputs' schemas, and of whether the
     same input gives the same output; `is_exactly_once` counts only where brokers cannot tell. `required_clauses`: of its
-    contract, those without which nothing is processed again.
+    contract, those without which nothing is processed again. `sink_behaviour`: of what it writes outside of Kafka.
     """
 
     name: str
@@ -96,6 +96,7 @@ class Unit:
     is_exactly_once: bool | None = None
     confirmations: ConfirmationPolicy = ConfirmationPolicy.TOLD
     required_clauses: tuple[ClauseName, ...] = ()
+    sink_behaviour: Behaviour | None = None
 
     @property
     def consumer_group(self) -> str:

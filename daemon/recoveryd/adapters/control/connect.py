@@ -6,7 +6,7 @@ Connect writes each stop and resume into its config topic, so one wish sends it 
 
 import ssl
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -82,6 +82,17 @@ class ConnectApplications:
             return _report(application, found)
 
         return await self._seen(application, as_it_is)
+
+    async def sinks_of(self, units: Collection[str], topic: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Of the workers of these units, each asked once: the sinks that read the topic, and what was not told."""
+        apis = {api.url: api for unit, api in self._apis.items() if unit in units}
+        found, problems = set(), []
+        for api in apis.values():
+            try:
+                found |= {sink.name for sink in await api.sinks() if sink.reads(topic)}
+            except HttpRefusal as refusal:
+                problems.append(f"which sink connectors read {topic} is not told by Kafka Connect: {refusal.why}")
+        return tuple(sorted(found)), tuple(problems)
 
     def _api(self, application: ConnectApplication) -> ConnectApi:
         a = application

@@ -6,6 +6,7 @@ passes. What tasks say of a failure may hold anything, also passwords, so only t
 
 import base64
 import json
+import re
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -53,6 +54,22 @@ class ConnectorOffset:
     offset: Mapping[str, Any] | None
 
 
+@dataclass(frozen=True, slots=True)
+class SinkConnector:
+    """`pattern`: a Java regular expression over topics, in place of their names."""
+
+    name: str
+    topics: frozenset[str]
+    pattern: str = ""
+
+    def reads(self, topic: str) -> bool:
+        """A pattern that only Java reads counts as one that fits: better one too many than one too few."""
+        try:
+            return topic in self.topics or bool(self.pattern and re.fullmatch(self.pattern, topic))
+        except re.error:
+            return True
+
+
 class ConnectApi:
     """Every call raises `HttpRefusal`, and `NoConnector`."""
 
@@ -65,6 +82,7 @@ class ConnectApi:
         *,
         timeout_s: float = 10.0,
     ) -> None:
+        self.url = url.rstrip("/")
         self._path = f"{url.rstrip('/')}/connectors/{quote(connector, safe='')}"
         self._headers = {"Content-Type": "application/json"}
         if login is not None:
@@ -77,6 +95,11 @@ class ConnectApi:
         except NoConnector:
             await self._ask("GET", "")  # one that was made just now has no status yet
             raise HttpRefusal("it knows no status of the connector yet", is_passing=True) from None
+
+    async def sinks(self) -> tuple[SinkConnector, ...]:
+        """All sink connectors of the same workers."""
+        answer = _read(await self._questions.ask("GET", f"{self.url}/connectors?expand=info", headers=self._headers))
+        return tuple(sink for name, told in answer.items() if (sink := _sink(name, told)) is not None)
 
     async def stop(self) -> None:
         await self._ask("PUT", "/stop")
@@ -132,6 +155,19 @@ def _read(answer: HttpAnswer) -> dict[str, Any]:
         raise NoConnector
     # Connect answers a stop with 500 when it took too long; these pass, and so does a rebalance.
     raise HttpRefusal.of(answer.status, _line(message) if isinstance(message, str) and answer.status == 400 else "")
+
+
+def _sink(name: str, told: object) -> SinkConnector | None:
+    """None of what is no sink."""
+    info = told.get("info") if isinstance(told, dict) else None
+    config = info.get("config") if isinstance(info, dict) else None
+    if not isinstance(info, dict) or not isinstance(config, dict):
+        raise _not_understood("a connector without config")
+    if info.get("type") != "sink":
+        return None
+    topics, pattern = config.get("topics") or "", config.get("topics.regex") or ""
+    names = frozenset(part.strip() for part in str(topics).split(",") if part.strip())
+    return SinkConnector(name, names, str(pattern))
 
 
 def _state(answer: Mapping[str, Any]) -> ConnectorState:

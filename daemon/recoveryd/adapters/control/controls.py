@@ -1,6 +1,6 @@
 """All units behind the one port: each asked by the adapter of its kind, and manual where a person does it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -86,6 +86,11 @@ class UnitControls:
                 await control.renew(application)
             case ConnectApplications(), ConnectApplication():
                 await control.renew(application)
+
+    async def sinks_of(self, units: Collection[str], topic: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Sink connectors that read the topic, as the workers of these units tell, and what was not told."""
+        adapter = next((each for each in self._adapters if isinstance(each, ConnectApplications)), None)
+        return ((), ()) if adapter is None else await adapter.sinks_of(units, topic)
 
     async def start(self) -> None:
         for adapter in self._adapters:

@@ -7,7 +7,7 @@ One lazily made admin client per cluster, calls in threads, every wait bounded. 
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from confluent_kafka.admin import AdminClient
@@ -29,6 +29,7 @@ from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, read_offsets
 from recoveryd.adapters.kafka.own_topics import TopicReport
 from recoveryd.adapters.kafka.record_samples import RecordSample, sample_records
 from recoveryd.adapters.kafka.sampling import OffsetSampler
+from recoveryd.adapters.kafka.target_readers import read_readers
 from recoveryd.adapters.kafka.topic_admin import TopicShape, await_topic, create, describe
 from recoveryd.adapters.kafka.unit_facts import read_contract
 from recoveryd.adapters.workers import Workers
@@ -37,8 +38,9 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.live.events import OffsetsSampled, TopicSample
 from recoveryd.recovery.effects import CreateTarget, GatherFacts
 from recoveryd.recovery.events import TargetReady
-from recoveryd.recovery.plan_facts import PartitionFacts, PlanFacts, ReceiptsFacts, TopicFacts
+from recoveryd.recovery.plan_facts import PartitionFacts, PlanFacts, ReceiptsFacts, TargetReaders, TopicFacts
 from recoveryd.recovery.spec import CaughtUp, From, Never, To
+from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.facts import UnitFacts
 from recoveryd.units.model import Unit
 from recoveryd.wire.topics import OwnTopic, TopicNames
@@ -53,6 +55,13 @@ _SAMPLE_TIMEOUT_S = 4.0
 _RECORDS_S = 2.0
 _NOTHING_SEEN = RecordSample()
 _NO_ANSWERS = LeaderAnswers({})
+_NO_ACCESSES: Mapping[str, ClientAccess] = {}
+# Of a cluster and a topic: the sink connectors that read it, and sentences about what was not told.
+AskSinks = Callable[[str, str], Awaitable[tuple[tuple[str, ...], tuple[str, ...]]]]
+
+
+async def _no_sinks(_cluster: str, _topic: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return (), ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +76,7 @@ class Expectations:
 
 class KafkaClusters:
     """`clusters`: librdkafka properties by name; own topics live on `main`, receipts also on every target, the canary's
-    also on `canary_on`.
+    also on `canary_on`. `accesses`: the same for what librdkafka cannot say.
     """
 
     def __init__(
@@ -79,7 +88,11 @@ class KafkaClusters:
         receipts_partitions: int = 8,
         canary_on: Collection[str] = (),
         leader_answers: LeaderAnswers = _NO_ANSWERS,
+        accesses: Mapping[str, ClientAccess] = _NO_ACCESSES,
+        sinks: AskSinks = _no_sinks,
     ) -> None:
+        self._accesses = accesses
+        self._sinks = sinks
         self._clusters = clusters
         self._names = names
         self._expectations = expectations
@@ -107,8 +120,11 @@ class KafkaClusters:
             target_facts = target[0] if target is not None else None
             if source is None:
                 return self._facts(effect, None, target_facts)
-            facts = await self._gather_ranges(effect, source[0], source[1], target_facts)
-            facts = replace(facts, receipts=receipts, units=units)
+            facts, readers = await asyncio.gather(
+                self._gather_ranges(effect, source[0], source[1], target_facts),
+                self._readers_of(effect, target_facts),
+            )
+            facts = replace(facts, receipts=receipts, units=units, readers=readers)
             if spec.target_bounds is None or target is None:
                 return facts
             return replace(facts, target_partitions=await self._gather_target(effect, target[1], spec.target_bounds))
@@ -127,6 +143,19 @@ class KafkaClusters:
         asked = list(units)
         told = await asyncio.gather(*map(look, asked))
         return {unit.name: facts for unit, facts in zip(asked, told, strict=True) if facts is not None}
+
+    async def _readers_of(self, effect: GatherFacts, target: TopicFacts | None) -> TargetReaders:
+        """Sinks also of a topic that is not there yet: a connector may wait for it."""
+        if not effect.spec.copies:
+            return TargetReaders()
+        cluster, topic = effect.spec.target.cluster, effect.spec.target.topic
+        sinks, unanswered = await self._sinks(cluster, topic)
+        access = self._accesses.get(cluster)
+        if target is None or access is None:
+            return TargetReaders(sinks=sinks, problems=unanswered)
+        admin, partitions = self._admins.of(cluster), tuple(range(target.partitions))
+        groups, untold = await read_readers(admin, access, self._questions, topic, partitions)
+        return TargetReaders(groups, sinks, (*unanswered, *untold))
 
     async def _receipts_facts(self, effect: GatherFacts, admin: AdminClient) -> ReceiptsFacts | None:
         """What only reads needs no receipts topic, nor the right to look at one."""

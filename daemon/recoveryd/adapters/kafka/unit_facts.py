@@ -57,7 +57,7 @@ def read_unit(
     the metadata of commits.
     """
     admin = make_admin(properties)
-    names, (groups, problems) = _list_topics(admin), _list_groups(admin)
+    names, (groups, problems) = _list_topics(admin), list_groups(admin)
     newer, untold_newer = _list_newer(access)
     groups |= newer.keys()
     beside = [other for other in units if other.name != unit.name and other.cluster == unit.cluster]
@@ -105,7 +105,7 @@ def _list_topics(admin: AdminClient) -> frozenset[str]:
         raise problem(error, "list the topics") from error
 
 
-def _list_groups(admin: AdminClient) -> tuple[frozenset[str], tuple[str, ...]]:
+def list_groups(admin: AdminClient) -> tuple[frozenset[str], tuple[str, ...]]:
     """Those that the user may describe, and what is missing: each broker lists its own."""
     doing = "list the consumer groups"
     answer = _wait(admin.list_consumer_groups(request_timeout=_TIMEOUT_S), doing)
@@ -186,7 +186,7 @@ def read_group(
     """None when there is none. A group that is not listed is asked for as well: it may be one that the user has no right to. `access` is needed for groups that librdkafka
     cannot describe, and for the metadata of commits. Raises `ClusterProblem`.
     """
-    found = _describe_groups(admin, [group])[group]
+    found = describe_groups(admin, [group])[group]
     if isinstance(found, ClusterProblem):
         raise found
     if found is None and not is_listed:
@@ -196,13 +196,13 @@ def read_group(
         unknown = Group(group, GroupType.UNKNOWN, "unknown", committed=commits)
         counts = {name: len(shape.leaders) for name, shape in shapes.items()}
         return unknown if access is None else asyncio.run(tell_kind(access, unknown, counts))
-    members = tuple(_member(member) for member in found.members)
+    members = tuple(member_of(member) for member in found.members)
     is_streams = found.partition_assignor == _ASSIGNOR_OF_STREAMS if members else None
     kind = _TYPES.get(found.type, GroupType.UNKNOWN)
     return Group(group, kind, found.state.name.lower(), members, commits, is_streams)
 
 
-def _describe_groups(admin: AdminClient, groups: Sequence[str]) -> dict[str, Any]:
+def describe_groups(admin: AdminClient, groups: Sequence[str]) -> dict[str, Any]:
     """The library's descriptions; None for a group that it cannot describe, as those of newer protocols, and the `ClusterProblem` of one that did not answer.
 
     The library does not ask again while a coordinator is being made or moves.
@@ -230,7 +230,7 @@ def _code_of(reason: ClusterProblem) -> int | None:
     return cause.args[0].code() if isinstance(cause, KafkaException) else None
 
 
-def _member(member: Any) -> Member:
+def member_of(member: Any) -> Member:
     held: dict[str, set[int]] = {}
     for where in member.assignment.topic_partitions if member.assignment else ():
         held.setdefault(where.topic, set()).add(where.partition)
@@ -319,7 +319,7 @@ def _readers(
     asked = 0
     for at in range(0, min(len(others), _READERS_MOST), _GROUPS_AT_ONCE):
         some = others[at : min(at + _GROUPS_AT_ONCE, _READERS_MOST)]
-        for group, told in _describe_groups(admin, some).items():
+        for group, told in describe_groups(admin, some).items():
             left_s = give_up_s - time.monotonic()
             if left_s <= 0:
                 break
@@ -347,7 +347,7 @@ def _read_by(
         raise told
     commits = read_committed(properties, group, _keys(outputs), timeout_s)
     if told is not None:
-        return set(outputs) & {*commits, *(topic for member in told.members for topic in _member(member).topics)}
+        return set(outputs) & {*commits, *(topic for member in told.members for topic in member_of(member).topics)}
     unknown = Group(group, GroupType.UNKNOWN, "unknown", committed=commits)
     found = unknown if access is None else asyncio.run(tell_kind(access, unknown))
     if found is None:

@@ -141,8 +141,18 @@ def plan_parts(document: Document) -> list[RenderableType]:
         parts += ["", Text("Range of the target", style="bold"), _ranges_table(target["ranges"])]
     if plan.get("forecast"):
         parts += ["", Text("Forecast", style="bold"), forecast_facts(plan["forecast"])]
+    if plan.get("impact"):
+        parts += ["", Text("Who reads the target", style="bold"), _impact_table(plan["impact"])]
     findings = plan.get("findings") or []
     return [*parts, "", _findings_table(findings)] if findings else parts
+
+
+def _impact_table(rows: Sequence[Document]) -> Table:
+    table = columns("KIND", "NAME", "UNIT", "BEHAVIOUR", "OWNER", "SEEN BY")
+    for row in rows:
+        unit, owner = row["unit"] or figures.NONE, row["owner"] or figures.NONE
+        table.add_row(row["kind"], row["name"], unit, row["behaviour"], owner, row["seen_by"])
+    return table
 
 
 def _budget_text(budget: Document | None) -> str | None:

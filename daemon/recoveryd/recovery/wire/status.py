@@ -49,6 +49,7 @@ PUBLIC_PLAN: Final = (
     "forecast",
     "receipts",
     "remote",
+    "impact",
     "contracts",
     "findings",
 )

@@ -1,0 +1,80 @@
+"""Which consumer groups of a cluster read a topic: those with members on it, and those with offsets there.
+
+Every plan of a copy to a topic that exists asks this, so it is cheap: one connection for the offsets of all groups, and
+one deadline for everything. What was not told in that time is said.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from confluent_kafka.admin import AdminClient
+
+from recoveryd.adapters.kafka.raw_requests import RawClient, connected
+from recoveryd.adapters.kafka.unit_facts import describe_groups, list_groups, member_of
+from recoveryd.adapters.workers import Workers
+from recoveryd.errors import ClusterProblem
+from recoveryd.settings.kafka_properties import ClientAccess
+
+_ASKED_MOST: Final = 500
+_DESCRIBED_AT_ONCE: Final = 100
+_DEADLINE_S: Final = 8.0
+Readers = tuple[tuple[str, ...], tuple[str, ...]]
+
+
+async def read_readers(
+    admin: AdminClient, access: ClientAccess, workers: Workers, topic: str, partitions: Sequence[int]
+) -> Readers:
+    """Groups by name, and sentences about what was not told. Raises nothing of the cluster's."""
+    problems: list[str] = []
+    found: set[str] = set()
+    try:
+        listed, untold = await workers.run(list_groups, admin)
+        problems += untold
+        async with connected(access, "recoveryd-readers", f"ask who reads {topic}", _DEADLINE_S) as client:
+            newer = await client.newer_groups()
+            groups = sorted({*listed, *newer})
+            if len(groups) > _ASKED_MOST:
+                problems.append(f"of {len(groups)} groups only {_ASKED_MOST} were asked whether they read {topic}")
+            asked = groups[:_ASKED_MOST]
+            found |= await _with_offsets(client, asked, newer, topic, partitions, problems)
+        left = [group for group in asked if group not in found and group not in newer]
+        found |= await workers.run(_with_members, admin, left, topic)
+    except ClusterProblem as reason:
+        problems.append(f"not all groups told whether they read {topic}: {reason.message}")
+    return tuple(sorted(found)), tuple(problems)
+
+
+async def _with_offsets(
+    client: RawClient,
+    groups: Iterable[str],
+    newer: Mapping[str, str],
+    topic: str,
+    partitions: Sequence[int],
+    problems: list[str],
+) -> set[str]:
+    found, silent = set(), []
+    for group in groups:
+        try:
+            if newer.get(group) == "share":
+                is_reader = any(name == topic for name, _, _ in await client.share_offsets(group))
+            else:
+                is_reader = bool(list(await client.committed(group, {topic: partitions})))
+        except ClusterProblem as reason:
+            silent.append((group, reason.message))
+            continue
+        if is_reader:
+            found.add(group)
+    if silent:
+        group, why = silent[0]
+        problems.append(f"{len(silent)} groups did not tell whether they read {topic}, the first is {group}: {why}")
+    return found
+
+
+def _with_members(admin: AdminClient, groups: Sequence[str], topic: str) -> set[str]:
+    found = set()
+    for at in range(0, len(groups), _DESCRIBED_AT_ONCE):
+        for group, told in describe_groups(admin, groups[at : at + _DESCRIBED_AT_ONCE]).items():
+            members = () if told is None or isinstance(told, ClusterProblem) else told.members
+            if any(topic in member_of(member).topics for member in members):
+                found.add(group)
+    return found
