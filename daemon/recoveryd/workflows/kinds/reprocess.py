@@ -114,7 +114,7 @@ def outputs_left_out(outputs: Mapping[str, OutputChoice], unit: Unit) -> Refused
 def undeclared(unit: Unit) -> Refused | None:
     """Of an application with state, what writing twice does has to be known before it writes again."""
     name = next((name for name, output in unit.outputs.items() if output.behaviour is None), None)
-    if name is None or not is_stateful(unit):
+    if name is None or not unit.keeps_state:
         return None
     message = f"outputs: nobody said what it does to {name} when {unit.name}, which has state, writes a record twice"
     return Refused(
