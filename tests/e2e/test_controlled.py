@@ -50,7 +50,7 @@ APPENDING = """
 import os, sys
 from confluent_kafka import Producer
 bootstrap, topic, may_live = sys.argv[1:4]
-print("began", flush=True)
+print("appends", flush=True)
 producer = Producer({"bootstrap.servers": bootstrap})
 producer.produce(topic, b"a row")
 assert producer.flush(60) == 0
@@ -242,13 +242,13 @@ def test_one_that_appends_and_failed_is_started_again_only_by_who_decides_it(
     stack.follower.wait_state("appends", "paused")
     stack.control.command("resume", "appends", {"reason": "seen"})
     waits_at(stack, "appends", "decide_start_application")
-    assert appending.lines(work_dir, "appending")["began"] == 1
+    assert appending.lines(work_dir, "appending")["appends"] == 1
     assert rows(appending) == 1
     appending.may_live.touch()
     ack(stack, "appends", "decide_start_application")
     ack(stack, "appends", "confirm_output")
     stack.completed("appends")
-    assert appending.lines(work_dir, "appending")["began"] == 2
+    assert appending.lines(work_dir, "appending")["appends"] == 2
     assert rows(appending) == 2, "a start appends: had it been started by itself, a row were there that nobody wanted"
     appending.may_end.touch()
 

@@ -13,6 +13,7 @@ from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.spec import Ack, Reprocess, ReprocessSpec, Reset, ResetSpec
 from tests.workflows.app_world import PARTITIONS, AppWorld
+from tests.workflows.test_starting_again import ControlledWorld
 from tests.workflows.world import report
 
 SINK = Unit("sink", UnitKind.CONNECT, "main", "to-files", ("orders",), control=ControlKind.CONNECT)
@@ -38,20 +39,22 @@ def names(world: AppWorld) -> list[str]:
 
 @pytest.mark.scenario("S-RUN-22")
 def test_a_connector_is_stopped_set_by_connect_and_started_and_a_rollback_does_the_same() -> None:
-    world = world_of(SINK)
-    assert (names(world), world.waits_at) == (AROUND, "stop_application")
-    world.stops()
-    assert (committed(world), world.waits_at) == (EARLIEST, "start_application")
-    world.starts(reads_all=False)
-    assert world.workflow.state is State.COMPLETED
-    assert [s.action.connector for s in world.workflow.steps if isinstance(s.action, SetOffsets)] == ["sink"]
+    world = ControlledWorld(SINK)
+    world.send(lambda meta: Reset(meta, ResetSpec("main", "", Earliest(), unit="sink")))
+    world.pass_time(10)
+    assert (names(world), world.workflow.state) == (AROUND, State.COMPLETED)
+    assert committed(world) == EARLIEST
     assert world.rollback() == "accepted"
-    assert names(world)[len(AROUND) :] == BACK
-    world.stops()
-    assert committed(world) == BEFORE
-    world.starts(reads_all=False)
-    assert world.workflow.state is State.ROLLED_BACK
+    assert names(world)[len(AROUND) :] == [
+        "stop_application_again",
+        "await_empty_again",
+        "put_back_offsets",
+        "start_application_again",
+    ]
+    world.pass_time(20)
+    assert (committed(world), world.workflow.state) == (BEFORE, State.ROLLED_BACK)
     assert [s.action.connector for s in world.workflow.steps if isinstance(s.action, SetOffsets)] == ["sink", "sink"]
+    assert world.replicas == 3
 
 
 @pytest.mark.scenario("S-RUN-22")

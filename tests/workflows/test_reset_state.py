@@ -145,3 +145,11 @@ def test_a_topic_by_itself_needs_a_word_about_state_as_well() -> None:
     world = GroupWorld(KEEPS)
     assert ask(world, topics={TOPIC: (0,)}) == "rejected"
     assert ask(world, topics={TOPIC: (0,)}, state=StateChoice.KEEP) == "accepted"
+
+
+@pytest.mark.scenario("S-RUN-22")
+def test_a_job_of_flink_cannot_keep_its_state_and_begin_with_other_offsets() -> None:
+    world = GroupWorld(replace(KEEPS, kind=UnitKind.FLINK))
+    assert ask(world, state=StateChoice.KEEP) == "rejected"
+    assert "goes on with the offsets in it" in world.answers[-1].message
+    assert world.committed == BEFORE

@@ -16,9 +16,6 @@ class UnitKind(StrEnum):
     FLINK = "flink"
 
 
-_USUALLY_STATEFUL = frozenset({UnitKind.STREAMS, UnitKind.FLINK})
-
-
 class Behaviour(StrEnum):
     """What happens where an output is written twice."""
 
@@ -112,15 +109,15 @@ class Unit:
 
     @property
     def connector(self) -> str:
-        """Its name, where Kafka Connect is asked for its offsets; empty = they are committed to its group."""
+        """The unit's own name, where Kafka Connect is asked for its offsets; empty = they are committed to its group."""
         return self.name if self.kind is UnitKind.CONNECT and self.control is ControlKind.CONNECT else ""
 
     @property
     def keeps_state(self) -> bool:
-        """What nobody said of an application of Streams or Flink is taken for the case that needs more care."""
+        """What nobody said of an application of Streams is taken for the case that needs more care."""
         if self.stateful is not None:
             return self.stateful
-        return bool(self.topology.stores) if self.topology is not None else self.kind in _USUALLY_STATEFUL
+        return bool(self.topology.stores) if self.topology is not None else self.kind is UnitKind.STREAMS
 
     @property
     def own_topics(self) -> frozenset[str]:

@@ -22,6 +22,9 @@ def refuse_state(spec: ResetSpec, unit: Unit | None) -> Refused | None:
     if spec.state is StateChoice.CLEAN and unit.kind is UnitKind.STREAMS:
         message = f"state: the changelogs of {unit.name} would bring its state back"
         return Refused(Code.INVALID_VALUE, message, "Use `reprocess`, which takes its internal topics as well.")
+    if spec.state is StateChoice.KEEP and unit.kind is UnitKind.FLINK:
+        message = f"state: a job of Flink that keeps its state goes on with the offsets in it, whatever is set for {unit.name}"
+        return Refused(Code.INVALID_VALUE, message, "Say `state: clean`: it starts without its state.")
     if spec.state is not None or isinstance(spec.to, Current):
         return None
     message = f"state: nothing is said about the state of {unit.name}, which does not go back with its offsets"

@@ -17,7 +17,6 @@ from recoveryd.workflows.model.actions import (
     SetOffsets,
     SetQuotas,
 )
-from recoveryd.workflows.model.spec import ResetSpec
 from recoveryd.workflows.model.workflow import (
     ConfigUndo,
     OffsetUndo,
@@ -30,7 +29,7 @@ from recoveryd.workflows.model.workflow import (
 )
 
 STOP, START = "stop_application", "start_application"
-_AROUND: Final = (AskPerson, AwaitEmpty, AwaitStopped, AwaitStarted)
+_AROUND: Final = (AskPerson, AwaitEmpty, AwaitStopped)
 RESTORE, RESTORE_QUOTAS = "restore_configs", "restore_quotas"
 _NAMED_MOST: Final = 20
 
@@ -45,7 +44,7 @@ def rollback_steps(workflow: Workflow) -> tuple[WorkflowStep, ...]:
     for group in groups:
         end = "" if len(groups) == 1 else f"_of_{group}"
         cluster, connector = workflow.spec.cluster, _connector_of(workflow, group)
-        stop, start = _around_again(workflow, group)
+        stop, start = _asked_again(workflow)
         if stop is not None:
             steps.append(WorkflowStep(f"stop_again{end}", stop))
         steps.append(WorkflowStep(f"await_empty_again{end}", AwaitEmpty(cluster, group)))
@@ -71,15 +70,10 @@ def _connector_of(workflow: Workflow, group: str) -> str:
     return next((action.connector for action in actions if action.group == group), "")
 
 
-def _around_again(workflow: Workflow, group: str) -> tuple[Action | None, Action | None]:
-    """How it is stopped and started where an empty group does not say that nothing runs, or where Connect does both."""
-    connector, cluster = _connector_of(workflow, group), workflow.spec.cluster
-    if connector:
-        return AwaitStopped(cluster, group, connector), AwaitStarted(cluster, group, connector)
-    if not isinstance(workflow.spec, ResetSpec):
-        return None, None
-    found = {step.name: step.action for step in workflow.steps}
-    return found.get(STOP), found.get(START)
+def _asked_again(workflow: Workflow) -> tuple[Action | None, Action | None]:
+    """What a person is asked to do before and behind it once more, where an empty group does not say that nothing runs."""
+    asked = {step.name: step.action for step in workflow.steps if isinstance(step.action, AskPerson)}
+    return asked.get(STOP), asked.get(START)
 
 
 def _made_again(workflow: Workflow) -> RecreateTopics | None:
