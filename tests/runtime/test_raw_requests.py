@@ -28,6 +28,9 @@ VERSIONS = {
     8: (2, 10),
     9: (1, 10),
     16: (0, 5),
+    22: (0, 6),
+    24: (0, 5),
+    26: (0, 5),
     35: (1, 4),
     47: (0, 0),
     48: (0, 1),
@@ -325,3 +328,62 @@ async def test_the_requests_that_brokers_answer_are_those_of_their_connections()
     broker = Broker(b"\x00\x00" + b"\x00\x00\x00\x00")
     assert await client(broker).apis() == VERSIONS
     assert broker.asked == [(1, 18, 0, b"")]
+
+
+class Coordinator:
+    """Answers one request after the other."""
+
+    def __init__(self, *answers: bytes) -> None:
+        self._answers = list(answers)
+        self.asked: list[tuple[int, bytes]] = []
+
+    async def coordinator_lookup(self, kind: int, key: str) -> int:
+        assert (kind, key) == (1, "tid")  # of transactions
+        return 5
+
+    async def send(self, node: int, request: Any, group: object = None) -> Any:
+        assert (node, group) == (5, ConnectionGroup.COORDINATION)
+        form = request.prepare(VERSIONS)
+        self.asked.append((form.API_KEY, form.encode()))
+        return form.RESPONSE_TYPE.decode(self._answers.pop(0))
+
+
+TAKEN = b"\x00\x00\x00\x00" + b"\x00\x00" + struct.pack(">qh", 9, 2)
+ADDED = b"\x00\x00\x00\x00" + b"\x00\x00\x00\x01" + b"\x00\x01t" + b"\x00\x00\x00\x01" + struct.pack(">ih", 3, 0)
+
+
+async def _places() -> list[tuple[str, int]]:
+    return [("t", 3)]
+
+
+async def test_what_is_open_is_committed_by_a_transaction_without_records() -> None:
+    busy = b"\x00\x00\x00\x00" + struct.pack(">hqh", 51, -1, -1)  # the transaction before is still being ended
+    broker = Coordinator(busy, TAKEN, ADDED, b"\x00\x00\x00\x00" + b"\x00\x00")
+    await RawClient(broker, "speak").commit_open("tid", 30_000, _places)
+    take = 22, b"\x00\x03tid" + struct.pack(">i", 30_000)
+    holder = b"\x00\x03tid" + struct.pack(">qh", 9, 2)
+    add = 24, holder + b"\x00\x00\x00\x01" + b"\x00\x01t" + b"\x00\x00\x00\x01" + struct.pack(">i", 3)
+    assert broker.asked == [take, take, add, (26, holder + b"\x01")]
+
+
+async def test_where_nothing_is_chosen_the_id_is_only_taken() -> None:
+    async def nothing() -> list[tuple[str, int]]:
+        return []
+
+    broker = Coordinator(TAKEN)
+    await RawClient(broker, "speak").commit_open("tid", 30_000, nothing)
+    assert [key for key, _body in broker.asked] == [22]
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "retriable"), [(53, Code.NOT_AUTHORISED, False), (90, Code.CLUSTER_UNREACHABLE, True)]
+)
+async def test_a_marker_that_is_refused_says_whether_later_may_help(number: int, code: Code, retriable: bool) -> None:
+    for answers in (
+        [b"\x00\x00\x00\x00" + struct.pack(">hqh", number, -1, -1)],
+        [TAKEN, ADDED[:-2] + struct.pack(">h", number)],
+        [TAKEN, ADDED, b"\x00\x00\x00\x00" + struct.pack(">h", number)],
+    ):
+        with pytest.raises(ClusterProblem) as refused:
+            await RawClient(Coordinator(*answers), "speak").commit_open("tid", 30_000, _places)
+        assert (refused.value.code, refused.value.retriable) == (code, retriable)

@@ -1,13 +1,13 @@
 """Kafka requests that librdkafka has no call for, sent through internals of aiokafka. Only this module, `raw_forms` and
 `raw_descriptions` use them.
 
-aiokafka comes with Faust, so no third client library is needed. It knows DescribeClientQuotas; the fields of all others
-are in those two. Internals may change with any version: `tests/runtime/test_raw_requests.py` compares what the pinned
+aiokafka comes with Faust, so no third client library is needed. It knows DescribeClientQuotas and the requests of
+transactions; the fields of all others are in those two. Internals may change with any version: `tests/runtime/test_raw_requests.py` compares what the pinned
 version sends and reads with Kafka's protocol.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,6 +17,7 @@ from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
 from aiokafka.protocol.admin import ApiVersionRequest_v0, DescribeClientQuotasRequest_v0, DescribeGroupsRequest_v0
 from aiokafka.protocol.api import RequestStruct
 from aiokafka.protocol.fetch import FetchRequest_v4
+from aiokafka.protocol.transaction import AddPartitionsToTxnRequest_v0, EndTxnRequest_v0, InitProducerIdRequest_v0
 
 from recoveryd.adapters.kafka.oauth_tokens import TokenProvider
 from recoveryd.adapters.kafka.raw_descriptions import (
@@ -45,10 +46,12 @@ Commit = tuple[str, int, int, int, str]  # topic, partition, offset, leader epoc
 Change = tuple[str, float, bool]  # a quota's name, its value, and whether it is removed
 
 _ANY_NAMED: Final = 2  # match type: whatever has a name, so not the default
-_NOT_AUTHORISED: Final = frozenset({29, 30, 31, 58})  # topic, group or cluster authorization, SASL login
+_NOT_AUTHORISED: Final = frozenset({29, 30, 31, 53, 58})  # topic, group, cluster or transactional id, SASL login
 # Unknown server error, time-out, network, the coordinator loads, is not there or elsewhere, not the controller,
-# throttled.
-_RETRIABLE: Final = frozenset({-1, 7, 13, 14, 15, 16, 41, 84})
+# an earlier or a later holder of a transactional id, the transaction before is being ended, throttled.
+_RETRIABLE: Final = frozenset({-1, 7, 13, 14, 15, 16, 41, 47, 51, 84, 90})
+_NOT_YET: Final = frozenset({14, 15, 16, 51})  # of these, what a coordinator answers that will soon answer otherwise
+_NOT_YET_S: Final = 0.1
 _NOT_EMPTY: Final = frozenset({68, 86})  # the group has members, or reads this topic
 _NO_GROUP: Final = 69
 _NEWER: Final = frozenset({"streams", "share"})
@@ -379,6 +382,37 @@ class RawClient:
                 # The epoch of a coordinator that ended one of its transactions, and the start of one that is open.
                 found += [Producing(topic, partition, each[0], each[3], max(each[4], each[5]) >= 0) for each in active]
         return found
+
+    async def commit_open(
+        self, transactional_id: str, timeout_ms: int, choose: Callable[[], Awaitable[Sequence[tuple[str, int]]]]
+    ) -> None:
+        """Take the transactional id, which fences its holder and aborts what that was writing; then commit a transaction
+        without records in the partitions that `choose` names: its marker also ends what a holder left open there.
+        Raises `ClusterProblem`.
+        """
+        needed = f"Write on TransactionalId {transactional_id}"
+        while True:
+            taken = await self._ask_about(transactional_id, InitProducerIdRequest_v0(transactional_id, timeout_ms))
+            if taken.error_code not in _NOT_YET:
+                break
+            await asyncio.sleep(_NOT_YET_S)
+        self._check(taken.error_code, None, needed)
+        holder = transactional_id, taken.producer_id, taken.producer_epoch
+        named: dict[str, list[int]] = {}
+        for topic, partition in await choose():
+            named.setdefault(topic, []).append(partition)
+        if not named:
+            return
+        added = await self._ask_about(transactional_id, AddPartitionsToTxnRequest_v0(*holder, list(named.items())))
+        for topic, rows in added.errors:
+            for _partition, error_code in rows:
+                self._check(error_code, None, f"Write on Topic {topic}")
+        ended = await self._ask_about(transactional_id, EndTxnRequest_v0(*holder, True))
+        self._check(ended.error_code, None, needed)
+
+    async def _ask_about(self, transactional_id: str, form: RequestStruct) -> Any:
+        node = await self._client.coordinator_lookup(CoordinationType.TRANSACTION, transactional_id)
+        return await self._client.send(node, _Question(form), group=ConnectionGroup.COORDINATION)
 
     async def _ask_coordinator(self, group: str, form: RequestStruct) -> Any:
         node = await self._client.coordinator_lookup(CoordinationType.GROUP, group)
