@@ -25,6 +25,7 @@ from bench.result import Report, Row, Sample
 from recoveryd.adapters.kafka.journal import KafkaJournal
 from recoveryd.capabilities import make_codec, make_status_topic
 from recoveryd.recovery.params import Params
+from recoveryd.settings.kafka_properties import ClientAccess
 
 NAME = "daemon-size"
 _KNOWN, _MANY, _ENDED = 200, 10_000, 100_000
@@ -169,6 +170,7 @@ def _fold(bed: Bed, home: Home, count: int, repeat: int) -> Sample:
             make_status_topic(),
             make_codec(),
             lambda: time.time_ns() // 1_000_000,
+            lambda: ClientAccess(bed.bootstrap),
         )
         began_s = time.monotonic()
         folded = await journal.open()

@@ -140,7 +140,7 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
     if values.log.events is not None:
         core = RecordedCore(core, params, frozenset(values.webhooks), Path(values.log.events), values.log.events_most)
     status, codec = StatusTopic(capabilities), Codec(capabilities)
-    journal = KafkaJournal(clients[MAIN], names, values.scope, status, codec, clock.now_ms)
+    journal = KafkaJournal(clients[MAIN], names, values.scope, status, codec, clock.now_ms, lambda: accesses[MAIN])
     jobs = SparkJobs(
         _profiles(settings),
         make_job(settings.job_defaults(clients)),

@@ -178,7 +178,8 @@ class KafkaHarness:
         return time.time_ns() // 1_000_000
 
     def journal(self) -> KafkaJournal:
-        return KafkaJournal(self.properties, self.names, self.scope, STATUS, CODEC, self.now_ms)
+        access = ClientAccess(self.properties["bootstrap.servers"])
+        return KafkaJournal(self.properties, self.names, self.scope, STATUS, CODEC, self.now_ms, lambda: access)
 
     def clusters(self, *, reachable: bool = True) -> KafkaClusters:
         properties = self.properties if reachable else {"bootstrap.servers": "127.0.0.1:1"}

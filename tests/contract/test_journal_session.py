@@ -10,9 +10,6 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from recoveryd.adapters.kafka import transactions
 from recoveryd.adapters.kafka.journal import KafkaJournal
-from recoveryd.adapters.kafka.journal_evidence import KafkaEvidence
-from recoveryd.adapters.kafka.journal_session import JournalSession
-from recoveryd.adapters.kafka.transactions import Marks, SessionLost
 from recoveryd.errors import ClusterProblem, Fenced
 from recoveryd.kernel.decision import Notice
 from recoveryd.kernel.state import DaemonRecord
@@ -167,84 +164,18 @@ def left_open_by_a_client(own: KafkaHarness, records: int) -> Iterator[list[int]
     client.abort_transaction(patient_s(10))
 
 
-def test_what_was_acknowledged_and_has_no_marker_is_not_taken_for_nobodys(own: KafkaHarness) -> None:
-    evidence, events = KafkaEvidence(own.properties, own.names, "me"), (own.names.events, 0)
-    with left_open_by_a_client(own, 3) as (first, second, third):
-        assert evidence.left_open({}) == [events]
-        assert evidence.left_open({events: first}) == [events], "all of it is behind what was acknowledged"
-        for acknowledged in (first, second, third):
-            assert evidence.left_open({events: acknowledged + 1}) == []
-
-
-def test_a_doubtful_transaction_behind_one_that_lost_its_marker_lands_with_it(own: KafkaHarness) -> None:
-    evidence, events = KafkaEvidence(own.properties, own.names, "me"), (own.names.events, 0)
-    with left_open_by_a_client(own, 3) as (_first, second, third):
-        assert not evidence.has_landed({events: third}, {})
-        assert evidence.has_landed({events: third}, {events: second + 1})
-        assert not evidence.has_landed({events: second}, {events: second}), "a marker may stand behind it"
-
-
-async def test_the_open_transaction_of_others_is_not_taken_for_an_acknowledged_one(own: KafkaHarness) -> None:
-    evidence, events = KafkaEvidence(own.properties, own.names, "me"), (own.names.events, 0)
-    journal = own.journal()
-    await opened(journal)
-    with left_open_by_a_client(own, 1) as [foreign]:
-        await commit(journal, batch(1, leader=True))
-        assert evidence.left_open({events: foreign + 2}) == [events]
-        assert not evidence.has_landed({events: foreign + 1}, {events: foreign + 2})
-    await journal.close()
-
-
-class Writer:
-    """Loses its client at every second write; what it writes lies at the next offset."""
-
-    is_opening = is_outdated = False
-
-    def __init__(self, log: list[object], lost: list[bool]) -> None:
-        self._log, self._lost = log, lost
-
-    def open(self, _deadline_s: float) -> None:
-        """Always."""
-
-    def write(self, _records: object, token: object) -> Marks:
-        if self._lost.pop(0):
-            raise SessionLost("lost", None)
-        self._log.append(token)
-        return {("events", 0): len(self._log) - 1}
-
-    def close(self) -> None:
-        """Nothing."""
-
-
-class Witness:
-    """Nobody else leads and nothing is in doubt; keeps what it was told of."""
-
-    def __init__(self) -> None:
-        self.told: list[dict[tuple[str, int], int]] = []
-
-    def end(self) -> int:
-        return 0
-
-    def other_leader_since(self, _offset: int) -> None:
-        """Nobody."""
-
-    def has_landed(self, _marks: Marks, _acknowledged: Marks) -> bool:
-        return False
-
-    def left_open(self, acknowledged: Marks) -> list[tuple[str, int]]:
-        self.told.append(dict(acknowledged))
-        return []
-
-
-def test_a_session_that_lost_its_client_says_what_was_acknowledged() -> None:
-    log: list[object] = []
-    lost, witness = [False, False, True, False, True, False], Witness()
-    session = JournalSession(lambda: Writer(log, lost), witness, ("status", 0), 60, 60)  # type: ignore[arg-type,return-value]
-    session.open()
-    for token in range(4):
-        session.write(lambda _: (), token)
-    assert log == [0, 1, 2, 3]
-    assert witness.told == [{}, {("events", 0): 2}, {("events", 0): 3}]
+async def test_the_open_transaction_of_others_hides_records_and_brings_none_twice(own: KafkaHarness) -> None:
+    leader, visitor = own.journal(), own.journal()
+    await opened(leader)
+    with left_open_by_a_client(own, 1):
+        await commit(leader, batch(1, leader=True))
+        await opened(visitor)
+        await commit(leader, batch(2))
+        await opened(leader)
+        await commit(leader, batch(3, leader=True))
+    assert numbers(own) == [1, 2, 3]
+    await leader.close()
+    await visitor.close()
 
 
 async def _write(journal: KafkaJournal, these: range) -> None:

@@ -121,6 +121,32 @@ def test_a_transaction_known_not_to_have_landed_is_aborted_and_written_anew(make
     assert producer.calls == ["begin", "produce", "commit", "abort", "abort", "begin", "produce", "commit"]
 
 
+def test_after_an_abort_the_records_of_the_next_attempt_are_asked_for(make: Make) -> None:
+    writer, producer = make(commit=[MUST_ABORT])
+    writer.write(FIRST, "first", lambda: SECOND)
+    assert producer.landed == [b"2"]
+    writer.write(FIRST, "other", lambda: SECOND)
+    assert producer.landed == [b"2", b"1"], "nothing was aborted in between"
+
+
+def test_after_an_abort_that_was_made_up_for_they_are_asked_for_too(make: Make) -> None:
+    writer, producer = make(deadline_s=0.0, produce=[MUST_ABORT], abort=[TIMED_OUT])
+    with pytest.raises(ClusterProblem):
+        writer.write(FIRST, "first", lambda: SECOND)
+    writer.write(FIRST, "first", lambda: SECOND)
+    assert producer.landed == [b"2"]
+
+
+def test_a_client_that_is_lost_before_it_wrote_names_no_place_of_an_earlier_transaction(make: Make) -> None:
+    writer, producer = make()
+    writer.write(FIRST, "first")
+    assert writer.marks == {("t", 0): 0}
+    producer.script["begin"] = [FENCED]
+    with pytest.raises(SessionLost):
+        writer.write(FIRST, "second")
+    assert writer.marks == {}
+
+
 def test_an_outcome_still_unknown_at_the_deadline_is_settled_before_anything_else_is_written(make: Make) -> None:
     writer, producer = make(deadline_s=0.0, commit=[TIMED_OUT])
     with pytest.raises(ClusterProblem) as caught:

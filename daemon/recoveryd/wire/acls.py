@@ -63,10 +63,10 @@ def own_acls(names: TopicNames) -> tuple[Acl, ...]:
     return (
         Acl((_D,), main, topic, names.control, ("Read", "Write", "DescribeConfigs"), "takes in commands and signals; sends the commands of schedules"),
         Acl((_D,), main, topic, names.status, ("Read", "Write", "DescribeConfigs"), "the journal: state of every recovery"),
-        Acl((_D,), main, topic, names.events, ("Write", "DescribeConfigs"), "answers, transitions, decisions"),
+        Acl((_D,), main, topic, names.events, ("Read", "Write", "DescribeConfigs"), "answers, transitions, decisions; what of them landed"),
         Acl((_D,), main, topic, names.directives, ("Read", "Write", "DescribeConfigs"), "tells lanes what to do now"),
         Acl((_D,), main, topic, names.progress, ("Read", "DescribeConfigs"), "heartbeats of lanes and drivers"),
-        Acl((_D,), main, topic, names.dlq, ("Write", "DescribeConfigs"), "control records that could not be read"),
+        Acl((_D,), main, topic, names.dlq, ("Read", "Write", "DescribeConfigs"), "control records that could not be read; what of them landed"),
         Acl((_D,), main, topic, names.canary, ("Write", "DescribeConfigs"), "measures produce latency; looked at when the daemon starts"),
         Acl((_D, _J), "target", topic, names.receipts, ("Read", "Write", "DescribeConfigs"), "the exactly-once ledger"),
         Acl((_J,), main, topic, names.directives, ("Read",), "what this lane must do now"),

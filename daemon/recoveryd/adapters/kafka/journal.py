@@ -30,6 +30,7 @@ from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.state import DaemonRecord
 from recoveryd.ports import Folded, JournalBatch
+from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.wire import events
 from recoveryd.wire.codec import Codec
 from recoveryd.wire.status_topic import StatusTopic, encode_daemon
@@ -44,7 +45,7 @@ _CLOSE_DEADLINE_S = 5.0
 
 
 class KafkaJournal:
-    """`properties`: librdkafka's, of the cluster `main`. It may be opened again, which fences its earlier client."""
+    """`properties` are librdkafka's, of the cluster `main`, and `access` says the same for other clients. It may be opened again, which fences its earlier client."""
 
     def __init__(
         self,
@@ -54,6 +55,7 @@ class KafkaJournal:
         status: StatusTopic,
         codec: Codec,
         now_ms: Callable[[], int],
+        access: Callable[[], ClientAccess],
     ) -> None:
         self._properties = properties
         self._names = names
@@ -62,8 +64,9 @@ class KafkaJournal:
         self._codec = codec
         self._now_ms = now_ms
         self._thread = Workers("journal", 1)
+        self._writer_id = f"recoveryd.{scope}.journal"
         self._leader = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:12]}"
-        evidence = KafkaEvidence(properties, names, self._leader)
+        evidence = KafkaEvidence(properties, access, names, self._leader, self._writer_id)
         self._session = JournalSession(
             self._make_writer, evidence, (names.status, 0), _OPEN_DEADLINE_S, _COMMIT_DEADLINE_S
         )
@@ -89,8 +92,7 @@ class KafkaJournal:
         let_go()
 
     def _make_writer(self) -> TransactionalWriter:
-        name = f"recoveryd.{self._scope}.journal"
-        return TransactionalWriter(self._properties, name, _TRANSACTION_TIMEOUT_MS, _COMMIT_DEADLINE_S)
+        return TransactionalWriter(self._properties, self._writer_id, _TRANSACTION_TIMEOUT_MS, _COMMIT_DEADLINE_S)
 
     def _open(self) -> Folded:
         self._session.open()

@@ -1,17 +1,33 @@
 """What the journal's own topics say about who leads and what landed, read by plain clients: the witness of
-`journal_session`.
+`journal_session`. What follows from it is judged in `journal_stamps`.
 """
 
+import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
+from confluent_kafka import Message
 from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka.client import Properties, make_admin
+from recoveryd.adapters.kafka.journal_stamps import (
+    Acknowledged,
+    Found,
+    Judgement,
+    Place,
+    Stamp,
+    Tail,
+    Transaction,
+    judge,
+    read_found,
+    read_stamp,
+)
 from recoveryd.adapters.kafka.offsets import LATEST, log_range, read_offsets
-from recoveryd.adapters.kafka.reading import headers_of, read_range
-from recoveryd.adapters.kafka.transactions import Marks
+from recoveryd.adapters.kafka.raw_requests import connected
+from recoveryd.adapters.kafka.reading import headers_of, pair_of, read_range
+from recoveryd.adapters.kafka.transactions import Marks, OutgoingKafkaRecord
+from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.wire.status_topic import DAEMON_KEY
 from recoveryd.wire.topics import TopicNames
 
@@ -21,17 +37,26 @@ _ASK_S = 10.0
 _READ_S = 60.0
 _SETTLE_S = 2.0
 _PAUSE_S = 0.1
+_MARK_S, _MARK_MS = 60.0, 30_000
+_LOOK_BACK = 64  # offsets; the journal's last record is seldom further from the end
+_WIDER = 16
 _UNKNOWN = "a daemon that leaves no name"
 
 
 class KafkaEvidence:
-    """`leader` is our own mark; a `_daemon` record with another one, or none, is somebody else's."""
+    """`leader` is our own mark; a `_daemon` record with another one, or none, is somebody else's. `access` is the way
+    to the same cluster as `properties`, `writer_id` the journal's transactional id.
+    """
 
-    def __init__(self, properties: Properties, names: TopicNames, leader: str) -> None:
+    def __init__(
+        self, properties: Properties, access: Callable[[], ClientAccess], names: TopicNames, leader: str, writer_id: str
+    ) -> None:
         self._properties = properties
+        self._access = access
         self._status = names.status
-        self._partitions = [(name, 0) for name in (names.status, names.events, names.directives, names.dlq)]
+        self._places = [(name, 0) for name in (names.status, names.events, names.directives, names.dlq)]
         self._leader = leader.encode()
+        self._writer_id = writer_id
 
     def end(self) -> int:
         return log_range(make_admin(self._properties), self._status, 0, _ASK_S)[1]
@@ -49,49 +74,71 @@ class KafkaEvidence:
                     return found.decode(errors="replace") if isinstance(found, bytes) else _UNKNOWN
         return None
 
-    def has_landed(self, marks: Marks, acknowledged: Marks) -> bool:
+    def is_seen(self, marks: Marks) -> bool:
         admin = make_admin(self._properties)
-        is_behind = is_aborted = False
         for place, offset in marks.items():
-            stable, end = _ends(admin, place)
-            if stable > offset:
-                if any(True for _ in read_range(self._properties, *place, (offset, offset + 1), _READ_S)):
-                    return True
-                is_aborted = True
-            elif end == offset + 1 and self._lacks_marker(place, stable, end, acknowledged):
-                is_behind = True
-        return is_behind and not is_aborted
+            landed = (offset, min(offset + 1, _ends(admin, place)[0]))
+            if any(True for _ in read_range(self._properties, *place, landed, _READ_S)):
+                return True
+        return False
 
-    def left_open(self, acknowledged: Marks) -> Sequence[tuple[str, int]]:
+    def judge(self, acknowledged: Acknowledged, given_up: Transaction | None = None) -> Judgement:
         """Asked for a moment: the last marker of a transaction may be on its way."""
         admin = make_admin(self._properties)
         give_up_s = time.monotonic() + _SETTLE_S
-        left = self._partitions
-        while left:
-            left = [place for place in left if self._is_open(admin, place, acknowledged)]
+        while any(stable < end for stable, end in (_ends(admin, place) for place in self._places)):
             if time.monotonic() >= give_up_s:
                 break
-            if left:
-                time.sleep(_PAUSE_S)
-        return left
+            time.sleep(_PAUSE_S)
+        return judge([self._tail(admin, place) for place in self._places], acknowledged, given_up)
 
-    def _is_open(self, admin: AdminClient, place: tuple[str, int], acknowledged: Marks) -> bool:
+    def commit_landed(self, acknowledged: Acknowledged, given_up: Transaction | None) -> None:
+        """Judged again once nobody else can write: whoever opened the journal meanwhile may have ended what was open."""
+
+        def choose() -> Sequence[Place]:
+            return self.judge(acknowledged, given_up).commit
+
+        async def ask() -> None:
+            doing = "write the marker of a journal transaction again"
+            async with connected(self._access(), self._writer_id, doing, _MARK_S) as client:
+                await client.commit_open(self._writer_id, _MARK_MS, lambda: asyncio.to_thread(choose))
+
+        asyncio.run(ask())
+
+    def _tail(self, admin: AdminClient, place: Place) -> Tail:
+        start, _end = log_range(admin, *place, _ASK_S)
         stable, end = _ends(admin, place)
-        return stable < end and not self._lacks_marker(place, stable, end, acknowledged)
+        last, seen = self._last_seen(place, start, stable)
+        behind = last + 1, end
+        if end - behind[0] <= 1 and stable == end:  # the last transaction's marker, or nothing
+            return Tail(place, stable, end, seen, ())
+        messages = read_range(self._properties, *place, behind, _READ_S, isolation_level="read_uncommitted")
+        return Tail(place, stable, end, seen, [self._found(message) for message in messages])
 
-    def _lacks_marker(self, place: tuple[str, int], stable: int, end: int, acknowledged: Marks) -> bool:
-        """Whether the last acknowledged transaction is among what is open, since the broker forgot its marker. That
-        would stand right behind its last record; where it does, somebody else's transaction is open.
-        """
-        marker = acknowledged.get(place, 0)
-        if marker <= stable or marker > end:
-            return False
-        behind = (marker, min(marker + 1, end))
-        records = read_range(self._properties, *place, behind, _READ_S, isolation_level="read_uncommitted")
-        return marker == end or any(True for _ in records)
+    def _last_seen(self, place: Place, start: int, stable: int) -> tuple[int, Stamp | None]:
+        """The offset before the log start where there is no record."""
+        back = _LOOK_BACK
+        while start < stable:
+            bounds = max(start, stable - back), stable
+            last: Message | None = None
+            for last in read_range(self._properties, *place, bounds, _READ_S):  # noqa: B007  (the last one is wanted)
+                pass
+            if last is not None:
+                return last.offset() or 0, read_stamp(headers_of(last))
+            if bounds[0] == start:
+                break
+            back *= _WIDER
+        return start - 1, None
+
+    def _found(self, message: Message) -> Found:
+        headers = headers_of(message)
+        if message.topic() == self._status and message.key() == DAEMON_KEY.encode():  # what we write is our mark
+            headers = tuple((name, self._leader if name == LEADER_HEADER else value) for name, value in headers)
+        record = OutgoingKafkaRecord(message.topic() or "", *pair_of(message), headers)
+        return read_found(message.offset() or 0, record)
 
 
-def _ends(admin: AdminClient, place: tuple[str, int]) -> tuple[int, int]:
+def _ends(admin: AdminClient, place: Place) -> tuple[int, int]:
     """The last stable offset and the end."""
     stable, end = [read_offsets(admin, [place], LATEST, _ASK_S, committed=c)[place[1]] for c in (True, False)]
     return stable, end

@@ -14,24 +14,36 @@ The last line makes it safe: whoever writes to the journal after losing a client
 so a daemon that folded the journal before that, and comes back after it, finds the mark and leaves. Nothing in between
 can be missed, because only the newest client can write. Blocking, and for the journal's thread only.
 
-A broker that froze can forget the marker of a transaction that it has answered, also of one that landed. What is left
-open is aborted where it is nobody's, but never where it was acknowledged to us: the next commit there makes that
-visible, an abort would take it away.
+A broker that froze may find a partition without a leader for a moment, take it for deleted and drop the marker of a
+transaction that it has answered (Kafka 4.3, TransactionMarkerChannelManager: "likely deleted already and hence can be
+skipped"). Nothing of Kafka's writes it later: no time-out ends what a coordinator calls complete. What is left open is
+decided by the next marker of this transactional id there, whatever its transaction was: a commit shows dead records, an
+abort takes landed ones away. So whoever gets hold of the journal, and whoever aborted, looks at every partition first
+(`journal_stamps` judges), then
+
+    commits a transaction without records  where landed records wait for their marker, so that readers go on
+    aborts one                             where something dead is open
+    writes landed records again            where an abort took them away
 """
 
 import logging
 import time
+import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
+from recoveryd.adapters.kafka.journal_stamps import Acknowledged, Judgement, Place, Stamp, Transaction
 from recoveryd.adapters.kafka.transactions import (
     Marks,
     OutgoingKafkaRecord,
     SessionLost,
     TransactionalWriter,
-    Unsettled,
 )
 from recoveryd.errors import ClusterProblem, Fenced
+
+_SERIES_LETTERS = 12
+_HINT = "If Kafka gave up the producer id that wrote them, kafka-transactions.sh find-hanging shows that transaction, and abort ends it. What was committed is written again."
 
 _log = logging.getLogger("recoveryd.journal")
 
@@ -49,16 +61,18 @@ class Evidence(Protocol):
         """Who else left a mark on the status topic at or behind `offset`, if anybody did."""
         ...
 
-    def has_landed(self, marks: Marks, acknowledged: Marks) -> bool:
-        """Whether a reader of committed records sees a record at one of these places, or will see it once
-        `acknowledged` ones before it are seen. Call when no transaction of the journal is open.
+    def is_seen(self, marks: Marks) -> bool:
+        """Whether a reader of committed records sees a record at one of these places. Call when no transaction of the
+        journal is open.
         """
         ...
 
-    def left_open(self, acknowledged: Marks) -> Sequence[tuple[str, int]]:
-        """Partitions of the journal in which a transaction is open, unless one that was acknowledged is among what is
-        open there. `acknowledged`: by partition, the offset behind its last record.
-        """
+    def judge(self, acknowledged: Acknowledged, given_up: Transaction | None = None) -> Judgement:
+        """What became of the journal's last transactions."""
+        ...
+
+    def commit_landed(self, acknowledged: Acknowledged, given_up: Transaction | None) -> None:
+        """Write a commit marker where `judge` says so. This fences whoever holds the journal, us too."""
         ...
 
 
@@ -82,10 +96,13 @@ class JournalSession:
         self._deadline_s = deadline_s
         self._writer: TransactionalWriter | None = None
         self._holds = False  # the writer is the newest one, as far as we know
-        self._doubt: Unsettled | None = None
+        self._tried: list[Marks] = []  # where records of the current number's attempts lie
         self._known_to: int | None = None  # up to here we know of no other leader's mark; None = not open
         self._must_mark = False
-        self._acknowledged: dict[tuple[str, int], int] = {}  # where what the broker called committed ends
+        self._lost: Sequence[OutgoingKafkaRecord] = ()  # landed records that an abort took away
+        self._acknowledged: dict[str, int] = {}
+        self._series, self._number, self._attempt = _new_series(), 1, 0
+        self._token: object | None = None  # what is written under the current number
 
     def open(self) -> None:
         """Shut out whoever wrote until now. Raises `ClusterProblem`; later may help then, and the same client is asked
@@ -93,12 +110,19 @@ class JournalSession:
         """
         if self._writer is not None and not self._writer.is_opening:
             self._drop()
-        self._doubt, self._known_to, self._must_mark = None, None, False
+        self._known_to, self._must_mark = None, False
         known_to = (
             self._evidence.end()
         )  # before: a mark that comes between belongs to somebody who may write behind what we are about to read
-        writer = self._open_writer()
-        self._end_what_is_open(writer)
+        self._begin_series()
+        self._open_writer()
+        try:
+            self._mend(None)
+            if self._lost:
+                self._write_lost()
+        except SessionLost as lost:
+            self._drop()
+            raise ClusterProblem(str(lost)) from lost
         self._known_to, self._holds = known_to, True
 
     @property
@@ -110,23 +134,27 @@ class JournalSession:
         retriable one: the same token again).
         """
         give_up_s = time.monotonic() + self._deadline_s
+        if self._token is not None and self._token != token:
+            self._begin_series()  # the number before has no certain end, and this client may still be at it
+            self._drop()
+        self._token = token
         if self._holds and self._writer is not None and self._writer.is_outdated:
             _log.info("the login changed, goes on with a new client")
             self._drop()
         while True:
-            if not self._holds and self._regain(token):
+            if not self._holds and self._regain():
                 return
             assert self._writer is not None
             try:
-                marks = self._writer.write(make(self._must_mark), token)
+                marks = self._writer.write(self._stamped(make), token, lambda: self._again(make))
             except SessionLost as lost:
                 _log.warning("lost the journal's client, looks who leads: %s", lost)
+                self._tried.append(self._writer.marks)
                 self._drop()
-                self._doubt = lost.unsettled or self._doubt
                 if time.monotonic() >= give_up_s:
                     raise ClusterProblem(str(lost)) from lost
             else:
-                self._must_mark = False
+                self._must_mark, self._lost = False, ()
                 self._acknowledge(marks)
                 return
 
@@ -134,26 +162,39 @@ class JournalSession:
         self._known_to = None
         self._drop()
 
-    def _regain(self, token: object) -> bool:
-        """A new client, if nobody else leads. True when the transaction of `token` turns out to have landed."""
+    def _regain(self) -> bool:
+        """A new client, if nobody else leads. True when what was last written turns out to have landed."""
         assert self._known_to is not None
         self._check_leads(self._known_to)
-        writer = self._open_writer()
+        self._open_writer()
         try:
             self._check_leads(self._known_to)
-            has_landed = self._doubt is not None and self._evidence.has_landed(self._doubt.marks, self._acknowledged)
-            if not has_landed:
-                self._end_what_is_open(writer)
-        except ClusterProblem:
+            has_landed = self._settle_doubt()
+        except (ClusterProblem, SessionLost) as problem:
             self._drop()
+            if isinstance(problem, SessionLost):
+                raise ClusterProblem(str(problem)) from problem
             raise
-        doubt, self._doubt, self._must_mark, self._holds = self._doubt, None, True, True
-        if has_landed and doubt is not None:
-            self._acknowledge(doubt.marks)
+        self._must_mark, self._holds = True, True
         _log.warning(
             "nobody else leads, goes on with a new client; the doubtful transaction had landed: %s", has_landed
         )
-        return has_landed and doubt is not None and doubt.token == token
+        return has_landed
+
+    def _settle_doubt(self) -> bool:
+        """Also what we never asked to commit may be seen: another daemon that opened the journal found it whole and
+        without markers.
+        """
+        series, number = self._transaction
+        if any(self._evidence.is_seen(marks) for marks in self._tried):
+            self._acknowledged[series] = number
+        judged = self._mend(None)
+        has_landed = self._acknowledged.get(series) == number or any(
+            (stamp.series, stamp.number) == (series, number) for stamp in judged.landed
+        )
+        if has_landed:
+            self._acknowledge({})
+        return has_landed
 
     def _check_leads(self, since: int) -> None:
         other = self._evidence.other_leader_since(since)
@@ -162,10 +203,32 @@ class JournalSession:
             raise Fenced(f"Another daemon leads: {other}.")
 
     def _acknowledge(self, marks: Marks) -> None:
-        """A transaction with these records landed. We were the one writer up to there."""
-        ends = {place: offset + 1 for place, offset in marks.items()}
-        self._acknowledged.update({place: max(end, self._acknowledged.get(place, 0)) for place, end in ends.items()})
-        self._known_to = max(self._known_to or 0, ends.get(self._marked, 0))
+        """The current number landed, and these are its records. We were the one writer up to there."""
+        self._acknowledged[self._series] = self._number
+        self._known_to = max(self._known_to or 0, *(each.get(self._marked, -1) + 1 for each in (*self._tried, marks)))
+        self._number, self._attempt, self._token = self._number + 1, 0, None
+        self._tried = []
+
+    @property
+    def _transaction(self) -> Transaction:
+        return self._series, self._number
+
+    def _begin_series(self) -> None:
+        self._series, self._number, self._attempt, self._token = _new_series(), 1, 0, None
+        self._tried = []
+
+    def _stamped(self, make: MakeRecords) -> Sequence[OutgoingKafkaRecord]:
+        self._attempt += 1
+        records = [*self._lost, *make(self._must_mark or bool(self._lost))]
+        header = Stamp(*self._transaction, self._attempt, len(records)).header()
+        return [replace(record, headers=(*record.headers, header)) for record in records]
+
+    def _again(self, make: MakeRecords) -> Sequence[OutgoingKafkaRecord]:
+        """For the next attempt, by the same client. Where a marker is lacking, this attempt brings one."""
+        assert self._writer is not None
+        self._tried.append(self._writer.marks)
+        self._mend(self._transaction, commits=False)
+        return self._stamped(make)
 
     def _open_writer(self) -> TransactionalWriter:
         self._writer = self._writer or self._make_writer()
@@ -176,20 +239,61 @@ class JournalSession:
             raise ClusterProblem(str(lost)) from lost
         return self._writer
 
-    def _end_what_is_open(self, writer: TransactionalWriter) -> None:
-        """A broker that froze can forget an abort marker (see recoveryd_jobs.lane.lost_markers): a reader of committed
-        records would wait for ever, and the next commit would make the dead ones visible.
-        """
-        left = self._evidence.left_open(self._acknowledged)
-        if left:
-            _log.warning("ends what an earlier client left open in %s", left)
-            try:
-                writer.end_open(left)
-            except SessionLost as lost:
-                self._drop()
-                raise ClusterProblem(str(lost)) from lost
+    def _mend(self, given_up: Transaction | None, *, commits: bool = True) -> Judgement:
+        """Call it while no transaction of ours is under way. With `commits` it may open another client."""
+        give_up_s = time.monotonic() + self._deadline_s
+        done: set[object] = set()
+        while True:
+            judged = self._evidence.judge(self._acknowledged, given_up)
+            if commits and _is_due(judged.commit, judged, self._commit_landed in done):
+                done.add(self._commit_landed)
+                self._commit_landed(judged, given_up)
+            elif _is_due(judged.abort, judged, self._end in done):
+                done.add(self._end)
+                self._end(judged)
+            else:
+                break
+            if time.monotonic() >= give_up_s:
+                raise ClusterProblem(
+                    f"Records of the journal stay without a marker: {[*judged.commit, *judged.abort]}", _HINT
+                )
+        self._lost = judged.lost
+        if judged.lost:
+            _log.warning("an abort took away %d records that had landed, writes them again", len(judged.lost))
+        return judged
+
+    def _commit_landed(self, judged: Judgement, given_up: Transaction | None) -> None:
+        _log.warning("a broker forgot markers of what it had called committed, writes them in %s", judged.commit)
+        self._drop()
+        self._evidence.commit_landed(self._acknowledged, given_up)
+        self._open_writer()
+        if self._known_to is not None:
+            self._check_leads(self._known_to)
+
+    def _end(self, judged: Judgement) -> None:
+        assert self._writer is not None
+        _log.warning("ends what an earlier client left open in %s", judged.abort)
+        self._writer.end_open(judged.abort, [Stamp(_new_series(), 1, 1, 0).header()])
+
+    def _write_lost(self) -> None:
+        assert self._writer is not None
+        self._writer.write(self._stamped(_nothing), self._lost, lambda: self._again(_nothing))
+        self._lost = ()
+        self._acknowledge({})
 
     def _drop(self) -> None:
         writer, self._writer, self._holds = self._writer, None, False
         if writer is not None:
             writer.close()
+
+
+def _is_due(places: Sequence[Place], judged: Judgement, is_done: bool) -> bool:
+    return bool(places) and (not is_done or not judged.unmarked.isdisjoint(places))
+
+
+def _new_series() -> str:
+    return uuid.uuid4().hex[:_SERIES_LETTERS]
+
+
+def _nothing(_must_mark: bool) -> Sequence[OutgoingKafkaRecord]:
+    return ()

@@ -10,7 +10,7 @@ journal's.
 import contextlib
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -25,6 +25,7 @@ from recoveryd.kernel.catalogue import Code
 _CALL_S = 5.0
 _RETRY_S = 0.05
 
+MakeAgain = Callable[[], "Sequence[OutgoingKafkaRecord]"]
 Marks = Mapping[tuple[str, int], int]  # (topic, partition) to the offset of a record there
 
 
@@ -71,6 +72,7 @@ class TransactionalWriter:
         self._unsettled: object | None = None  # what the transaction without a known outcome was for
         self._marks: dict[tuple[str, int], int] = {}  # of the transaction under way
         self._must_abort = False
+        self._has_aborted = False  # since `again` was asked for the last time
         self._is_lost = False
         self._is_open = False
         self._refused_topic = ""
@@ -87,6 +89,11 @@ class TransactionalWriter:
         """Its login changed, and no transaction is in doubt that only this client could settle."""
         return self._is_open and self._unsettled is None and self._version != version_of(self._properties)
 
+    @property
+    def marks(self) -> Marks:
+        """Where records of the last attempt lie, as far as the broker has told."""
+        return dict(self._marks)
+
     def open(self, deadline_s: float) -> None:
         """Fence earlier holders and end their open transaction."""
         give_up_s = time.monotonic() + deadline_s
@@ -99,9 +106,9 @@ class TransactionalWriter:
                 self._is_open = True
                 return
 
-    def write(self, records: Sequence[OutgoingKafkaRecord], token: object) -> Marks:
+    def write(self, records: Sequence[OutgoingKafkaRecord], token: object, again: MakeAgain | None = None) -> Marks:
         """All of `records`, or an error. `token` says what they are for: the same token again after a retriable error
-        is never written twice.
+        is never written twice. After an abort, `again` gives the records for the next attempt.
 
         Returns where the last record of each partition lies.
 
@@ -110,7 +117,12 @@ class TransactionalWriter:
         give_up_s = time.monotonic() + self._deadline_s
         if self._settle(give_up_s) == token:
             return dict(self._marks)
+        if not self._has_aborted:
+            self._marks = {}
         while True:
+            if self._has_aborted and again is not None:
+                records = again()
+                self._has_aborted = False
             try:
                 self._write_once(records, token, give_up_s)
             except _Aborted as reason:
@@ -128,9 +140,9 @@ class TransactionalWriter:
         else:  # it could only complain, or hold us up
             threading.Thread(target=_bury, args=([self._producer],), name="bury-journal", daemon=True).start()
 
-    def end_open(self, partitions: Sequence[tuple[str, int]]) -> None:
+    def end_open(self, partitions: Sequence[tuple[str, int]], headers: Sequence[tuple[str, bytes | None]] = ()) -> None:
         """Write one record to each of these and abort: the marker ends whatever of this id was left open there. Nobody
-        sees the records.
+        sees the records, unless this marker gets lost too.
 
         Raises `SessionLost` or `ClusterProblem`.
         """
@@ -139,13 +151,14 @@ class TransactionalWriter:
             self._producer.begin_transaction()
             self._must_abort = True
             for topic, partition in partitions:
-                self._producer.produce(topic, value=b"", key=b"_ended", partition=partition)
+                self._producer.produce(topic, value=b"", key=b"_ended", headers=list(headers), partition=partition)
             self._producer.flush(self._deadline_s)
         except KafkaException as error:
             with contextlib.suppress(_Aborted):
                 self._give_up_transaction(error, give_up_s)
         else:
             self._abort(give_up_s)
+            self._has_aborted = False  # that is what it was for
 
     def _write_once(self, records: Sequence[OutgoingKafkaRecord], token: object, give_up_s: float) -> None:
         try:
@@ -237,7 +250,7 @@ class TransactionalWriter:
             except KafkaException as error:
                 self._wait_or_raise(error, give_up_s, "abort a journal transaction")
             else:
-                self._must_abort = False
+                self._must_abort, self._has_aborted = False, True
                 return
 
     def _wait_or_raise(self, error: KafkaException, give_up_s: float, doing: str) -> None:

@@ -1,0 +1,151 @@
+"""Which of the journal's transactions landed, told by its topics alone: no reading here, only judging what was read.
+
+The broker's word is not enough. It may call a transaction committed and forget its marker (`journal_session` says
+how); its coordinator then no longer knows which partitions were in it, and what it knows is gone with the next client.
+So every record says of which transaction it is. `series` is one hold of a leader on the journal. In it the next
+`number` is only given once the one before was acknowledged, and `attempt` counts what was tried under a number. Hence:
+
+    a later number of the series was seen       the last attempt of this one landed
+    the last attempt of the last number         landed if a reader sees one of its records, or if all of them are there
+                                                and no marker ended any
+
+The second half of the last line may make a transaction visible that nobody was told of. That is allowed: it is whole,
+whoever wrote it is shut out, and finds it when it looks what became of it.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Final
+
+from recoveryd.adapters.kafka.transactions import OutgoingKafkaRecord
+
+STAMP_HEADER: Final = "recoveryd-transaction"
+COPY_HEADER: Final = "recoveryd-copy-of"  # the offset of the record that this one brings back
+
+Place = tuple[str, int]  # topic, partition
+Transaction = tuple[str, int]  # series and number
+Acknowledged = Mapping[str, int]  # by series, the last number that we know to have landed
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """Of which transaction a record is; `count` is how many records that has."""
+
+    series: str
+    number: int
+    attempt: int
+    count: int
+
+    def header(self) -> tuple[str, bytes]:
+        return STAMP_HEADER, f"{self.series}.{self.number}.{self.attempt}.{self.count}".encode()
+
+
+def read_stamp(headers: Sequence[tuple[str, bytes | None]]) -> Stamp | None:
+    """None where there is none, as in what earlier versions wrote."""
+    series, *numbers = (dict(headers).get(STAMP_HEADER) or b"").decode(errors="replace").split(".")
+    if len(numbers) != 3 or not all(number.isdecimal() for number in numbers):
+        return None
+    return Stamp(series, *map(int, numbers))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A record that no reader of committed records sees. `copy_of`: the offset of what it was to bring back."""
+
+    offset: int
+    stamp: Stamp | None
+    record: OutgoingKafkaRecord  # as it was before it was stamped
+    copy_of: int | None = None
+
+
+def read_found(offset: int, record: OutgoingKafkaRecord) -> Found:
+    told = (dict(record.headers).get(COPY_HEADER) or b"").decode(errors="replace")
+    kept = tuple((name, value) for name, value in record.headers if name not in {STAMP_HEADER, COPY_HEADER})
+    stamp = read_stamp(record.headers)
+    return Found(offset, stamp, replace(record, headers=kept), int(told) if told.isdecimal() else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """One partition behind the last record of it that readers see, whose stamp is `seen`: from there to `end` only
+    `found` and markers. What lies at or behind `stable` is not decided.
+    """
+
+    place: Place
+    stable: int
+    end: int
+    seen: Stamp | None
+    found: Sequence[Found]
+
+    @property
+    def is_open(self) -> bool:
+        return self.stable < self.end
+
+    def unmarked(self) -> list[Found]:
+        """What has no marker behind it, newest first: markers take offsets."""
+        ends = zip(range(self.end - 1, self.stable - 1, -1), reversed(self.found), strict=False)
+        return [found for _, found in takewhile(lambda pair: pair[0] == pair[1].offset, ends)]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What has to be done, each in turn and looked at again. `commit`: partitions in which landed records wait for a
+    marker. `abort`: those in which something is open that did not land, or is nobody's. `lost`: landed records, in
+    order, that no marker can bring back. `unmarked`: of the first two, where a record of ours has certainly no marker
+    behind it; elsewhere it may be a foreign transaction that holds readers up, and to do it once is enough.
+    """
+
+    commit: Sequence[Place] = ()
+    abort: Sequence[Place] = ()
+    lost: Sequence[OutgoingKafkaRecord] = ()
+    landed: frozenset[Stamp] = frozenset()
+    unmarked: frozenset[Place] = frozenset()
+
+
+def judge(tails: Sequence[Tail], acknowledged: Acknowledged, given_up: Transaction | None = None) -> Judgement:
+    """Call it with what the newest client read, with no transaction of the journal under way. `given_up`: what counts as
+    dead unless it is seen, since nobody asked to commit it.
+    """
+    landed = frozenset(_landed(tails, acknowledged, given_up))
+    commit: list[Place] = []
+    abort: list[Place] = []
+    lost: list[OutgoingKafkaRecord] = []
+    ours: set[Place] = set()
+    for tail in tails:
+        unmarked = [each.stamp for each in tail.unmarked()]
+        waits = any(each.offset >= tail.stable and each.stamp in landed for each in tail.found)
+        if tail.is_open:
+            (commit if waits and landed.issuperset(unmarked) else abort).append(tail.place)
+            ours |= {tail.place} if any(unmarked) else set()
+        lost += _lost(tail, landed)
+    return Judgement(commit, abort, lost, landed, frozenset(ours))
+
+
+def _lost(tail: Tail, landed: frozenset[Stamp]) -> Iterator[OutgoingKafkaRecord]:
+    """What is decided and nobody sees was aborted. A copy may have been taken away as well: it stands for both."""
+    mine = [each for each in tail.found if each.stamp in landed]
+    copied = {each.copy_of for each in mine}
+    for each in mine:
+        if each.offset < tail.stable and each.offset not in copied:
+            header = COPY_HEADER, str(each.offset).encode()
+            yield replace(each.record, headers=(*each.record.headers, header))
+
+
+def _landed(tails: Sequence[Tail], acknowledged: Acknowledged, given_up: Transaction | None) -> Iterator[Stamp]:
+    seen = {tail.seen for tail in tails if tail.seen is not None}
+    unmarked = Counter(each.stamp for tail in tails for each in tail.unmarked())
+    stamps = seen | {each.stamp for tail in tails for each in tail.found if each.stamp is not None}
+    newest: dict[tuple[str, int], int] = {}
+    last: dict[str, int] = {}
+    for stamp in stamps:
+        key, known = (stamp.series, stamp.number), acknowledged.get(stamp.series, 0) + 1
+        newest[key] = max(newest.get(key, 0), stamp.attempt)
+        last[stamp.series] = max(last.get(stamp.series, known), stamp.number)
+    for stamp in stamps:
+        is_newest = stamp.attempt == newest[stamp.series, stamp.number]
+        is_followed = stamp.number < last[stamp.series]
+        is_whole = 0 < stamp.count == unmarked[stamp] and (stamp.series, stamp.number) != given_up
+        if is_newest and (is_followed or stamp in seen or is_whole):
+            yield stamp

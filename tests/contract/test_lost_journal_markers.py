@@ -1,0 +1,227 @@
+"""Journal transactions that a real broker calls committed, and whose commit markers are not there: who leads next shows
+them to readers, each once and in order.
+
+The broker loses a marker here by having it cut off its log while it is down: its coordinator still knows the
+transaction as complete, as after a freeze in which a partition had no leader.
+"""
+
+import asyncio
+import json
+import struct
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from recoveryd.adapters.kafka.client import make_admin
+from recoveryd.adapters.kafka.journal import KafkaJournal
+from recoveryd.adapters.kafka.offsets import LATEST, read_offsets
+from recoveryd.adapters.kafka.raw_requests import connected
+from recoveryd.errors import ClusterProblem
+from recoveryd.kernel.decision import Notice
+from recoveryd.kernel.state import DaemonRecord
+from recoveryd.ports import JournalBatch
+from recoveryd.settings.kafka_properties import ClientAccess
+from recoveryd_sandbox.broker import Broker
+from tests.contract.harness import KafkaHarness
+from tests.patience import patient_s
+
+pytestmark = [pytest.mark.broker, pytest.mark.faults]
+
+_BATCH_HEADER = ">qi5xIh"  # base offset, length, leader epoch and magic, checksum, attributes
+_CONTROL = 0x20
+
+
+@pytest.fixture(scope="module")
+def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with Broker(tmp_path_factory.mktemp("markers")) as started:
+        yield started
+
+
+@pytest.fixture
+def own(own_broker: Broker, unique: str) -> KafkaHarness:
+    return KafkaHarness(own_broker.bootstrap, unique)
+
+
+def forget_markers(broker: Broker, *topics: str) -> None:
+    """Take away the last marker of each topic, which must be the last thing in its log."""
+    broker.kill()  # a broker that ends cleanly would keep what it knows of open transactions elsewhere
+    for topic in topics:
+        [log] = (broker.folder / "data").rglob(f"{topic}-0/*.log")
+        with log.open("r+b") as file:
+            file.truncate(_start_of_last_marker(log))
+    broker.start()
+
+
+def _start_of_last_marker(log: Path) -> int:
+    data, at, last = log.read_bytes(), 0, (0, 0)
+    while at < len(data):
+        _base, length, _checksum, attributes = struct.unpack_from(_BATCH_HEADER, data, at)
+        last, at = (at, attributes), at + 12 + length
+    assert last[1] & _CONTROL, "a log that does not end with a marker"
+    return last[0]
+
+
+def batch(number: int, *, leader: bool = False) -> JournalBatch:
+    return JournalBatch(notices=[Notice("n", "r1", {"n": number})], daemon=DaemonRecord(number) if leader else None)
+
+
+def numbers(own: KafkaHarness) -> list[int]:
+    return [json.loads(record.value or b"")["data"]["n"] for record in own.read(own.names.events)]
+
+
+def epochs(own: KafkaHarness) -> list[int]:
+    return [json.loads(record.value or b"")["applied_control_offset"] for record in own.read(own.names.status)]
+
+
+def waiting(own: KafkaHarness) -> dict[str, int]:
+    """By topic, how many offsets readers cannot pass yet."""
+    found, admin = {}, make_admin(own.properties)  # one that knew the partitions before a restart asks by old epochs
+    for topic in (own.names.events, own.names.status):
+        stable, end = [read_offsets(admin, [(topic, 0)], LATEST, patient_s(10), committed=c)[0] for c in (True, False)]
+        found[topic] = end - stable
+    return found
+
+
+async def settled(own: KafkaHarness) -> None:
+    """Markers come a moment after the commit is acknowledged."""
+    give_up_s = time.monotonic() + patient_s(10)
+    while any(waiting(own).values()):
+        assert time.monotonic() < give_up_s, "the markers do not come"
+        await asyncio.sleep(0.05)
+
+
+async def opened(journal: KafkaJournal) -> None:
+    async with asyncio.timeout(patient_s(60)):
+        while True:
+            try:
+                await journal.open()
+            except ClusterProblem as problem:
+                if not problem.retriable:
+                    raise
+                await asyncio.sleep(0.1)
+            else:
+                return
+
+
+async def commit(journal: KafkaJournal, what: JournalBatch) -> None:
+    async with asyncio.timeout(patient_s(60)):
+        while True:
+            try:
+                return await journal.commit(what)
+            except ClusterProblem as problem:
+                if not problem.retriable:
+                    raise
+                await asyncio.sleep(0.1)
+
+
+async def state_of_journal(own: KafkaHarness) -> str:
+    """As soon as its coordinator has loaded it."""
+    access = ClientAccess(own.properties["bootstrap.servers"])
+    async with connected(access, "test", "ask for transactions", patient_s(10)) as client:
+        while True:
+            for name, _producer, state in await client.transactions():
+                if own.scope in name:
+                    return state
+            await asyncio.sleep(0.1)
+
+
+@pytest.mark.parametrize("lost", ["some markers", "all markers"])
+async def test_a_new_leader_shows_what_was_acknowledged_to_the_one_before(
+    own_broker: Broker, own: KafkaHarness, lost: str
+) -> None:
+    old = own.journal()
+    await opened(old)
+    await commit(old, batch(1, leader=True))
+    await commit(old, batch(2, leader=True))
+    await settled(own)
+    topics = [own.names.events, own.names.status][: 1 if lost == "some markers" else 2]
+    forget_markers(own_broker, *topics)
+    assert all(waiting(own)[topic] > 0 for topic in topics)
+    assert await state_of_journal(own) == "CompleteCommit"
+    assert numbers(own) == [1]
+
+    new = own.journal()
+    await opened(new)
+    assert numbers(own) == [1, 2], "before it writes anything"
+    assert epochs(own) == [1, 2]
+    assert waiting(own) == dict.fromkeys(waiting(own), 0)
+    await commit(new, batch(3, leader=True))
+    assert numbers(own) == [1, 2, 3]
+    assert epochs(own) == [1, 2, 3]
+    await new.close()
+    await old.close()
+
+
+async def test_a_leader_whose_client_was_lost_with_a_marker_goes_on_in_order(
+    own_broker: Broker, own: KafkaHarness
+) -> None:
+    journal, visitor = own.journal(), own.journal()
+    await opened(journal)
+    await commit(journal, batch(1, leader=True))
+    await commit(journal, batch(2))
+    await settled(own)
+    forget_markers(own_broker, own.names.events)
+    await opened(visitor)  # which shuts the leader out, and shows 2
+    assert numbers(own) == [1, 2]
+    await commit(journal, batch(3))
+    assert numbers(own) == [1, 2, 3]
+    await journal.close()
+    await visitor.close()
+
+
+async def test_what_the_abort_of_a_dead_leader_took_away_is_written_again(
+    own_broker: Broker, own: KafkaHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    old = own.journal()
+    await opened(old)
+    await commit(old, batch(1, leader=True))
+    await commit(old, batch(2))
+    await settled(own)
+    forget_markers(own_broker, own.names.events)
+    _die_in_the_next_transaction(own, *_stamp_behind(own))
+
+    new = own.journal()
+    await opened(new)  # its fencing aborts that transaction, and with it the records of the one before
+    assert "an abort took away 1 records" in caplog.text
+    assert numbers(own) == [1, 2]
+    await commit(new, batch(3, leader=True))
+    assert numbers(own) == [1, 2, 3]
+    await new.close()
+    await old.close()
+
+
+async def test_what_was_begun_and_never_committed_stays_unseen(own_broker: Broker, own: KafkaHarness) -> None:
+    old = own.journal()
+    await opened(old)
+    await commit(old, batch(1, leader=True))
+    await settled(own)
+    _die_in_the_next_transaction(own, *_stamp_behind(own))
+    await opened(middle := own.journal())
+    await settled(own)
+    forget_markers(own_broker, own.names.events)  # that of the abort
+    new = own.journal()
+    await opened(new)
+    await commit(new, batch(2, leader=True))
+    assert numbers(own) == [1, 2]
+    for journal in (old, middle, new):
+        await journal.close()
+
+
+def _stamp_behind(own: KafkaHarness) -> tuple[str, int]:
+    """Series and number of the transaction that would come next."""
+    [*_before, last] = own.read(own.names.status)
+    series, number, _attempt, _count = dict(last.headers)["recoveryd-transaction"].decode().split(".")  # type: ignore[union-attr]
+    return series, int(number) + 2
+
+
+def _die_in_the_next_transaction(own: KafkaHarness, series: str, number: int) -> None:
+    """As the leader would: one of two records is written, then nothing more comes."""
+    client = Producer({**own.properties, "transactional.id": f"recoveryd.{own.scope}.journal"})
+    client.init_transactions(patient_s(30))
+    client.begin_transaction()
+    value = json.dumps({"data": {"n": 99}}).encode()
+    client.produce(own.names.events, value, headers=[("recoveryd-transaction", f"{series}.{number}.1.2".encode())])
+    assert client.flush(patient_s(10)) == 0
