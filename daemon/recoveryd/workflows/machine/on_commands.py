@@ -71,6 +71,7 @@ def on_begin(draft: WorkflowDraft, event: CommandReceived, command: BeginsWorkfl
         unit=spec.unit,
         spec=spec,
         control_offset=event.offset,
+        ordinal=1 + max((other.ordinal for other in draft.workflows), default=0),
     )
     draft.put(workflow)
     told = {"why": meta.reason, "verb": command.verb, "unit": spec.unit, "group": spec.group}
@@ -277,9 +278,9 @@ def _watched(draft: WorkflowDraft, spec: Any) -> str | None:
 def _later(draft: WorkflowDraft, workflow: Workflow) -> Workflow | None:
     """The newest one that rests on this."""
     kind = draft.kind_of(workflow)
-    others = (other for other in draft.workflows if other.control_offset > workflow.control_offset)
+    others = (other for other in draft.workflows if other.place > workflow.place)
     later = (other for other in others if kind.is_beneath(workflow, other))
-    return max(later, key=lambda other: other.control_offset, default=None)
+    return max(later, key=lambda other: other.place, default=None)
 
 
 def _rival(draft: WorkflowDraft, own_id: str, claims: frozenset[str], command: str) -> str | None:

@@ -259,7 +259,8 @@ class Steering:
 @dataclass(frozen=True, slots=True)
 class Workflow:
     """`report`: of one that ended, where its kind writes one: what was seen, decided, changed, and what is open.
-    `taken_back_by`: the id of the command that had it put back last.
+    `taken_back_by`: the id of the command that had it put back last. `ordinal`: it counts workflows, across control topics that
+    were made anew; 0 in those of an earlier release.
     """
 
     id: str = field(metadata=named("recovery"))
@@ -287,7 +288,13 @@ class Workflow:
     error_code: str | None = None
     report: Mapping[str, Any] | None = None
     steering: Steering | None = None
+    ordinal: int = 0
     kind = KIND
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Greater of the one that was asked for later, whatever clocks say."""
+        return self.ordinal, self.control_offset
 
     @property
     def waits_for_a_person(self) -> bool:

@@ -52,7 +52,7 @@ def _newest_savepoint(unit: Unit, workflows: Workflows) -> str | None:
         for w in workflows
         if isinstance(w.spec, SavepointSpec) and w.spec.unit == unit.name and w.state is State.COMPLETED and w.cut
     ]
-    return max(found, key=lambda w: w.control_offset).spec.name if found else None  # type: ignore[union-attr]
+    return max(found, key=lambda w: w.place).spec.name if found else None  # type: ignore[union-attr]
 
 
 def _strange(spec: RunbookSpec, unit: Unit) -> Refused | None:

@@ -41,7 +41,7 @@ def _read_in_part(spec: UpgradeSpec, workflows: Workflows) -> str | None:
     ahead of them.
     """
     last = None
-    for each in sorted(workflows, key=lambda w: w.control_offset):
+    for each in sorted(workflows, key=lambda w: w.place):
         to = each.spec
         if isinstance(to, UpgradeSpec) and (to.cluster, to.to_group) == (spec.cluster, spec.to_group):
             begun = {step.name for step in each.steps if step.began_ms is not None}
