@@ -15,11 +15,11 @@ from recoveryd.adapters.kafka.journal_stamps import (
     COPY_HEADER,
     STAMP_HEADER,
     Acknowledged,
-    Found,
+    HiddenRecord,
     Judgement,
+    PartitionTail,
     Place,
     Stamp,
-    Tail,
     judge,
     read_found,
     read_stamp,
@@ -35,10 +35,10 @@ def record(topic: str, value: bytes = b"") -> OutgoingKafkaRecord:
     return OutgoingKafkaRecord(topic, None, value)
 
 
-def tail(place: Place, stable: int, end: int, seen: Stamp | None = None, **at: Stamp | None) -> Tail:
+def tail(place: Place, stable: int, end: int, seen: Stamp | None = None, **at: Stamp | None) -> PartitionTail:
     """`at`: stamps by offset, as `_3=...`; a record's value is its offset."""
-    found = [Found(int(o[1:]), s, record(place[0], o[1:].encode())) for o, s in at.items()]
-    return Tail(place, stable, end, seen, found)
+    found = [HiddenRecord(int(o[1:]), s, record(place[0], o[1:].encode())) for o, s in at.items()]
+    return PartitionTail(place, stable, end, seen, found)
 
 
 def test_a_stamp_is_read_as_it_was_written() -> None:
@@ -63,7 +63,7 @@ def test_a_stamp_is_read_as_it_was_written() -> None:
     ],
 )  # fmt: skip
 def test_what_is_open_or_was_taken_away_is_judged_by_its_stamp(
-    what: str, tails: list[Tail], expected: tuple[list[Place], list[Place], list[bytes]]
+    what: str, tails: list[PartitionTail], expected: tuple[list[Place], list[Place], list[bytes]]
 ) -> None:
     found = judge(tails, {})
     assert (found.commit, found.abort, [each.value for each in found.lost]) == expected, what
@@ -75,7 +75,7 @@ def test_a_copy_that_was_taken_away_too_stands_for_what_it_was_to_bring_back() -
     twice = replace(gone, found=[gone.found[0], copy, gone.found[2]])
     [lost] = judge([twice, tail(B, 5, 5, ONE)], {}).lost
     assert (lost.value, lost.headers) == (b"10", ((COPY_HEADER, b"10"),))
-    assert read_found(14, replace(lost, headers=(*lost.headers, TWO.header()))) == Found(
+    assert read_found(14, replace(lost, headers=(*lost.headers, TWO.header()))) == HiddenRecord(
         14, TWO, record("a", b"10"), 10
     )
 
@@ -135,13 +135,13 @@ class World:
     def seen(self, place: Place) -> list[int]:
         return [int(e.record.value or b"") for e in self.logs[place] if e.record is not None and e.state == "seen"]
 
-    def tail(self, place: Place) -> Tail:
+    def tail(self, place: Place) -> PartitionTail:
         log = self.logs[place]
         last = max((o for o, entry in enumerate(log) if entry.state == "seen" and entry.record is not None), default=-1)
         stable = next((o for o, entry in enumerate(log) if entry.state == "open"), len(log))
         seen = log[last].record if last >= 0 else None
         found = [read_found(o, e.record) for o, e in enumerate(log) if o > last and e.record is not None]
-        return Tail(place, stable, len(log), None if seen is None else read_stamp(seen.headers), found)
+        return PartitionTail(place, stable, len(log), None if seen is None else read_stamp(seen.headers), found)
 
 
 class Evidence:

@@ -13,11 +13,11 @@ from confluent_kafka.admin import AdminClient
 from recoveryd.adapters.kafka.client import Properties, make_admin
 from recoveryd.adapters.kafka.journal_stamps import (
     Acknowledged,
-    Found,
+    HiddenRecord,
     Judgement,
+    PartitionTail,
     Place,
     Stamp,
-    Tail,
     Transaction,
     judge,
     read_found,
@@ -105,15 +105,15 @@ class KafkaEvidence:
 
         asyncio.run(ask())
 
-    def _tail(self, admin: AdminClient, place: Place) -> Tail:
+    def _tail(self, admin: AdminClient, place: Place) -> PartitionTail:
         start, _end = log_range(admin, *place, _ASK_S)
         stable, end = _ends(admin, place)
         last, seen = self._last_seen(place, start, stable)
         behind = last + 1, end
         if end - behind[0] <= 1 and stable == end:  # the last transaction's marker, or nothing
-            return Tail(place, stable, end, seen, ())
+            return PartitionTail(place, stable, end, seen, ())
         messages = read_range(self._properties, *place, behind, _READ_S, isolation_level="read_uncommitted")
-        return Tail(place, stable, end, seen, [self._found(message) for message in messages])
+        return PartitionTail(place, stable, end, seen, [self._found(message) for message in messages])
 
     def _last_seen(self, place: Place, start: int, stable: int) -> tuple[int, Stamp | None]:
         """The offset before the log start where there is no record."""
@@ -130,7 +130,7 @@ class KafkaEvidence:
             back *= _WIDER
         return start - 1, None
 
-    def _found(self, message: Message) -> Found:
+    def _found(self, message: Message) -> HiddenRecord:
         headers = headers_of(message)
         if message.topic() == self._status and message.key() == DAEMON_KEY.encode():  # what we write is our mark
             headers = tuple((name, self._leader if name == LEADER_HEADER else value) for name, value in headers)

@@ -51,7 +51,7 @@ def read_stamp(headers: Sequence[tuple[str, bytes | None]]) -> Stamp | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class HiddenRecord:
     """A record that no reader of committed records sees. `copy_of`: the offset of what it was to bring back."""
 
     offset: int
@@ -60,15 +60,15 @@ class Found:
     copy_of: int | None = None
 
 
-def read_found(offset: int, record: OutgoingKafkaRecord) -> Found:
+def read_found(offset: int, record: OutgoingKafkaRecord) -> HiddenRecord:
     told = (dict(record.headers).get(COPY_HEADER) or b"").decode(errors="replace")
     kept = tuple((name, value) for name, value in record.headers if name not in {STAMP_HEADER, COPY_HEADER})
     stamp = read_stamp(record.headers)
-    return Found(offset, stamp, replace(record, headers=kept), int(told) if told.isdecimal() else None)
+    return HiddenRecord(offset, stamp, replace(record, headers=kept), int(told) if told.isdecimal() else None)
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class PartitionTail:
     """One partition behind the last record of it that readers see, whose stamp is `seen`: from there to `end` only
     `found` and markers. What lies at or behind `stable` is not decided.
     """
@@ -77,13 +77,13 @@ class Tail:
     stable: int
     end: int
     seen: Stamp | None
-    found: Sequence[Found]
+    found: Sequence[HiddenRecord]
 
     @property
     def is_open(self) -> bool:
         return self.stable < self.end
 
-    def unmarked(self) -> list[Found]:
+    def unmarked(self) -> list[HiddenRecord]:
         """What has no marker behind it, newest first: markers take offsets."""
         ends = zip(range(self.end - 1, self.stable - 1, -1), reversed(self.found), strict=False)
         return [found for _, found in takewhile(lambda pair: pair[0] == pair[1].offset, ends)]
@@ -104,7 +104,7 @@ class Judgement:
     unmarked: frozenset[Place] = frozenset()
 
 
-def judge(tails: Sequence[Tail], acknowledged: Acknowledged, given_up: Transaction | None = None) -> Judgement:
+def judge(tails: Sequence[PartitionTail], acknowledged: Acknowledged, given_up: Transaction | None = None) -> Judgement:
     """Call it with what the newest client read, with no transaction of the journal under way. `given_up`: what counts as
     dead unless it is seen, since nobody asked to commit it.
     """
@@ -123,7 +123,7 @@ def judge(tails: Sequence[Tail], acknowledged: Acknowledged, given_up: Transacti
     return Judgement(commit, abort, lost, landed, frozenset(ours))
 
 
-def _lost(tail: Tail, landed: frozenset[Stamp]) -> Iterator[OutgoingKafkaRecord]:
+def _lost(tail: PartitionTail, landed: frozenset[Stamp]) -> Iterator[OutgoingKafkaRecord]:
     """What is decided and nobody sees was aborted. A copy may have been taken away as well: it stands for both."""
     mine = [each for each in tail.found if each.stamp in landed]
     copied = {each.copy_of for each in mine}
@@ -133,7 +133,9 @@ def _lost(tail: Tail, landed: frozenset[Stamp]) -> Iterator[OutgoingKafkaRecord]
             yield replace(each.record, headers=(*each.record.headers, header))
 
 
-def _landed(tails: Sequence[Tail], acknowledged: Acknowledged, given_up: Transaction | None) -> Iterator[Stamp]:
+def _landed(
+    tails: Sequence[PartitionTail], acknowledged: Acknowledged, given_up: Transaction | None
+) -> Iterator[Stamp]:
     seen = {tail.seen for tail in tails if tail.seen is not None}
     unmarked = Counter(each.stamp for tail in tails for each in tail.unmarked())
     stamps = seen | {each.stamp for tail in tails for each in tail.found if each.stamp is not None}
