@@ -32,7 +32,7 @@ def names(bootstrap: str, unique: str) -> Iterator[TopicNames]:
     [report] = own_topics.apply(admin, canary, 1)
     assert (report.created, report.differences) == (True, ())
     yield names
-    admin.delete_topics([names.canary])
+    admin.delete_topics([names.canary])[names.canary].result(DEADLINE_S)
 
 
 def make_canary(bootstrap: str, names: TopicNames, give_up_s: float = 30.0) -> KafkaCanary:
@@ -90,7 +90,7 @@ async def test_records_go_to_every_partition_in_turn_so_to_every_broker(bootstra
     await canary.close()
     assert [p.seconds is None for p in probes] == [True] * 3 + [False] * 6, "the first one to each pays for connecting"
     assert [written(bootstrap, names.canary, partition) for partition in range(3)] == [3, 3, 3]
-    admin.delete_topics([names.canary])
+    admin.delete_topics([names.canary])[names.canary].result(DEADLINE_S)
 
 
 async def test_a_missing_topic_is_no_measurement_and_is_not_created_and_is_found_once_it_is_there(

@@ -14,6 +14,7 @@ from recoveryd.units.diagnosis.seen import Quota, Watched
 CONSUME: Final = "consumer_byte_rate"
 _PART: Final = 0.5  # of the quota: nobody reads exactly as fast as allowed
 _WINDOW_S: Final = 11.0  # over which brokers average, so that a client may have read this long ahead
+_GUESS: Final = 2.0  # sizes of what was read are an average over the log
 _ONE_FETCH_BYTES: Final = 1_048_576  # what comes at once: less than this need not have come at all
 
 
@@ -29,7 +30,8 @@ def quota_that_explains(watched: Watched, moves: Sequence[PartitionMove]) -> tup
         if quota.name != CONSUME or quota.clients < ids:
             continue
         allowed = quota.value * ids * watched.brokers
-        most, least = allowed * (watched.seconds + _WINDOW_S), _PART * allowed * watched.seconds - _ONE_FETCH_BYTES
+        most = _GUESS * allowed * (watched.seconds + _WINDOW_S)
+        least = _PART * allowed * watched.seconds - _ONE_FETCH_BYTES
         if least <= read <= most:
             told = f"{quota.on} may read {quota.value:,.0f} bytes/s, and about {read:,.0f} bytes were read in {watched.seconds:.0f} s"
             return quota, told if read else f"{told}, as little as one that hangs would; a longer look tells"
