@@ -13,7 +13,9 @@ from typing import Any
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
+    KafkaError,
     KafkaException,
+    Message,
     Producer,
     TopicCollection,
     TopicPartition,
@@ -105,7 +107,15 @@ class Cluster:
                 time.sleep(0.05)
 
     def grow(self, topic: str, partitions: int) -> None:
+        """Returns when the broker knows the new partitions too: the controller answers a moment earlier, and what is
+        written to a partition that the broker does not know is not delivered.
+        """
         self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(DEADLINE_S)
+        deadline_s = time.monotonic() + DEADLINE_S
+        asked = TopicCollection([topic])
+        while len(self.admin.describe_topics(asked)[topic].result(DEADLINE_S).partitions) < partitions:
+            assert time.monotonic() < deadline_s, f"{topic} has no {partitions} partitions"
+            time.sleep(0.05)
 
     def recreate(self, topic: str, partitions: int, **configs: str) -> str:
         """Delete the topic and create another one with the same name. Returns the new id."""
@@ -173,10 +183,17 @@ class Cluster:
 
     def fill(self, topic: str, rows: Iterable[Row]) -> None:
         """Write rows as they are; their offsets are ignored."""
-        producer = self.producer()
+        refused: list[str] = []
+
+        def note(error: KafkaError | None, _message: Message) -> None:
+            if error is not None:
+                refused.append(error.str())
+
+        producer = self.producer(on_delivery=note)
         for row in rows:
             put(producer, topic, row)
         assert producer.flush(DEADLINE_S) == 0
+        assert not refused, f"{len(refused)} records were not written to {topic}: {refused[0]}"
 
     def read(self, topic: str, partitions: int = 1, isolation: str = "read_committed") -> list[Row]:
         """Everything visible up to the present end, by partition and offset."""
