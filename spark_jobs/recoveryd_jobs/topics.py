@@ -29,6 +29,7 @@ from recoveryd_jobs.clients import (
     start_offset_query,
 )
 from recoveryd_jobs.contract import SourceSpec, TargetSpec
+from recoveryd_jobs.contract.agreement import MAKES_NO_TOPIC, NotAgreed, agree, sight_of
 from recoveryd_jobs.errors import JobError
 
 _GONE_AFTER_S = 6.0  # a broker that just started may not know its topics for a moment
@@ -115,6 +116,11 @@ class _Admin:
         """
         self.admin = make_admin(self._client, self._client_id)
 
+    def beginning_at(self, address: str) -> AdminClient:
+        """Another client, which asks one broker first; "" = those of the properties."""
+        first = {"bootstrap.servers": address} if address else {}
+        return make_admin({**self._client, **first, **MAKES_NO_TOPIC}, self._client_id)
+
 
 def unwritable(spec: TargetSpec, client_id: str, topics: Iterable[str]) -> list[str]:
     """Those of `topics` that the user may not write to, by the cluster's answer; empty also when it does not answer."""
@@ -164,7 +170,7 @@ class Topic:
         return self.asker.admin.describe_topics(topics, request_timeout=ASK_TIMEOUT_S)[self.name]
 
     def _settle_id(self, answer: "Future[Any]") -> int:
-        """How many partitions it has, from an answer that is there or does not come any more."""
+        """How many partitions one broker knows, from an answer that is there or does not come any more."""
         try:
             described = answer.result(0)
             found = str(described.topic_id)
@@ -190,7 +196,8 @@ class Topic:
         waiting: Callable[[], None] = lambda: None,
         asked: "Future[Any] | None" = None,
     ) -> int:
-        """Ask until there is an answer, beginning with that to the question `asked`: how many partitions it has.
+        """Ask until there is an answer, beginning with that to the question `asked`: how many partitions one broker
+        knows.
 
         Raises JobError; NoAnswer after `deadline_s` (monotonic); and what `waiting` raises.
         """
@@ -209,6 +216,18 @@ class Topic:
                     raise
             yield from pause(_PAUSE_S)
             answer = self.ask_id()
+
+    def width(self, deadline_s: float) -> int:
+        """How many partitions it has, once all brokers agree about them. Raises JobError; NoAnswer after `deadline_s` (monotonic)."""
+        try:
+            return agree(
+                lambda: self.check_id(deadline_s),
+                lambda partitions: partitions,
+                lambda address: sight_of(self.asker.beginning_at(address), self.name),
+                deadline_s,
+            )
+        except NotAgreed as doubt:
+            raise NoAnswer(f"{self._side} {self.name}: {doubt}") from None
 
     def unanswered(self, silence: NoAnswer) -> JobError:
         """The end of all patience, with the side that did not answer, and what it told our login."""

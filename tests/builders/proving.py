@@ -7,7 +7,7 @@ from dataclasses import replace
 from recoveryd_jobs.contract import DIGEST_FORM, JobSpec, PartitionRange, Receipt, TargetRun, Verification
 from recoveryd_jobs.digest import SequenceDigest
 from recoveryd_jobs.verify.judge import judge, report
-from recoveryd_jobs.verify.plan import make_plan, share_out
+from recoveryd_jobs.verify.plan import look_again, make_plan, share_out, share_rest
 from recoveryd_jobs.verify.spill import report_spilled
 from recoveryd_jobs.verify.tasks import look_closer, show_share, spill_share
 from tests.builders.copying import Cluster, Recovery, Row
@@ -32,7 +32,10 @@ def verify(
     plan = make_plan(spec, is_whole=is_whole)
     planned()
     shares = share_out(spec, plan, tasks)
-    verdict = judge(spec, [show_share(spec, plan, share) for share in shares], plan.notes)
+    found = [show_share(spec, plan, share) for share in shares]
+    rest = look_again(spec, plan)
+    found += [show_share(spec, rest, share) for share in share_rest(rest, len(shares))]
+    verdict = judge(spec, found, rest.notes)
     shown()
     return report(verdict, look_closer(spec, plan, verdict.questions, 0, 1) if verdict.questions else ())
 
@@ -42,7 +45,7 @@ def spilled(spec: JobSpec, planned: Callable[[], None] = nothing) -> Verificatio
     plan = make_plan(spec, is_whole=True)
     planned()
     found = [spill_share(spec, plan, share) for share in share_out(spec, plan, 2)]
-    return report_spilled(found, latest=spec.compare == "latest", notes=plan.notes)
+    return report_spilled(found, latest=spec.compare == "latest", notes=look_again(spec, plan).notes)
 
 
 def two_topics(

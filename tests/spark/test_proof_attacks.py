@@ -160,6 +160,54 @@ def test_what_others_wrote_to_any_partition_of_a_target_of_our_own_is_extra(clus
     assert (found.extra_records, found.target_records, found.why) == (7, 17, "")
 
 
+@pytest.mark.parametrize("check", ["source", "digest"])
+def test_what_others_wrote_to_a_partition_that_was_added_under_the_proof_is_extra(cluster: Cluster, check: str) -> None:
+    recovery = beside(cluster, exclusive=True)
+
+    def add() -> None:
+        cluster.grow(recovery.target, 4)
+        cluster.fill(recovery.target, rows(4, 3))
+
+    found = verify(replace(recovery.spec, verify=check), planned=add)
+    assert places(found) == [("extra", None, None, 3, 0, 4)]
+    assert (found.source_records, found.extra_records, found.target_records, found.why) == (10, 4, 14, "")
+
+
+def test_what_others_wrote_to_a_partition_that_was_added_under_the_proof_is_told_where_they_may(
+    cluster: Cluster,
+) -> None:
+    recovery = beside(cluster, exclusive=False)
+    cluster.fill(recovery.target, rows(3, 1))
+
+    def add() -> None:
+        cluster.grow(recovery.target, 3)
+        cluster.fill(recovery.target, rows(4, 2))
+
+    found = verify(recovery.spec, planned=add)
+    where = "3 offsets in partition 1, 4 offsets in partition 2"
+    told = f"others wrote to 2 partitions that the copy does not write to: {where}"
+    assert (found.result, found.why) == ("match", told)
+
+
+@pytest.mark.parametrize(
+    ("engine", "prepare"),
+    [(verify, lambda s: s), (spilled, hashed), (spilled, lambda s: replace(s, compare="latest"))],
+    ids=["same", "key_hash", "latest"],
+)
+def test_a_partition_that_a_target_got_after_the_plan_is_named(
+    cluster: Cluster, engine: Engine, prepare: Callable[[JobSpec], JobSpec]
+) -> None:
+    spec = two_topics(cluster, rows(5), rows(5))
+
+    def add() -> None:
+        cluster.grow(spec.target.topic, 3)
+        cluster.fill(spec.target.topic, rows(4, 2))
+
+    found = engine(prepare(spec), planned=add)
+    told = "not compared, because the target got it after the plan: 4 offsets in partition 2"
+    assert (found.result, found.why.rpartition("; ")[2]) == ("match", told)
+
+
 def test_what_others_wrote_and_aborted_in_a_target_of_our_own_is_nothing(cluster: Cluster) -> None:
     recovery = beside(cluster, exclusive=True)
     other = cluster.producer(f"{cluster.unique}other")

@@ -62,7 +62,8 @@ def test_the_proof_has_no_verdict_without_the_settings(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(plan, "PATIENCE_S", 0.0)
     monkeypatch.setattr(plan, "make_topics", silent_topics)
-    monkeypatch.setattr(plan, "check_topics", lambda _topics: [1, 1])
+    monkeypatch.setattr(plan, "check_topics", lambda _topics: None)
+    monkeypatch.setattr(plan, "_width", lambda _topic: 1)
     monkeypatch.setattr(plan, "_bounds", lambda _topic, _partitions: {})
     with pytest.raises(JobError) as ended:
         plan.make_plan(SPEC, is_whole=True)

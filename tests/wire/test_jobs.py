@@ -96,6 +96,13 @@ def test_the_pinned_place_of_the_receipts_and_what_is_copied_already_travel_with
     )
 
 
+def test_the_proof_is_told_of_how_many_partitions_a_copy_of_all_and_of_what_is_added_has_to_have() -> None:
+    following = replace(PLAN, partitions=tuple(replace(p, stop=None) for p in PLAN.partitions))
+    chosen = replace(SPEC, source=replace(SPEC.source, partitions=(0,)))
+    launches = LAUNCH, replace(LAUNCH, plan=following), replace(LAUNCH, plan=following, spec=chosen)
+    assert [make_job(DEFAULTS)(launch).source.partitions for launch in launches] == [0, 4, 0]
+
+
 def test_a_shared_target_is_not_exclusive() -> None:
     spec = replace(SPEC, target=replace(SPEC.target, on_existing="append"))
     assert not make_job(DEFAULTS)(replace(LAUNCH, spec=spec)).target.exclusive

@@ -11,13 +11,14 @@ from recoveryd_jobs.contract import JobSpec
 def make_job_spec(effect: LaunchAttempt, spec: ReplaySpec, defaults: JobDefaults) -> JobSpec:
     """Raises KeyError when the plan names a cluster that the config no longer has."""
     plan = effect.plan
+    follows_all = plan.is_following and spec.source.partitions is None
     return JobSpec(
         kind=spec.kind,
         scope=defaults.scope,
         recovery=effect.recovery,
         attempt=effect.attempt,
         lanes=make_lanes(effect),
-        source=source_of(plan, defaults),
+        source=replace(source_of(plan, defaults), partitions=plan.source.partitions if follows_all else 0),
         target=replace(target_of(plan, spec, defaults), exclusive=not spec.appends),
         control=control_of(defaults),
         receipts_topic=defaults.receipts_topic if plan.receipts is None else plan.receipts.topic,

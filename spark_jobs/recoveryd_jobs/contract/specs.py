@@ -44,7 +44,8 @@ class ChunkLimits:
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
     """`client`: librdkafka properties of the cluster (address, security). Records with a time outside [from_time_ms,
-    to_time_ms) count as filtered.
+    to_time_ms) count as filtered. `partitions`: how many it had when the plan took all of them, for a copy to which those
+    belong that are added later; 0 for any other copy.
     """
 
     cluster: str
@@ -53,6 +54,7 @@ class SourceSpec:
     client: dict[str, str]
     from_time_ms: int | None = None
     to_time_ms: int | None = None
+    partitions: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from recoveryd_jobs.driver import task_slots
 from recoveryd_jobs.errors import JobError, Superseded
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from recoveryd_jobs.verify.guest import Stopped
-from recoveryd_jobs.verify.judge import judge, report
-from recoveryd_jobs.verify.plan import ProofPlan, is_spilled, make_plan, share_out
+from recoveryd_jobs.verify.judge import ProofVerdict, judge, report
+from recoveryd_jobs.verify.plan import ProofPlan, is_spilled, look_again, make_plan, share_out, share_rest
 from recoveryd_jobs.verify.spill import report_spilled
 from recoveryd_jobs.verify.tasks import look_closer, show_share, spill_share
 
@@ -44,14 +44,14 @@ def run_verification(context: Any, spec: JobSpec, *, is_whole: bool) -> Verifica
         return Verification("skipped", 0, 0, "", why="verification was not asked for")
     plan = make_plan(spec, is_whole=is_whole)
     slots = max(1, task_slots.count(context))  # never 0, because executors that were just lost are replaced
-    shares = share_out(spec, plan, slots)
     if is_spilled(spec):
-        spilled = _run(context, shares, partial(_spill_task, encode(spec), plan))
-        return None if spilled is None else report_spilled(spilled, latest=spec.compare == "latest", notes=plan.notes)
-    shown = _run(context, shares, partial(_show_task, encode(spec), plan))
-    if shown is None:
+        spilled = _run(context, share_out(spec, plan, slots), partial(_spill_task, encode(spec), plan))
+        if spilled is None:
+            return None
+        return report_spilled(spilled, latest=spec.compare == "latest", notes=look_again(spec, plan).notes)
+    verdict = _judge(context, spec, plan, slots)
+    if verdict is None:
         return None
-    verdict = judge(spec, shown, plan.notes)
     if not verdict.questions:
         return report(verdict, ())
     tasks = min(slots, len(verdict.questions))
@@ -60,10 +60,23 @@ def run_verification(context: Any, spec: JobSpec, *, is_whole: bool) -> Verifica
     return None if found is None else report(verdict, [finding for findings in found for finding in findings])
 
 
+def _judge(context: Any, spec: JobSpec, plan: ProofPlan, slots: int) -> ProofVerdict | None:
+    """The verdict before the closer look, also on what was added to the target while it was read."""
+    shares = share_out(spec, plan, slots)
+    shown = _run(context, shares, partial(_show_task, encode(spec), plan))
+    if shown is None:
+        return None
+    rest = look_again(spec, plan)
+    added = _run(context, share_rest(rest, len(shares)), partial(_show_task, encode(spec), rest))
+    return None if added is None else judge(spec, [*shown, *added], rest.notes)
+
+
 def _run(context: Any, items: list[Any], task: Any) -> list[Any] | None:
     """One task per item; None when one of them was told to leave. Tasks return errors as values, because Spark must not
     repeat them in vain.
     """
+    if not items:
+        return []
     found = context.parallelize(items, len(items)).mapPartitions(task).collect()
     for result in found:
         if isinstance(result, JobError):

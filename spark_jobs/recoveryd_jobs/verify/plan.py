@@ -2,6 +2,7 @@
 
 import functools
 import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ PATIENCE_S = 120.0
 _CUT_BACK_AFTER_S = 10.0
 _PAUSE_S = 0.5
 _NAMED_MAX = 5
+STAMPED = "the target stamps records with the time they land: times were not compared"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,9 @@ class ProofPlan:
 
     `targets`: of an exclusive target, all partitions that got something, even those that the copy does not write to.
     `beside`: by partition of a shared target that the copy does not write to, how many offsets others wrote.
+    `width`: how many partitions the target had, of a verification when it was planned. `added`: by partition that a
+    target whose range was planned got since then, how many offsets it holds. `uncopied`: the same of a source of which
+    the copy should have all.
     """
 
     sources: tuple[Range, ...]
@@ -35,6 +40,9 @@ class ProofPlan:
     is_compacted: bool
     is_open: frozenset[int]
     beside: dict[int, int] = field(default_factory=dict)
+    width: int = 0
+    added: dict[int, int] = field(default_factory=dict)
+    uncopied: dict[int, int] = field(default_factory=dict)
 
     @property
     def offsets(self) -> int:
@@ -43,13 +51,19 @@ class ProofPlan:
     @property
     def notes(self) -> list[str]:
         """What the verdict does not cover, for its readers."""
-        notes = (
-            ["the target stamps records with the time they land: times were not compared"] if self.is_stamped else []
-        )
+        notes = [STAMPED] if self.is_stamped else []
         if self.beside:
-            where = ", ".join(f"{n} offsets in partition {p}" for p, n in sorted(self.beside.items())[:_NAMED_MAX])
-            notes.append(f"others wrote to {len(self.beside)} partitions that the copy does not write to: {where}")
+            who = f"others wrote to {len(self.beside)} partitions that the copy does not write to"
+            notes.append(f"{who}: {_listed(self.beside)}")
+        if self.added:
+            notes.append(f"not compared, because the target got it after the plan: {_listed(self.added)}")
+        if self.uncopied:
+            notes.append(f"not copied, because the source got it too late: {_listed(self.uncopied)}")
         return notes
+
+
+def _listed(offsets: Mapping[int, int]) -> str:
+    return ", ".join(f"{n} offsets in partition {p}" for p, n in sorted(offsets.items())[:_NAMED_MAX])
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +89,23 @@ def _make_topic(spec: JobSpec, side: int) -> Topic:
     return Topic(spec.source, "source", client_id) if side == SOURCE else Topic(spec.target, "target", client_id)
 
 
-def check_topics(topics: tuple[Topic, ...]) -> list[int]:
-    """How many partitions each topic has. Raises JobError when a topic is another one than planned, or the cluster does
-    not answer.
-    """
-    return [_check(topic) for topic in topics]
+def check_topics(topics: tuple[Topic, ...]) -> None:
+    """Raises JobError when a topic is another one than planned, or the cluster does not answer."""
+    for topic in topics:
+        _check(topic)
 
 
-def _check(topic: Topic) -> int:
+def _check(topic: Topic) -> None:
     try:
-        return topic.check_id(time.monotonic() + PATIENCE_S)
+        topic.check_id(time.monotonic() + PATIENCE_S)
+    except NoAnswer as silence:
+        raise topic.unanswered(silence) from None
+
+
+def _width(topic: Topic) -> int:
+    """By all brokers: a partition that is left out here would be read by nobody."""
+    try:
+        return topic.width(time.monotonic() + PATIENCE_S)
     except NoAnswer as silence:
         raise topic.unanswered(silence) from None
 
@@ -116,7 +137,8 @@ def make_plan(spec: JobSpec, *, is_whole: bool) -> ProofPlan:
     JobError.
     """
     source, target = make_topics(spec)
-    _, width = check_topics((source, target))
+    check_topics((source, target))
+    width = _width(target) if spec.receipts_topic else spec.target.partitions
     ranges = [r for lane in spec.lanes for r in lane.partitions]
     numbers = [r.partition for r in ranges]
     to = numbers if spec.target.mapping == "same" else list(range(spec.target.partitions))
@@ -142,7 +164,44 @@ def make_plan(spec: JobSpec, *, is_whole: bool) -> ProofPlan:
         is_compacted=is_compacted,
         is_open=frozenset(r.partition for r in ranges if r.stop is None or not is_whole),
         beside=beside,
+        width=width,
     )
+
+
+def look_again(spec: JobSpec, plan: ProofPlan) -> ProofPlan:
+    """Once both sides are read: the plan for what was added since, with nothing to read but partitions of a target of
+    our own. Others are named. Raises JobError.
+    """
+    known = spec.source.partitions
+    uncopied = _offsets(_added(spec, SOURCE, known)) if known else {}
+    rest = replace(plan, sources=(), targets=(), uncopied=uncopied)
+    if not spec.receipts_topic and len(dict(spec.target.stops)) < plan.width:
+        return rest  # a part of the target is compared, to which no partition can be added
+    found = _added(spec, TARGET, plan.width)
+    if not spec.receipts_topic:
+        return replace(rest, added=_offsets(found))
+    if spec.target.exclusive:
+        return replace(rest, targets=found)
+    return replace(rest, beside=plan.beside | _offsets(found))
+
+
+def _added(spec: JobSpec, side: int, width: int) -> tuple[Range, ...]:
+    """What lies in partitions that the topic has now, besides the first `width`."""
+    topic = _make_topic(spec, side)
+    try:
+        bounds = _bounds(topic, list(range(width, _width(topic))))
+    except KafkaException as raised:
+        raise JobError("target_unavailable", f"The topics cannot be described: {raised.args[0].str()}.") from None
+    return tuple(Range(p, b.start, b.high) for p, b in sorted(bounds.items()) if b.high > b.start)
+
+
+def _offsets(ranges: Iterable[Range]) -> dict[int, int]:
+    return {r.partition: r.stop - r.start for r in ranges}
+
+
+def share_rest(rest: ProofPlan, tasks: int) -> list[ProofShare]:
+    """The task that reads what `look_again` found, after the other `tasks`. Nothing where there is nothing to read."""
+    return [ProofShare(tasks, tasks + 1, (), rest.targets)] if rest.targets else []
 
 
 def _source_range(planned: PartitionRange, bounds: LogBounds | None) -> Range:

@@ -20,6 +20,7 @@ from recoveryd_jobs.contract import Difference, Verification
 from recoveryd_jobs.selection import Columns, Selection
 from recoveryd_jobs.verify.judge import NOTHING, untimed_note
 from recoveryd_jobs.verify.match import SOURCE, TARGET
+from recoveryd_jobs.verify.plan import STAMPED
 from recoveryd_jobs.verify.reader import Range
 from recoveryd_jobs.verify.sides import DIFFERENCES_MAX, no_verdict
 
@@ -270,7 +271,7 @@ class SpillSide:
 def report_spilled(findings: list[SpillFinding], *, latest: bool, notes: Iterable[str] = ()) -> Verification:
     differences = [d for f in findings for d in f.differences][:DIFFERENCES_MAX]
     total = sum(f.total for f in findings)
-    notes = ["the last value of each key was compared"] if latest else list(notes)
+    notes = ["the last value of each key was compared", *(n for n in notes if n != STAMPED)] if latest else list(notes)
     unkeyed = [sum(f.unkeyed[side] for f in findings) for side in (SOURCE, TARGET)]
     if any(unkeyed):
         counts = f"{unkeyed[SOURCE]} in the source, {unkeyed[TARGET]} in the target"

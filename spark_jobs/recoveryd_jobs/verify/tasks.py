@@ -1,6 +1,6 @@
 """The proof of a copy: the source range itself is read again, and compared with what is in the target.
 
-    make_plan ─> share_out ─> show_share (a task each) ─> judge
+    make_plan ─> share_out ─> show_share (a task each) ─> look_again (for what was added meanwhile) ─> judge
       ─> look_closer (a task each, only where something differs) ─> report
 
 It shares nothing with the lanes but record types and the pure selection. What a read_committed reader of the source

@@ -112,8 +112,8 @@ class KafkaClusters:
             into = self._admins.of(spec.target.cluster)
             rights = ("Read", "Write") if spec.copies else ("Read",)
             source, target, receipts, units = await asyncio.gather(
-                self._questions.run(read_topic, self._admins.of(spec.source.cluster), spec.source.topic, _TIMEOUT_S),
-                self._questions.run(read_topic, into, spec.target.topic, _TIMEOUT_S, rights),
+                self._topic_facts(spec.source.cluster, spec.source.topic),
+                self._topic_facts(spec.target.cluster, spec.target.topic, rights),
                 self._receipts_facts(effect, into),
                 self._contract_facts(effect.units),
             )
@@ -128,6 +128,12 @@ class KafkaClusters:
             if spec.target_bounds is None or target is None:
                 return facts
             return replace(facts, target_partitions=await self._gather_target(effect, target[1], spec.target_bounds))
+
+    async def _topic_facts(
+        self, cluster: str, topic: str, rights: tuple[str, ...] = ("Read",)
+    ) -> tuple[TopicFacts, TopicShape] | None:
+        admin, properties = self._admins.of(cluster), self._admins.properties(cluster)
+        return await self._questions.run(read_topic, admin, properties, topic, _TIMEOUT_S, rights)
 
     async def _contract_facts(self, units: Iterable[Unit]) -> dict[str, UnitFacts]:
         """By name. One that is not told is left out: no plan is refused for want of it, unless its unit says so."""

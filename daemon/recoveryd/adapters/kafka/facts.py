@@ -12,9 +12,10 @@ from typing import Final
 
 from confluent_kafka.admin import AdminClient
 
+from recoveryd.adapters.kafka.client import Properties
 from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, at_time, read_offsets
 from recoveryd.adapters.kafka.record_samples import RecordSample
-from recoveryd.adapters.kafka.topic_admin import TopicShape, describe, read_configs
+from recoveryd.adapters.kafka.topic_admin import TopicShape, describe, describe_whole, read_configs
 from recoveryd.recovery.plan_facts import LIVE_LOOKBACK_MS, PartitionFacts, ReceiptsFacts, TopicFacts
 from recoveryd.recovery.spec import AtOffset, AtOffsets, AtTime, From, To
 from recoveryd_jobs.contract import receipts_partition
@@ -25,12 +26,14 @@ _HOURLY_PARTITIONS_MAX: Final = 64
 
 
 def read_topic(
-    admin: AdminClient, topic: str, timeout_s: float, rights: tuple[str, ...] = ("Read",)
+    admin: AdminClient, properties: Properties, topic: str, timeout_s: float, rights: tuple[str, ...] = ("Read",)
 ) -> tuple[TopicFacts, TopicShape] | None:
     """A topic with its configs, starts and ends; None when there is no such topic. Raises `ClusterProblem`, also for a
     right that the copy would lack.
+
+    Nobody copies or compares a partition that is left out here.
     """
-    shape = describe(admin, [topic], timeout_s, rights)[topic]
+    shape = describe_whole(admin, properties, topic, timeout_s, rights)
     if shape is None:
         return None
     facts = TopicFacts(

@@ -23,11 +23,13 @@ from confluent_kafka.admin import (
 from recoveryd.adapters.kafka.client import Properties, is_no_such_topic, make_admin, problem
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
+from recoveryd_jobs.contract.agreement import MAKES_NO_TOPIC, NotAgreed, agree, sight_of
 
 T = TypeVar("T")
 
 _SETTLE_S = 60.0  # a broker that makes a thousand partitions, or starts, takes long
 _POLL_S = 0.05
+_AGREE_S = 30.0
 _METADATA_S = 10.0  # a starved broker takes its time, and one that is gone says so at once
 
 
@@ -60,6 +62,29 @@ def describe(
         return {}
     admin.poll(0)  # lets waiting log lines out
     return _of_controller(admin, timeout_s, lambda: _describe(admin, names, timeout_s, needed))
+
+
+def describe_whole(
+    admin: AdminClient, properties: Properties, topic: str, timeout_s: float, rights: Iterable[str] = ()
+) -> TopicShape | None:
+    """As `describe`, once all brokers agree about the partitions and who leads them: one of them may not know yet what
+    was just changed. A broker that does not answer is not waited for. Raises `ClusterProblem`.
+    """
+
+    def beginning_at(address: str) -> AdminClient:
+        first = {"bootstrap.servers": address} if address else {}
+        return make_admin({**properties, **first, **MAKES_NO_TOPIC})
+
+    try:
+        return agree(
+            lambda: describe(admin, [topic], timeout_s, rights)[topic],
+            lambda shape: None if shape is None else shape.partitions,
+            lambda address: sight_of(beginning_at(address), topic),
+            time.monotonic() + _AGREE_S,
+            silent=True,
+        )
+    except NotAgreed as doubt:
+        raise ClusterProblem(f"The brokers do not agree about the partitions of {topic}: {doubt}") from None
 
 
 def describe_patiently(
