@@ -81,8 +81,7 @@ class Proxy:
     """A proxy from `port` to the broker's `upstream` port. Use as a context manager."""
 
     def __init__(self, port: int, upstream: int) -> None:
-        self.port = port
-        self._upstream = upstream
+        self.port, self.upstream = port, upstream
         self._server = socket.create_server((HOST, port), backlog=128)
         self.lacking: frozenset[int] = frozenset()  # api keys that no client hears of
         self._traps: list[Trap] = []
@@ -145,7 +144,7 @@ class Proxy:
 
     def _serve(self, client: socket.socket) -> None:
         try:
-            broker = socket.create_connection((HOST, self._upstream), _CONNECT_S)
+            broker = socket.create_connection((HOST, self.upstream), _CONNECT_S)
         except OSError:  # the broker is away, so the client's connection ends too
             _close(client)
             return
