@@ -83,10 +83,28 @@ class PartitionTail:
     def is_open(self) -> bool:
         return self.stable < self.end
 
+    def undecided(self) -> list[HiddenRecord]:
+        """What has a stamp and lies where nothing is decided, in order."""
+        return [each for each in self.found if each.offset >= self.stable and each.stamp is not None]
+
     def unmarked(self) -> list[HiddenRecord]:
-        """What has no marker behind it, newest first: markers take offsets."""
+        """What has certainly no marker of ours behind it. Where a record of ours is the first that is not decided, that
+        is all behind it, since a marker would have decided that one too. Where others hold readers up there, only what
+        nothing but our records follows, because a marker takes an offset and does not say whose it is.
+        """
+        if (undecided := self.undecided()) and undecided[0].offset == self.stable:
+            return undecided
         ends = zip(range(self.end - 1, self.stable - 1, -1), reversed(self.found), strict=False)
         return [found for _, found in takewhile(lambda pair: pair[0] == pair[1].offset, ends)]
+
+    def is_covered(self, landed: frozenset[Stamp]) -> bool:
+        """Whether something landed is not decided and nothing dead can be open behind it, so that a commit marker shows
+        that alone.
+        """
+        undecided = self.undecided()
+        last = max((each.offset for each in undecided if each.stamp in landed), default=self.end)
+        dead = [each for each in undecided if each.stamp not in landed and each.offset > last]
+        return last < self.end and not dead and landed.issuperset(each.stamp for each in self.unmarked())
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +132,9 @@ def judge(tails: Sequence[PartitionTail], acknowledged: Acknowledged, given_up: 
     lost: list[OutgoingKafkaRecord] = []
     ours: set[Place] = set()
     for tail in tails:
-        unmarked = [each.stamp for each in tail.unmarked()]
-        waits = any(each.offset >= tail.stable and each.stamp in landed for each in tail.found)
         if tail.is_open:
-            (commit if waits and landed.issuperset(unmarked) else abort).append(tail.place)
-            ours |= {tail.place} if any(unmarked) else set()
+            (commit if tail.is_covered(landed) else abort).append(tail.place)
+            ours |= {tail.place} if any(each.stamp for each in tail.unmarked()) else set()
         lost += _lost(tail, landed)
     return Judgement(commit, abort, lost, landed, frozenset(ours))
 

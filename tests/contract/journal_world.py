@@ -1,0 +1,209 @@
+"""A model of a broker that loses markers, and of leaders that come and go, for the journal's session: what chance gives
+them stands in `World.chance`. Others may write to the journal's topics too.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from recoveryd.adapters.kafka.journal_session import JournalSession
+from recoveryd.adapters.kafka.journal_stamps import (
+    Acknowledged,
+    Judgement,
+    PartitionTail,
+    Place,
+    judge,
+    read_found,
+    read_stamp,
+)
+from recoveryd.adapters.kafka.transactions import Marks, OutgoingKafkaRecord, SessionLost, Unsettled
+from recoveryd.errors import ClusterProblem
+
+A, B, C = ("a", 0), ("b", 0), ("c", 0)
+OTHERS, OURS = 0, 1  # producers
+NOBODYS = b"-1"  # the value of what is no batch
+
+
+def record(topic: str, value: bytes = b"") -> OutgoingKafkaRecord:
+    return OutgoingKafkaRecord(topic, None, value)
+
+
+class Killed(Exception):  # noqa: N818  (named for what happened)
+    """The daemon is gone."""
+
+
+@dataclass
+class Entry:
+    record: OutgoingKafkaRecord | None  # None = a marker
+    state: str  # open, seen, aborted
+    producer: int
+
+
+@dataclass
+class World:
+    """`chance(n)` is a number below n; 0 is what usually happens. `troubles`: what may happen besides."""
+
+    chance: Callable[[int], int]
+    troubles: frozenset[str] = frozenset()
+    logs: dict[Place, list[Entry]] = field(default_factory=lambda: {A: [], B: [], C: []})
+    epoch: int = 0
+    producer: int = OURS
+    under_way: set[Place] = field(default_factory=set)
+
+    def take(self) -> int:
+        self.end("aborted")
+        self.epoch += 1
+        return self.epoch
+
+    def end(self, how: str) -> None:
+        for place in sorted(self.under_way):
+            if self.chance(4) != 1:  # else the marker is lost
+                self._mark(place, how, self.producer)
+        self.under_way = set()
+
+    def append(self, one: OutgoingKafkaRecord) -> int:
+        place = one.topic, 0
+        self.under_way.add(place)
+        self.logs[place].append(Entry(one, "open", self.producer))
+        return len(self.logs[place]) - 1
+
+    def disturb(self) -> None:
+        """Others write to the journal's topics; `recoveryctl doctor` does, and aborts it."""
+        if self.troubles:
+            what = self.chance(12)
+            if what == 3 and "probes" in self.troubles:
+                for place in self.logs:
+                    self._write_of_others(place, "aborted")
+
+    def is_visible(self, place: Place, offset: int) -> bool:
+        return offset < self.stable(place) and self.logs[place][offset].state == "seen"
+
+    def seen(self, place: Place) -> list[int]:
+        values = [
+            int(entry.record.value or NOBODYS)
+            for offset, entry in enumerate(self.logs[place])
+            if entry.record is not None and self.is_visible(place, offset)
+        ]
+        return [value for value in values if value >= 0]
+
+    def stable(self, place: Place) -> int:
+        log = self.logs[place]
+        return next((offset for offset, entry in enumerate(log) if entry.state == "open"), len(log))
+
+    def tail(self, place: Place) -> PartitionTail:
+        log, stable = self.logs[place], self.stable(place)
+        last = max((o for o, e in enumerate(log) if e.record is not None and self.is_visible(place, o)), default=-1)
+        seen = log[last].record if last >= 0 else None
+        found = [read_found(o, e.record) for o, e in enumerate(log) if o > last and e.record is not None]
+        return PartitionTail(place, stable, len(log), None if seen is None else read_stamp(seen.headers), found)
+
+    def _write_of_others(self, place: Place, how: str) -> None:
+        self.logs[place].append(Entry(record(place[0], NOBODYS), how, OTHERS))
+        self._mark(place, how, OTHERS)
+
+    def _mark(self, place: Place, how: str, producer: int) -> None:
+        for entry in self.logs[place]:
+            entry.state = how if (entry.state, entry.producer) == ("open", producer) else entry.state
+        self.logs[place].append(Entry(None, how, producer))
+
+
+class Evidence:
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def end(self) -> int:
+        return 0
+
+    def other_leader_since(self, _offset: int) -> str | None:
+        return None
+
+    def is_seen(self, marks: Marks) -> bool:
+        return any(self._world.is_visible(place, offset) for place, offset in marks.items())
+
+    def judge(self, acknowledged: Acknowledged, given_up: tuple[str, int] | None = None) -> Judgement:
+        return judge([self._world.tail(place) for place in self._world.logs], acknowledged, given_up)
+
+    def commit_landed(self, acknowledged: Acknowledged, given_up: tuple[str, int] | None) -> None:
+        self._world.take()
+        self._world.under_way = set(self.judge(acknowledged, given_up).commit)
+        self._world.end("seen")
+
+
+class Writer:
+    """A client. What chance gives it: an acknowledged commit, an abort, a lost client with or without a doubt, death."""
+
+    is_opening = is_outdated = False
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._epoch = 0
+        self.marks: Marks = {}
+
+    def open(self, _deadline_s: float) -> None:
+        self._epoch = self._world.take()
+
+    def write(
+        self, records: Sequence[OutgoingKafkaRecord], token: object, again: Callable[[], Sequence[OutgoingKafkaRecord]]
+    ) -> Marks:
+        world, self.marks = self._world, {}
+        while True:
+            self._let_visit()
+            self._check()
+            fate = world.chance(10)
+            reach = len(records) if fate in {0, 1, 2, 3, 4} else 1 + world.chance(len(records))
+            self.marks = marks = {(each.topic, 0): world.append(each) for each in records[:reach]}
+            self._let_visit()
+            if self._epoch != world.epoch and fate < 5:  # the visitor aborted it, perhaps without markers
+                raise SessionLost("fenced", Unsettled(token, marks))
+            self._check()
+            if fate in {0, 1, 2}:  # the commit is done; answered, answered late, or not answered before a death
+                world.end("seen")
+                if fate == 1:
+                    raise SessionLost("no answer", Unsettled(token, marks))
+                if fate == 2:
+                    raise Killed
+                return marks
+            if fate == 3:  # the commit did not arrive, and who takes the id next aborts
+                raise SessionLost("no answer", Unsettled(token, marks))
+            if fate in {4, 5}:
+                world.end("aborted")
+                records = again()
+            elif fate == 6:
+                raise SessionLost("fenced", None)
+            elif fate == 7:
+                raise Killed
+            else:
+                world.end("aborted")
+                if fate == 8:
+                    raise Killed
+                raise SessionLost("timed out", None)
+
+    def end_open(self, places: Sequence[Place], headers: Sequence[tuple[str, bytes | None]]) -> None:
+        self._check()
+        for place in places:
+            self._world.append(replace(record(place[0], NOBODYS), headers=tuple(headers)))
+        self._world.end("aborted")
+
+    def close(self) -> None:
+        """Nothing."""
+
+    def _let_visit(self) -> None:
+        """Another daemon may open the journal, and write nothing."""
+        self._world.disturb()
+        if self._world.chance(12) == 7:
+            opened(session_in(self._world))
+
+    def _check(self) -> None:
+        if self._epoch != self._world.epoch:
+            raise SessionLost("fenced", None)
+
+
+def session_in(world: World) -> JournalSession:
+    return JournalSession(lambda: Writer(world), Evidence(world), A, 60, 60)  # type: ignore[arg-type,return-value]
+
+
+def opened(session: JournalSession) -> None:
+    while True:
+        try:
+            return session.open()
+        except ClusterProblem:
+            continue
