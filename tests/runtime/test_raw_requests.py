@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from aiokafka.client import ConnectionGroup
-from aiokafka.errors import IncompatibleBrokerVersion
+from aiokafka.errors import IncompatibleBrokerVersion, KafkaError, NodeNotReadyError, RequestTimedOutError
 
 from recoveryd.adapters.kafka.raw_requests import (
     Producing,
@@ -331,24 +331,32 @@ async def test_the_requests_that_brokers_answer_are_those_of_their_connections()
 
 
 class Coordinator:
-    """Answers one request after the other."""
+    """Answers one request after the other, as broker 5; after each move it is the next one."""
 
-    def __init__(self, *answers: bytes) -> None:
+    def __init__(self, *answers: bytes | KafkaError) -> None:
         self._answers = list(answers)
         self.asked: list[tuple[int, bytes]] = []
+        self.nodes: list[int] = []
+        self.lookups = 0
 
     async def coordinator_lookup(self, kind: int, key: str) -> int:
         assert (kind, key) == (1, "tid")  # of transactions
-        return 5
+        self.lookups += 1
+        return 4 + self.lookups
 
     async def send(self, node: int, request: Any, group: object = None) -> Any:
-        assert (node, group) == (5, ConnectionGroup.COORDINATION)
+        assert group == ConnectionGroup.COORDINATION
         form = request.prepare(VERSIONS)
         self.asked.append((form.API_KEY, form.encode()))
-        return form.RESPONSE_TYPE.decode(self._answers.pop(0))
+        self.nodes.append(node)
+        answer = self._answers.pop(0)
+        if isinstance(answer, KafkaError):
+            raise answer
+        return form.RESPONSE_TYPE.decode(answer)
 
 
 TAKEN = b"\x00\x00\x00\x00" + b"\x00\x00" + struct.pack(">qh", 9, 2)
+ENDED = b"\x00\x00\x00\x00" + b"\x00\x00"
 ADDED = b"\x00\x00\x00\x00" + b"\x00\x00\x00\x01" + b"\x00\x01t" + b"\x00\x00\x00\x01" + struct.pack(">ih", 3, 0)
 
 
@@ -358,12 +366,43 @@ async def _places() -> list[tuple[str, int]]:
 
 async def test_what_is_open_is_committed_by_a_transaction_without_records() -> None:
     busy = b"\x00\x00\x00\x00" + struct.pack(">hqh", 51, -1, -1)  # the transaction before is still being ended
-    broker = Coordinator(busy, TAKEN, ADDED, b"\x00\x00\x00\x00" + b"\x00\x00")
+    broker = Coordinator(busy, TAKEN, ADDED, ENDED)
     await RawClient(broker, "speak").commit_open("tid", 30_000, _places)
     take = 22, b"\x00\x03tid" + struct.pack(">i", 30_000)
     holder = b"\x00\x03tid" + struct.pack(">qh", 9, 2)
     add = 24, holder + b"\x00\x00\x00\x01" + b"\x00\x01t" + b"\x00\x00\x00\x01" + struct.pack(">i", 3)
     assert broker.asked == [take, take, add, (26, holder + b"\x01")]
+    assert broker.lookups == 1
+
+
+async def test_what_was_begun_is_asked_for_until_it_is_answered() -> None:
+    """By the same holder: another one would abort it."""
+    refused = [ADDED[:-2] + struct.pack(">h", number) for number in (3, 14, 51)]
+    passing = [ENDED[:-2] + struct.pack(">h", number) for number in (51, 14, 16, 15)]
+    lost = [RequestTimedOutError(), NodeNotReadyError()]
+    broker = Coordinator(TAKEN, *refused, lost[0], ADDED, *passing, lost[1], ENDED)
+    await RawClient(broker, "speak").commit_open("tid", 30_000, _places)
+    assert [key for key, _body in broker.asked] == [22, *[24] * 5, *[26] * 6]
+    assert len(set(broker.asked)) == 3, "the same each time"
+    assert broker.nodes == [5] * 5 + [6] * 4 + [7, 8, 9], "looked up again where it may have moved"
+
+
+async def test_it_is_given_up_shortly_before_the_broker_would_abort_it() -> None:
+    busy = ENDED[:-2] + struct.pack(">h", 51)
+    broker = Coordinator(TAKEN, ADDED, busy)
+    with pytest.raises(ClusterProblem) as refused:
+        await RawClient(broker, "speak").commit_open("tid", 5_000, _places)
+    assert refused.value.retriable
+    unknown = ADDED[:-2] + struct.pack(">h", 3)
+    with pytest.raises(ClusterProblem) as refused:
+        await RawClient(Coordinator(TAKEN, unknown), "speak").commit_open("tid", 5_000, _places)
+    assert refused.value.retriable, "a topic whose leader is not back yet"
+
+
+async def test_a_partition_that_was_not_tried_does_not_hide_why() -> None:
+    both = b"\x00\x00\x00\x01" + b"\x00\x01t" + b"\x00\x00\x00\x02" + struct.pack(">ihih", 2, 55, 3, 29)
+    with pytest.raises(ClusterProblem, match="Write on Topic t"):
+        await RawClient(Coordinator(TAKEN, b"\x00\x00\x00\x00" + both), "speak").commit_open("tid", 30_000, _places)
 
 
 async def test_where_nothing_is_chosen_the_id_is_only_taken() -> None:

@@ -37,7 +37,7 @@ _ASK_S = 10.0
 _READ_S = 60.0
 _SETTLE_S = 2.0
 _PAUSE_S = 0.1
-_MARK_S, _MARK_MS = 60.0, 30_000
+_MARK_S, _MARK_ONE_S, _MARK_MS = 120.0, 5.0, 30_000
 _LOOK_BACK = 64  # offsets; the journal's last record is seldom further from the end
 _WIDER = 16
 _UNKNOWN = "a daemon that leaves no name"
@@ -100,7 +100,7 @@ class KafkaEvidence:
 
         async def ask() -> None:
             doing = "write the marker of a journal transaction again"
-            async with connected(self._access(), self._writer_id, doing, _MARK_S) as client:
+            async with connected(self._access(), self._writer_id, doing, _MARK_S, _MARK_ONE_S) as client:
                 await client.commit_open(self._writer_id, _MARK_MS, lambda: asyncio.to_thread(choose))
 
         asyncio.run(ask())

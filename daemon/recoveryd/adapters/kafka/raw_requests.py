@@ -1,5 +1,5 @@
-"""Kafka requests that librdkafka has no call for, sent through internals of aiokafka. Only this module, `raw_forms` and
-`raw_descriptions` use them.
+"""Kafka requests that librdkafka has no call for, sent through internals of aiokafka. Only this module,
+`raw_coordinator`, `raw_forms` and `raw_descriptions` use them.
 
 aiokafka comes with Faust, so no third client library is needed. It knows DescribeClientQuotas and the requests of
 transactions; the fields of all others are in those two. Internals may change with any version: `tests/runtime/test_raw_requests.py` compares what the pinned
@@ -7,6 +7,7 @@ version sends and reads with Kafka's protocol.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,6 +21,13 @@ from aiokafka.protocol.fetch import FetchRequest_v4
 from aiokafka.protocol.transaction import AddPartitionsToTxnRequest_v0, EndTxnRequest_v0, InitProducerIdRequest_v0
 
 from recoveryd.adapters.kafka.oauth_tokens import TokenProvider
+from recoveryd.adapters.kafka.raw_coordinator import (
+    NOT_AUTHORISED,
+    NOT_TRIED,
+    NOT_YET,
+    Question,
+    TransactionCoordinator,
+)
 from recoveryd.adapters.kafka.raw_descriptions import (
     DescribeProducers,
     DescribeShareGroups,
@@ -39,19 +47,16 @@ from recoveryd.adapters.kafka.raw_forms import (
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.settings.kafka_properties import ClientAccess, make_ssl_context
-from recoveryd.units.features import name_of
 
 Entity = Sequence[tuple[str, str | None]]  # pairs of a type such as client-id and a name
 Commit = tuple[str, int, int, int, str]  # topic, partition, offset, leader epoch (-1 = not known), metadata
 Change = tuple[str, float, bool]  # a quota's name, its value, and whether it is removed
 
 _ANY_NAMED: Final = 2  # match type: whatever has a name, so not the default
-_NOT_AUTHORISED: Final = frozenset({29, 30, 31, 53, 58})  # topic, group, cluster or transactional id, SASL login
 # Unknown server error, time-out, network, the coordinator loads, is not there or elsewhere, not the controller,
 # an earlier or a later holder of a transactional id, the transaction before is being ended, throttled.
 _RETRIABLE: Final = frozenset({-1, 7, 13, 14, 15, 16, 41, 47, 51, 84, 90})
-_NOT_YET: Final = frozenset({14, 15, 16, 51})  # of these, what a coordinator answers that will soon answer otherwise
-_NOT_YET_S: Final = 0.1
+_BEFORE_TIME_OUT_S: Final = 5.0  # a transaction is not asked for any longer than this before the broker aborts it
 _NOT_EMPTY: Final = frozenset({68, 86})  # the group has members, or reads this topic
 _NO_GROUP: Final = 69
 _NEWER: Final = frozenset({"streams", "share"})
@@ -123,19 +128,6 @@ class Producing:
     is_transactional: bool
 
 
-class _Question:
-    """What aiokafka's connections take for a request: they ask it for the form that fits the broker."""
-
-    def __init__(self, form: RequestStruct) -> None:
-        self._form = form
-
-    def prepare(self, versions: Mapping[int, tuple[int, int]]) -> RequestStruct:
-        lowest, highest = versions.get(self._form.API_KEY, (1, 0))
-        if not lowest <= self._form.API_VERSION <= highest:
-            raise IncompatibleBrokerVersion(name_of(self._form.API_KEY))
-        return self._form
-
-
 class _WhichRequests:
     """Keeps what a connection knows of its broker, while it is asked something that every broker answers."""
 
@@ -189,7 +181,7 @@ class RawClient:
 
     async def log_sizes(self, broker: int, topic: str, partitions: Sequence[int]) -> dict[int, int]:
         """Bytes on the broker's disks by partition. A copy that is being moved to another disk counts once."""
-        answer = await self._client.send(broker, _Question(DescribeLogDirs([(topic, list(partitions))])))
+        answer = await self._client.send(broker, Question(DescribeLogDirs([(topic, list(partitions))])))
         return {
             partition: size
             for _error, _dir, topics in answer.results
@@ -204,7 +196,7 @@ class RawClient:
         """
         empty: dict[int, bytes] = {}
         asked = [(partition, _ANY_EPOCH, _LOCAL_START, empty) for partition in partitions]
-        answer = await self._client.send(broker, _Question(ListOffsets(_NO_REPLICA, 0, [(topic, asked, empty)], empty)))
+        answer = await self._client.send(broker, Question(ListOffsets(_NO_REPLICA, 0, [(topic, asked, empty)], empty)))
         found = {}
         for _name, rows, _tags in answer.topics:
             for partition, error_code, _time, offset, _epoch, _more in rows:
@@ -219,7 +211,7 @@ class RawClient:
         partitions whose position lies in no open or aborted transaction are left out. Raises `ClusterProblem`.
         """
         asked = [(topic, [(partition, at, _LEAST_BYTES) for partition, at in positions.items()])]
-        answer = await self._client.send(broker, _Question(FetchRequest_v4(-1, 0, 0, _FETCH_BYTES, _COMMITTED, asked)))
+        answer = await self._client.send(broker, Question(FetchRequest_v4(-1, 0, 0, _FETCH_BYTES, _COMMITTED, asked)))
         found: dict[int, tuple[int, bool]] = {}
         for _topic, rows in answer.topics:
             for partition, error_code, _high, stable, aborted, _records in rows:
@@ -290,7 +282,7 @@ class RawClient:
         found: dict[str, str] = {}
         for broker in self._client.cluster.brokers():
             try:
-                answer = await self._client.send(broker.nodeId, _Question(ListGroups([], [], {})))
+                answer = await self._client.send(broker.nodeId, Question(ListGroups([], [], {})))
             except IncompatibleBrokerVersion:
                 continue
             self._check(answer.error_code, None)
@@ -366,7 +358,7 @@ class RawClient:
         """
         found: list[tuple[str, int, str]] = []
         for broker in self._client.cluster.brokers():
-            answer = await self._client.send(broker.nodeId, _Question(ListTransactions([], [], {})))
+            answer = await self._client.send(broker.nodeId, Question(ListTransactions([], [], {})))
             self._check(answer.error_code, None)
             found += [(name, producer, state) for name, producer, state, _tags in answer.transactions]
         return found
@@ -374,7 +366,7 @@ class RawClient:
     async def producers(self, broker: int, partitions: Mapping[str, Sequence[int]]) -> list[Producing]:
         """Who wrote to these partitions, which `broker` leads, as long as it remembers them. Raises `ClusterProblem`."""
         named = [(topic, list(found), dict[int, bytes]()) for topic, found in partitions.items()]
-        answer = await self._client.send(broker, _Question(DescribeProducers(named, {})))
+        answer = await self._client.send(broker, Question(DescribeProducers(named, {})))
         found = []
         for topic, rows, _tags in answer.topics:
             for partition, error_code, message, active, _more in rows:
@@ -388,14 +380,12 @@ class RawClient:
     ) -> None:
         """Take the transactional id, which fences its holder and aborts what that was writing; then commit a transaction
         without records in the partitions that `choose` names: its marker also ends what a holder left open there.
-        Raises `ClusterProblem`.
+        Raises `ClusterProblem`; what was begun is then aborted by whoever takes the id next, or by the time-out.
         """
         needed = f"Write on TransactionalId {transactional_id}"
-        while True:
-            taken = await self._ask_about(transactional_id, InitProducerIdRequest_v0(transactional_id, timeout_ms))
-            if taken.error_code not in _NOT_YET:
-                break
-            await asyncio.sleep(_NOT_YET_S)
+        coordinator, patience_s = TransactionCoordinator(self._client, transactional_id), timeout_ms / 1000
+        take = InitProducerIdRequest_v0(transactional_id, timeout_ms)
+        taken = await coordinator.ask(take, _code_of, time.monotonic() + patience_s)
         self._check(taken.error_code, None, needed)
         holder = transactional_id, taken.producer_id, taken.producer_epoch
         named: dict[str, list[int]] = {}
@@ -403,47 +393,59 @@ class RawClient:
             named.setdefault(topic, []).append(partition)
         if not named:
             return
-        added = await self._ask_about(transactional_id, AddPartitionsToTxnRequest_v0(*holder, list(named.items())))
+        # The same holder may ask both again: they say what is to be, and an answer that was lost does not change it.
+        give_up_s = time.monotonic() + patience_s - _BEFORE_TIME_OUT_S
+        add = AddPartitionsToTxnRequest_v0(*holder, list(named.items()))
+        added = await coordinator.ask(add, _codes_by_partition, give_up_s)
         for topic, rows in added.errors:
             for _partition, error_code in rows:
-                self._check(error_code, None, f"Write on Topic {topic}")
-        ended = await self._ask_about(transactional_id, EndTxnRequest_v0(*holder, True))
+                if error_code != NOT_TRIED:
+                    self._check(error_code, None, f"Write on Topic {topic}", NOT_YET)
+        ended = await coordinator.ask(EndTxnRequest_v0(*holder, True), _code_of, give_up_s)
         self._check(ended.error_code, None, needed)
-
-    async def _ask_about(self, transactional_id: str, form: RequestStruct) -> Any:
-        node = await self._client.coordinator_lookup(CoordinationType.TRANSACTION, transactional_id)
-        return await self._client.send(node, _Question(form), group=ConnectionGroup.COORDINATION)
 
     async def _ask_coordinator(self, group: str, form: RequestStruct) -> Any:
         node = await self._client.coordinator_lookup(CoordinationType.GROUP, group)
-        return await self._client.send(node, _Question(form), group=ConnectionGroup.COORDINATION)
+        return await self._client.send(node, Question(form), group=ConnectionGroup.COORDINATION)
 
     async def _ask_any(self, form: RequestStruct) -> Any:
-        return await self._client.send(self._client.get_random_node(), _Question(form))
+        return await self._client.send(self._client.get_random_node(), Question(form))
 
-    def _check(self, error_code: int, message: str | None, needed: str = "") -> None:
-        """`needed`: the right without which a broker refuses this."""
+    def _check(
+        self, error_code: int, message: str | None, needed: str = "", passing: frozenset[int] = frozenset()
+    ) -> None:
+        """`needed`: the right without which a broker refuses this. `passing`: what is worth another try besides."""
         if error_code:
             lacks = f"the user lacks {needed}" if needed else "the daemon has no right to it"
-            refused = error_code in _NOT_AUTHORISED
+            refused = error_code in NOT_AUTHORISED
             text = message or (lacks if refused else _WORDS.get(error_code) or f"error {error_code}")
             raise ClusterProblem(
                 f"Could not {self._doing}: {text}",
                 code=_code(error_code),
-                retriable=error_code in _RETRIABLE | _NOT_EMPTY,
+                retriable=error_code in _RETRIABLE | _NOT_EMPTY | passing,
             )
 
 
+def _code_of(answer: Any) -> Iterable[int]:
+    return (answer.error_code,)
+
+
+def _codes_by_partition(answer: Any) -> Iterable[int]:
+    return (error_code for _topic, rows in answer.errors for _partition, error_code in rows)
+
+
 def _code(error_code: int) -> Code:
-    if error_code in _NOT_AUTHORISED:
+    if error_code in NOT_AUTHORISED:
         return Code.NOT_AUTHORISED
     return Code.GROUP_NOT_EMPTY if error_code in _NOT_EMPTY else Code.CLUSTER_UNREACHABLE
 
 
 @asynccontextmanager
-async def connected(access: ClientAccess, name: str, doing: str, deadline_s: float) -> AsyncIterator[RawClient]:
-    """A client with the client id `name`. The deadline covers everything that is asked; other libraries' errors become
-    `ClusterProblem`.
+async def connected(
+    access: ClientAccess, name: str, doing: str, deadline_s: float, request_s: float | None = None
+) -> AsyncIterator[RawClient]:
+    """A client with the client id `name`. The deadline covers everything that is asked, `request_s` each question; other
+    libraries' errors become `ClusterProblem`.
     """
     client: Any = None
     try:
@@ -451,7 +453,7 @@ async def connected(access: ClientAccess, name: str, doing: str, deadline_s: flo
             client = AIOKafkaClient(
                 bootstrap_servers=access.bootstrap,
                 client_id=name,
-                request_timeout_ms=int(deadline_s * 1000),
+                request_timeout_ms=int((request_s or deadline_s) * 1000),
                 security_protocol=access.protocol,
                 ssl_context=make_ssl_context(access.tls) if access.tls is not None else None,
                 sasl_mechanism=access.mechanism or "PLAIN",
@@ -466,7 +468,7 @@ async def connected(access: ClientAccess, name: str, doing: str, deadline_s: flo
         message = f"Could not {doing}: the brokers do not answer {' '.join(map(str, error.args))} as it is asked here"
         raise ClusterProblem(message, hint, code=Code.FEATURE_MISSING, retriable=False) from error
     except KafkaError as error:
-        refused = getattr(error, "errno", None) in _NOT_AUTHORISED
+        refused = getattr(error, "errno", None) in NOT_AUTHORISED
         code = Code.NOT_AUTHORISED if refused else Code.CLUSTER_UNREACHABLE
         raise ClusterProblem(f"Could not {doing}: {error}", code=code, retriable=not refused) from error
     except (TimeoutError, OSError) as error:
