@@ -13,6 +13,7 @@ from recoveryd.adapters.kafka.journal_stamps import (
     Place,
     judge,
     read_found,
+    read_landed,
     read_stamp,
 )
 from recoveryd.adapters.kafka.transactions import Marks, OutgoingKafkaRecord, SessionLost, Unsettled
@@ -94,7 +95,8 @@ class World:
         last = max((o for o, e in enumerate(log) if e.record is not None and self.is_visible(place, o)), default=-1)
         seen = log[last].record if last >= 0 else None
         found = [read_found(o, e.record) for o, e in enumerate(log) if o > last and e.record is not None]
-        return PartitionTail(place, stable, len(log), None if seen is None else read_stamp(seen.headers), found)
+        headers = () if seen is None else seen.headers
+        return PartitionTail(place, stable, len(log), read_stamp(headers), found, tuple(read_landed(headers)))
 
     def _write_of_others(self, place: Place, how: str) -> None:
         self.logs[place].append(Entry(record(place[0], NOBODYS), how, OTHERS))
@@ -123,9 +125,18 @@ class Evidence:
         return judge([self._world.tail(place) for place in self._world.logs], acknowledged, given_up)
 
     def commit_landed(self, acknowledged: Acknowledged, given_up: tuple[str, int] | None) -> None:
-        self._world.take()
-        self._world.under_way = set(self.judge(acknowledged, given_up).commit)
-        self._world.end("seen")
+        world = self._world
+        world.take()
+        world.under_way = set(self.judge(acknowledged, given_up).commit)
+        fate = world.chance(6) if "half" in world.troubles else 0
+        if fate == 1:  # somebody takes the id before the commit is asked for
+            opened(session_in(world))
+        elif fate != 2:
+            world.end("seen")
+        if fate == 3:
+            raise Killed
+        if fate:
+            raise ClusterProblem("no answer")
 
 
 class Writer:
@@ -179,8 +190,14 @@ class Writer:
 
     def end_open(self, places: Sequence[Place], headers: Sequence[tuple[str, bytes | None]]) -> None:
         self._check()
+        fate = self._world.chance(6) if "half" in self._world.troubles else 0
+        self._world.under_way = set(places)
+        if fate == 1:  # before a record arrived
+            raise Killed
         for place in places:
             self._world.append(replace(record(place[0], NOBODYS), headers=tuple(headers)))
+        if fate == 2:
+            raise Killed
         self._world.end("aborted")
 
     def close(self) -> None:
@@ -202,8 +219,16 @@ def session_in(world: World) -> JournalSession:
 
 
 def opened(session: JournalSession) -> None:
+    _until_it_works(session.open)
+
+
+def written(session: JournalSession, records: Sequence[OutgoingKafkaRecord], token: object) -> None:
+    _until_it_works(lambda: session.write(lambda _mark: records, token))
+
+
+def _until_it_works(call: Callable[[], None]) -> None:
     while True:
         try:
-            return session.open()
+            return call()
         except ClusterProblem:
             continue

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from recoveryd.adapters.kafka.journal_stamps import (
     COPY_HEADER,
+    LANDED_HEADER,
     STAMP_HEADER,
     HiddenRecord,
     Judgement,
@@ -22,7 +23,20 @@ from recoveryd.adapters.kafka.journal_stamps import (
     read_found,
     read_stamp,
 )
-from tests.contract.journal_world import NOBODYS, OTHERS, A, B, Entry, Killed, World, opened, record, session_in
+from tests.contract.journal_world import (
+    NOBODYS,
+    OTHERS,
+    A,
+    B,
+    C,
+    Entry,
+    Killed,
+    World,
+    opened,
+    record,
+    session_in,
+    written,
+)
 
 ONE, TWO = Stamp("s", 1, 1, 2), Stamp("s", 2, 1, 2)
 
@@ -70,9 +84,9 @@ def test_a_copy_that_was_taken_away_too_stands_for_what_it_was_to_bring_back() -
     copy = replace(gone.found[1], copy_of=8)
     twice = replace(gone, found=[gone.found[0], copy, gone.found[2]])
     [lost] = judge([twice, tail(B, 5, 5, ONE)], {}).lost
-    assert (lost.value, lost.headers) == (b"10", ((COPY_HEADER, b"10"),))
+    assert (lost.value, lost.headers) == (b"10", ((COPY_HEADER, b"10"), (LANDED_HEADER, b"s.2")))
     assert read_found(14, replace(lost, headers=(*lost.headers, TWO.header()))) == HiddenRecord(
-        14, TWO, record("a", b"10"), 10
+        14, TWO, record("a", b"10"), 10, (("s", 2),)
     )
 
 
@@ -87,9 +101,22 @@ def test_what_is_known_not_to_have_landed_is_ended_though_it_looks_whole() -> No
     assert judge(whole, {}, ("s", 1)) == Judgement([], [A, B], [], frozenset(), frozenset({A, B}))
 
 
+def test_word_of_what_landed_is_left_where_no_abort_takes_it_away() -> None:
+    chances = [0, 0, 2]  # the word is left; the commit that follows gets no answer, and who opens next aborts it
+    world = World(lambda _below: chances.pop(0) if chances else 0, frozenset({"half"}))
+    for place in (A, B):
+        world.append(replace(record(place[0], b"0"), headers=(ONE.header(),)))
+    world.under_way = set()  # its coordinator calls it committed
+    opened(session_in(world))
+    assert [each.state for each in world.logs[A]][:2] == ["aborted", "aborted"], "the record and the marker of the next"
+    assert world.seen(A) == world.seen(B) == [0], "brought back"
+    [word, _marker] = world.logs[C]
+    assert (word.state, word.record.headers[1]) == ("aborted", (LANDED_HEADER, b"s.1"))
+
+
 CHANCES = st.lists(st.sampled_from([0] * 12 + [*range(12)]), min_size=40, max_size=60)
 BATCHES = st.lists(st.sets(st.sampled_from("ab"), min_size=1), min_size=4, max_size=8)
-TROUBLES = ["no others", "probes"]
+TROUBLES = ["no others", "probes", "half probes"]
 
 
 @pytest.mark.parametrize("troubles", TROUBLES)
@@ -109,7 +136,7 @@ def test_whatever_markers_get_lost_each_acknowledged_batch_is_seen_once_and_in_o
             while todo:  # a batch that its daemon did not survive is not written by the next one
                 token = todo.pop(0)
                 records = [record(topic, str(token).encode()) for topic in sorted(places[token])]
-                session.write(lambda _mark, records=records: records, token)  # type: ignore[misc]
+                written(session, records, token)
                 acknowledged.append(token)
         world.disturb()
     chances.clear()

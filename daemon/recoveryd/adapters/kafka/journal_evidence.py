@@ -21,6 +21,7 @@ from recoveryd.adapters.kafka.journal_stamps import (
     Transaction,
     judge,
     read_found,
+    read_landed,
     read_stamp,
 )
 from recoveryd.adapters.kafka.offsets import LATEST, log_range, read_offsets
@@ -108,14 +109,14 @@ class KafkaEvidence:
     def _tail(self, admin: AdminClient, place: Place) -> PartitionTail:
         start, _end = log_range(admin, *place, _ASK_S)
         stable, end = _ends(admin, place)
-        last, seen = self._last_seen(place, start, stable)
+        last, seen, told = self._last_seen(place, start, stable)
         behind = last + 1, end
         if end - behind[0] <= 1 and stable == end:  # the last transaction's marker, or nothing
-            return PartitionTail(place, stable, end, seen, ())
+            return PartitionTail(place, stable, end, seen, (), told)
         messages = read_range(self._properties, *place, behind, _READ_S, isolation_level="read_uncommitted")
-        return PartitionTail(place, stable, end, seen, [self._found(message) for message in messages])
+        return PartitionTail(place, stable, end, seen, [self._found(message) for message in messages], told)
 
-    def _last_seen(self, place: Place, start: int, stable: int) -> tuple[int, Stamp | None]:
+    def _last_seen(self, place: Place, start: int, stable: int) -> tuple[int, Stamp | None, tuple[Transaction, ...]]:
         """The offset before the log start where there is no record."""
         back = _LOOK_BACK
         while start < stable:
@@ -124,11 +125,12 @@ class KafkaEvidence:
             for last in read_range(self._properties, *place, bounds, _READ_S):  # noqa: B007  (the last one is wanted)
                 pass
             if last is not None:
-                return last.offset() or 0, read_stamp(headers_of(last))
+                headers = headers_of(last)
+                return last.offset() or 0, read_stamp(headers), tuple(read_landed(headers))
             if bounds[0] == start:
                 break
             back *= _WIDER
-        return start - 1, None
+        return start - 1, None, ()
 
     def _found(self, message: Message) -> HiddenRecord:
         headers = headers_of(message)

@@ -21,7 +21,9 @@ decided by the next marker of this transactional id there, whatever its transact
 abort takes landed ones away. So whoever gets hold of the journal, and whoever aborted, looks at every partition first
 (`journal_stamps` judges), then
 
-    commits a transaction without records  where landed records wait for their marker, so that readers go on
+    commits a transaction without records  where landed records wait for their marker, so that readers go on; before,
+                                           it leaves word in another partition, since whoever takes the id before that
+                                           commit is done aborts it
     aborts one                             where something dead is open
     writes landed records again            where an abort took them away
 """
@@ -33,7 +35,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from recoveryd.adapters.kafka.journal_stamps import Acknowledged, Judgement, Place, Stamp, Transaction
+from recoveryd.adapters.kafka.journal_stamps import Acknowledged, Judgement, Place, Stamp, Transaction, landed_header
 from recoveryd.adapters.kafka.transactions import (
     Marks,
     OutgoingKafkaRecord,
@@ -189,9 +191,8 @@ class JournalSession:
         if any(self._evidence.is_seen(marks) for marks in self._tried):
             self._acknowledged[series] = number
         judged = self._mend(None)
-        has_landed = self._acknowledged.get(series) == number or any(
-            (stamp.series, stamp.number) == (series, number) for stamp in judged.landed
-        )
+        known = max(self._acknowledged.get(series, 0), judged.told.get(series, 0))
+        has_landed = known >= number or any((s.series, s.number) == (series, number) for s in judged.landed)
         if has_landed:
             self._acknowledge({})
         return has_landed
@@ -264,6 +265,8 @@ class JournalSession:
 
     def _commit_landed(self, judged: Judgement, given_up: Transaction | None) -> None:
         _log.warning("a broker forgot markers of what it had called committed, writes them in %s", judged.commit)
+        if judged.unproven and judged.free:
+            self._end_open(judged.free[-1:], judged.unproven)
         self._drop()
         self._evidence.commit_landed(self._acknowledged, given_up)
         self._open_writer()
@@ -271,9 +274,13 @@ class JournalSession:
             self._check_leads(self._known_to)
 
     def _end(self, judged: Judgement) -> None:
-        assert self._writer is not None
         _log.warning("ends what an earlier client left open in %s", judged.abort)
-        self._writer.end_open(judged.abort, [Stamp(_new_series(), 1, 1, 0).header()])
+        self._end_open(judged.abort, judged.unproven)
+
+    def _end_open(self, places: Sequence[Place], landed: Sequence[Transaction]) -> None:
+        """Write a record there, abort it, and leave in it what landed, also for who comes after us."""
+        assert self._writer is not None
+        self._writer.end_open(places, [Stamp(_new_series(), 1, 1, 0).header(), *map(landed_header, landed)])
 
     def _write_lost(self) -> None:
         assert self._writer is not None
