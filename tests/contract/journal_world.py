@@ -21,6 +21,7 @@ from recoveryd.errors import ClusterProblem
 
 A, B, C = ("a", 0), ("b", 0), ("c", 0)
 OTHERS, OURS = 0, 1  # producers
+TRIES = 200
 NOBODYS = b"-1"  # the value of what is no batch
 
 
@@ -74,6 +75,14 @@ class World:
             if what == 3 and "probes" in self.troubles:
                 for place in self.logs:
                     self._write_of_others(place, "aborted")
+            if what == 6 and "expiry" in self.troubles and not self.under_way:  # after a week without a transaction
+                self.producer, self.epoch = self.producer + 1, self.epoch + 1
+
+    def abort_hanging(self) -> None:
+        """As an administrator does with `kafka-transactions.sh`."""
+        for place, log in self.logs.items():
+            for producer in {entry.producer for entry in log if entry.state == "open"} - {OTHERS, self.producer}:
+                self._mark(place, "aborted", producer)
 
     def is_visible(self, place: Place, offset: int) -> bool:
         return offset < self.stable(place) and self.logs[place][offset].state == "seen"
@@ -130,7 +139,7 @@ class Evidence:
         world.under_way = set(self.judge(acknowledged, given_up).commit)
         fate = world.chance(6) if "half" in world.troubles else 0
         if fate == 1:  # somebody takes the id before the commit is asked for
-            opened(session_in(world))
+            opened(world)
         elif fate != 2:
             world.end("seen")
         if fate == 3:
@@ -147,6 +156,7 @@ class Writer:
     def __init__(self, world: World) -> None:
         self._world = world
         self._epoch = 0
+        self._has_aborted = False
         self.marks: Marks = {}
 
     def open(self, _deadline_s: float) -> None:
@@ -157,6 +167,9 @@ class Writer:
     ) -> Marks:
         world, self.marks = self._world, {}
         while True:
+            if self._has_aborted:
+                records = again()
+                self._has_aborted = False
             self._let_visit()
             self._check()
             fate = world.chance(10)
@@ -177,7 +190,7 @@ class Writer:
                 raise SessionLost("no answer", Unsettled(token, marks))
             if fate in {4, 5}:
                 world.end("aborted")
-                records = again()
+                self._has_aborted = True
             elif fate == 6:
                 raise SessionLost("fenced", None)
             elif fate == 7:
@@ -207,7 +220,7 @@ class Writer:
         """Another daemon may open the journal, and write nothing."""
         self._world.disturb()
         if self._world.chance(12) == 7:
-            opened(session_in(self._world))
+            opened(self._world)
 
     def _check(self) -> None:
         if self._epoch != self._world.epoch:
@@ -218,17 +231,21 @@ def session_in(world: World) -> JournalSession:
     return JournalSession(lambda: Writer(world), Evidence(world), A, 60, 60)  # type: ignore[arg-type,return-value]
 
 
-def opened(session: JournalSession) -> None:
-    _until_it_works(session.open)
+def opened(world: World) -> JournalSession:
+    session = session_in(world)
+    _until_it_works(world, session.open)
+    return session
 
 
-def written(session: JournalSession, records: Sequence[OutgoingKafkaRecord], token: object) -> None:
-    _until_it_works(lambda: session.write(lambda _mark: records, token))
+def written(world: World, session: JournalSession, records: Sequence[OutgoingKafkaRecord], token: object) -> None:
+    _until_it_works(world, lambda: session.write(lambda _mark: records, token))
 
 
-def _until_it_works(call: Callable[[], None]) -> None:
-    while True:
+def _until_it_works(world: World, call: Callable[[], None]) -> None:
+    for _ in range(TRIES):
         try:
             return call()
-        except ClusterProblem:
-            continue
+        except ClusterProblem as problem:
+            if "kafka-transactions.sh" in problem.hint:
+                world.abort_hanging()
+    raise AssertionError("it never works")

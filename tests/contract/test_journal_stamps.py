@@ -23,6 +23,7 @@ from recoveryd.adapters.kafka.journal_stamps import (
     read_found,
     read_stamp,
 )
+from recoveryd.errors import ClusterProblem
 from tests.contract.journal_world import (
     NOBODYS,
     OTHERS,
@@ -107,20 +108,38 @@ def test_word_of_what_landed_is_left_where_no_abort_takes_it_away() -> None:
     for place in (A, B):
         world.append(replace(record(place[0], b"0"), headers=(ONE.header(),)))
     world.under_way = set()  # its coordinator calls it committed
-    opened(session_in(world))
+    opened(world)
     assert [each.state for each in world.logs[A]][:2] == ["aborted", "aborted"], "the record and the marker of the next"
     assert world.seen(A) == world.seen(B) == [0], "brought back"
     [word, _marker] = world.logs[C]
     assert (word.state, word.record.headers[1]) == ("aborted", (LANDED_HEADER, b"s.1"))
 
 
+def test_nobody_leads_while_records_wait_that_no_marker_of_ours_ends() -> None:
+    world = World(lambda _below: 0)
+    for place in (A, B):
+        world.append(replace(record(place[0], b"0"), headers=(ONE.header(),)))
+    world.under_way, world.producer = set(), world.producer + 1  # Kafka gave up the producer id that wrote them
+    session = session_in(world)
+    for _ in range(2):
+        with pytest.raises(ClusterProblem) as caught:
+            session.open()
+        assert "kafka-transactions.sh" in caught.value.hint
+    assert not session.is_open
+    markers = [entry for entry in world.logs[A] if entry.record is None]
+    assert len(markers) <= 4, "two at most each time"
+    world.abort_hanging()
+    session.open()
+    assert world.seen(A) == world.seen(B) == [0], "brought back"
+
+
 CHANCES = st.lists(st.sampled_from([0] * 12 + [*range(12)]), min_size=40, max_size=60)
 BATCHES = st.lists(st.sets(st.sampled_from("ab"), min_size=1), min_size=4, max_size=8)
-TROUBLES = ["no others", "probes", "half probes"]
+TROUBLES = ["no others", "probes", "half", "expiry half"]
 
 
 @pytest.mark.parametrize("troubles", TROUBLES)
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(CHANCES, BATCHES)
 def test_whatever_markers_get_lost_each_acknowledged_batch_is_seen_once_and_in_order(
     troubles: str, chances: list[int], batches: list[set[str]]
@@ -130,17 +149,16 @@ def test_whatever_markers_get_lost_each_acknowledged_batch_is_seen_once_and_in_o
     places: Mapping[int, set[str]] = dict(enumerate(batches))
     todo = list(places)
     while todo:
-        session = session_in(world)
         with contextlib.suppress(Killed):
-            opened(session)
+            session = opened(world)
             while todo:  # a batch that its daemon did not survive is not written by the next one
                 token = todo.pop(0)
                 records = [record(topic, str(token).encode()) for topic in sorted(places[token])]
-                written(session, records, token)
+                written(world, session, records, token)
                 acknowledged.append(token)
         world.disturb()
     chances.clear()
-    opened(session_in(world))
+    opened(world)
     for place in world.logs:
         seen = world.seen(place)
         wanted = [token for token in acknowledged if place[0] in places[token]]

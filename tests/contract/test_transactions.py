@@ -58,9 +58,10 @@ class ScriptedProducer:
         self._play("begin")
         self._open = []
 
-    def produce(self, topic: str, value: bytes, on_delivery: Callable[..., None], **_more: Any) -> None:
+    def produce(self, topic: str, value: bytes, on_delivery: Callable[..., None] | None = None, **_more: Any) -> None:
         self._play("produce")
-        on_delivery(None, Taken(topic, len(self.landed) + len(self._open)))
+        if on_delivery is not None:
+            on_delivery(None, Taken(topic, len(self.landed) + len(self._open)))
         self._open.append(value)
 
     def commit_transaction(self, _timeout_s: float) -> None:
@@ -74,6 +75,10 @@ class ScriptedProducer:
 
     def poll(self, _timeout_s: float) -> int:
         self._play("poll")
+        return 0
+
+    def flush(self, _timeout_s: float) -> int:
+        self._play("flush")
         return 0
 
     def purge(self) -> None:
@@ -133,6 +138,19 @@ def test_after_an_abort_that_was_made_up_for_they_are_asked_for_too(make: Make) 
     writer, producer = make(deadline_s=0.0, produce=[MUST_ABORT], abort=[TIMED_OUT])
     with pytest.raises(ClusterProblem):
         writer.write(FIRST, "first", lambda: SECOND)
+    writer.write(FIRST, "first", lambda: SECOND)
+    assert producer.landed == [b"2"]
+
+
+def test_they_are_asked_for_as_long_as_there_was_no_answer(make: Make) -> None:
+    writer, producer = make(commit=[MUST_ABORT])
+
+    def looks_in_vain() -> list[OutgoingKafkaRecord]:
+        writer.end_open([("t", 0)])
+        raise ClusterProblem("no answer")
+
+    with pytest.raises(ClusterProblem):
+        writer.write(FIRST, "first", looks_in_vain)
     writer.write(FIRST, "first", lambda: SECOND)
     assert producer.landed == [b"2"]
 

@@ -31,6 +31,7 @@ abort takes landed ones away. So whoever gets hold of the journal, and whoever a
 import logging
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -45,6 +46,7 @@ from recoveryd.adapters.kafka.transactions import (
 from recoveryd.errors import ClusterProblem, Fenced
 
 _SERIES_LETTERS = 12
+_ROUNDS = 2  # of markers, at most: one may get lost again
 _HINT = "If Kafka gave up the producer id that wrote them, kafka-transactions.sh find-hanging shows that transaction, and abort ends it. What was committed is written again."
 
 _log = logging.getLogger("recoveryd.journal")
@@ -241,23 +243,20 @@ class JournalSession:
         return self._writer
 
     def _mend(self, given_up: Transaction | None, *, commits: bool = True) -> Judgement:
-        """Call it while no transaction of ours is under way. With `commits` it may open another client."""
-        give_up_s = time.monotonic() + self._deadline_s
-        done: set[object] = set()
+        """Call it while no transaction of ours is under way. With `commits` it may open another client. Raises
+        `ClusterProblem` where our markers do not help, so that nobody leads whose records would not be seen.
+        """
+        rounds = Counter[str]()
         while True:
             judged = self._evidence.judge(self._acknowledged, given_up)
-            if commits and _is_due(judged.commit, judged, self._commit_landed in done):
-                done.add(self._commit_landed)
+            if commits and _is_due(judged.commit, judged, rounds["commit"]):
                 self._commit_landed(judged, given_up)
-            elif _is_due(judged.abort, judged, self._end in done):
-                done.add(self._end)
+                rounds["commit"] += 1
+            elif _is_due(judged.abort, judged, rounds["abort"]):
                 self._end(judged)
+                rounds["abort"] += 1
             else:
                 break
-            if time.monotonic() >= give_up_s:
-                raise ClusterProblem(
-                    f"Records of the journal stay without a marker: {[*judged.commit, *judged.abort]}", _HINT
-                )
         self._lost = judged.lost
         if judged.lost:
             _log.warning("an abort took away %d records that had landed, writes them again", len(judged.lost))
@@ -294,8 +293,12 @@ class JournalSession:
             writer.close()
 
 
-def _is_due(places: Sequence[Place], judged: Judgement, is_done: bool) -> bool:
-    return bool(places) and (not is_done or not judged.unmarked.isdisjoint(places))
+def _is_due(places: Sequence[Place], judged: Judgement, rounds: int) -> bool:
+    left = judged.unmarked.intersection(places)
+    if left and rounds >= _ROUNDS:
+        _log.error("records of the journal stay without a marker in %s. %s", sorted(left), _HINT)
+        raise ClusterProblem(f"Records of the journal stay without a marker in {sorted(left)}", _HINT)
+    return bool(places) and (not rounds or bool(left))
 
 
 def _new_series() -> str:

@@ -147,6 +147,7 @@ class TransactionalWriter:
         Raises `SessionLost` or `ClusterProblem`.
         """
         give_up_s = time.monotonic() + self._deadline_s
+        had_aborted = self._has_aborted
         try:
             self._producer.begin_transaction()
             self._must_abort = True
@@ -158,7 +159,7 @@ class TransactionalWriter:
                 self._give_up_transaction(error, give_up_s)
         else:
             self._abort(give_up_s)
-            self._has_aborted = False  # that is what it was for
+            self._has_aborted = had_aborted  # this abort is what it was for; an earlier one is still to be looked at
 
     def _write_once(self, records: Sequence[OutgoingKafkaRecord], token: object, give_up_s: float) -> None:
         try:
