@@ -5,17 +5,10 @@ them stands in `World.chance`. Others may write to the journal's topics too.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from recoveryd.adapters.kafka.journal_judgement import Acknowledged, Judgement, judge
 from recoveryd.adapters.kafka.journal_session import JournalSession
-from recoveryd.adapters.kafka.journal_stamps import (
-    Acknowledged,
-    Judgement,
-    PartitionTail,
-    Place,
-    judge,
-    read_found,
-    read_landed,
-    read_stamp,
-)
+from recoveryd.adapters.kafka.journal_stamps import HiddenRecord, make_copy, read_found
+from recoveryd.adapters.kafka.journal_tails import Place, make_tail
 from recoveryd.adapters.kafka.transactions import Marks, OutgoingKafkaRecord, SessionLost, Unsettled
 from recoveryd.errors import ClusterProblem
 
@@ -75,6 +68,12 @@ class World:
             if what == 3 and "probes" in self.troubles:
                 for place in self.logs:
                     self._write_of_others(place, "aborted")
+            if what == 4 and "plain" in self.troubles:
+                for place, log in self.logs.items():
+                    log.append(Entry(record(place[0], NOBODYS), "seen", OTHERS))
+            if what == 5 and "committed" in self.troubles:
+                for place in self.logs:
+                    self._write_of_others(place, "seen")
             if what == 6 and "expiry" in self.troubles and not self.under_way:  # after a week without a transaction
                 self.producer, self.epoch = self.producer + 1, self.epoch + 1
 
@@ -99,14 +98,6 @@ class World:
         log = self.logs[place]
         return next((offset for offset, entry in enumerate(log) if entry.state == "open"), len(log))
 
-    def tail(self, place: Place) -> PartitionTail:
-        log, stable = self.logs[place], self.stable(place)
-        last = max((o for o, e in enumerate(log) if e.record is not None and self.is_visible(place, o)), default=-1)
-        seen = log[last].record if last >= 0 else None
-        found = [read_found(o, e.record) for o, e in enumerate(log) if o > last and e.record is not None]
-        headers = () if seen is None else seen.headers
-        return PartitionTail(place, stable, len(log), read_stamp(headers), found, tuple(read_landed(headers)))
-
     def _write_of_others(self, place: Place, how: str) -> None:
         self.logs[place].append(Entry(record(place[0], NOBODYS), how, OTHERS))
         self._mark(place, how, OTHERS)
@@ -115,6 +106,28 @@ class World:
         for entry in self.logs[place]:
             entry.state = how if (entry.state, entry.producer) == ("open", producer) else entry.state
         self.logs[place].append(Entry(None, how, producer))
+
+
+@dataclass
+class Log:
+    world: World
+    place: Place
+    start: int = 0
+
+    @property
+    def stable(self) -> int:
+        return self.world.stable(self.place)
+
+    @property
+    def end(self) -> int:
+        return len(self.world.logs[self.place])
+
+    def seen(self, start: int, stop: int) -> list[HiddenRecord]:
+        return [each for each in self.all(start, stop) if self.world.is_visible(self.place, each.offset)]
+
+    def all(self, start: int, stop: int) -> list[HiddenRecord]:
+        log = self.world.logs[self.place]
+        return [read_found(o, log[o].record.headers) for o in range(start, stop) if log[o].record is not None]
 
 
 class Evidence:
@@ -131,7 +144,10 @@ class Evidence:
         return any(self._world.is_visible(place, offset) for place, offset in marks.items())
 
     def judge(self, acknowledged: Acknowledged, given_up: tuple[str, int] | None = None) -> Judgement:
-        return judge([self._world.tail(place) for place in self._world.logs], acknowledged, given_up)
+        return judge([make_tail(place, Log(self._world, place)) for place in self._world.logs], acknowledged, given_up)
+
+    def make_copies(self, lost: Sequence[tuple[Place, HiddenRecord]]) -> list[OutgoingKafkaRecord]:
+        return [make_copy(found, self._world.logs[place][found.offset].record) for place, found in lost]
 
     def commit_landed(self, acknowledged: Acknowledged, given_up: tuple[str, int] | None) -> None:
         world = self._world

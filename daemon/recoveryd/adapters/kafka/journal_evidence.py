@@ -1,29 +1,20 @@
 """What the journal's own topics say about who leads and what landed, read by plain clients: the witness of
-`journal_session`. What follows from it is judged in `journal_stamps`.
+`journal_session`. What follows from it is judged in `journal_judgement`.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 from confluent_kafka import Message
 from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka.client import Properties, make_admin
-from recoveryd.adapters.kafka.journal_stamps import (
-    Acknowledged,
-    HiddenRecord,
-    Judgement,
-    PartitionTail,
-    Place,
-    Stamp,
-    Transaction,
-    judge,
-    read_found,
-    read_landed,
-    read_stamp,
-)
+from recoveryd.adapters.kafka.journal_judgement import Acknowledged, Judgement, judge
+from recoveryd.adapters.kafka.journal_stamps import HiddenRecord, Transaction, make_copy, read_found
+from recoveryd.adapters.kafka.journal_tails import PartitionTail, Place, make_tail
 from recoveryd.adapters.kafka.offsets import LATEST, log_range, read_offsets
 from recoveryd.adapters.kafka.raw_requests import connected
 from recoveryd.adapters.kafka.reading import headers_of, pair_of, read_range
@@ -39,8 +30,7 @@ _READ_S = 60.0
 _SETTLE_S = 2.0
 _PAUSE_S = 0.1
 _MARK_S, _MARK_ONE_S, _MARK_MS = 120.0, 5.0, 30_000
-_LOOK_BACK = 64  # offsets; the journal's last record is seldom further from the end
-_WIDER = 16
+_UNCOMMITTED: Final[Mapping[str, Any]] = {"isolation_level": "read_uncommitted"}
 _UNKNOWN = "a daemon that leaves no name"
 
 
@@ -66,9 +56,7 @@ class KafkaEvidence:
         # Uncommitted records too: whoever tried to write opened the journal, and no open transaction may hide it.
         start, end = log_range(make_admin(self._properties), self._status, 0, _ASK_S)
         bounds = (max(start, offset), end)
-        for message in read_range(
-            self._properties, self._status, 0, bounds, _READ_S, isolation_level="read_uncommitted"
-        ):
+        for message in read_range(self._properties, self._status, 0, bounds, _READ_S, **_UNCOMMITTED):
             if message.key() == DAEMON_KEY.encode():
                 found = dict(headers_of(message)).get(LEADER_HEADER)
                 if found != self._leader:
@@ -106,38 +94,46 @@ class KafkaEvidence:
 
         asyncio.run(ask())
 
+    def make_copies(self, lost: Sequence[tuple[Place, HiddenRecord]]) -> Sequence[OutgoingKafkaRecord]:
+        copies: list[OutgoingKafkaRecord] = []
+        for place in dict.fromkeys(place for place, _ in lost):
+            wanted = {found.offset: found for where, found in lost if where == place}
+            bounds = min(wanted), max(wanted) + 1
+            copies += [
+                make_copy(wanted[message.offset() or 0], self._record(message))
+                for message in read_range(self._properties, *place, bounds, _READ_S, **_UNCOMMITTED)
+                if message.offset() in wanted
+            ]
+        return copies
+
     def _tail(self, admin: AdminClient, place: Place) -> PartitionTail:
         start, _end = log_range(admin, *place, _ASK_S)
-        stable, end = _ends(admin, place)
-        last, seen, told = self._last_seen(place, start, stable)
-        behind = last + 1, end
-        if end - behind[0] <= 1 and stable == end:  # the last transaction's marker, or nothing
-            return PartitionTail(place, stable, end, seen, (), told)
-        messages = read_range(self._properties, *place, behind, _READ_S, isolation_level="read_uncommitted")
-        return PartitionTail(place, stable, end, seen, [self._found(message) for message in messages], told)
+        return make_tail(place, _Log(self._properties, place, start, *_ends(admin, place)))
 
-    def _last_seen(self, place: Place, start: int, stable: int) -> tuple[int, Stamp | None, tuple[Transaction, ...]]:
-        """The offset before the log start where there is no record."""
-        back = _LOOK_BACK
-        while start < stable:
-            bounds = max(start, stable - back), stable
-            last: Message | None = None
-            for last in read_range(self._properties, *place, bounds, _READ_S):  # noqa: B007  (the last one is wanted)
-                pass
-            if last is not None:
-                headers = headers_of(last)
-                return last.offset() or 0, read_stamp(headers), tuple(read_landed(headers))
-            if bounds[0] == start:
-                break
-            back *= _WIDER
-        return start - 1, None, ()
-
-    def _found(self, message: Message) -> HiddenRecord:
+    def _record(self, message: Message) -> OutgoingKafkaRecord:
         headers = headers_of(message)
         if message.topic() == self._status and message.key() == DAEMON_KEY.encode():  # what we write is our mark
             headers = tuple((name, self._leader if name == LEADER_HEADER else value) for name, value in headers)
-        record = OutgoingKafkaRecord(message.topic() or "", *pair_of(message), headers)
-        return read_found(message.offset() or 0, record)
+        return OutgoingKafkaRecord(message.topic() or "", *pair_of(message), headers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    properties: Properties
+    place: Place
+    start: int
+    stable: int
+    end: int
+
+    def seen(self, start: int, stop: int) -> Iterator[HiddenRecord]:
+        return map(_found, read_range(self.properties, *self.place, (start, stop), _READ_S))
+
+    def all(self, start: int, stop: int) -> Iterator[HiddenRecord]:
+        return map(_found, read_range(self.properties, *self.place, (start, stop), _READ_S, **_UNCOMMITTED))
+
+
+def _found(message: Message) -> HiddenRecord:
+    return read_found(message.offset() or 0, headers_of(message))
 
 
 def _ends(admin: AdminClient, place: Place) -> tuple[int, int]:

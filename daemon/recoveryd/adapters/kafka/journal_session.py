@@ -19,7 +19,7 @@ transaction that it has answered (Kafka 4.3, TransactionMarkerChannelManager: "l
 skipped"). Nothing of Kafka's writes it later: no time-out ends what a coordinator calls complete. What is left open is
 decided by the next marker of this transactional id there, whatever its transaction was: a commit shows dead records, an
 abort takes landed ones away. So whoever gets hold of the journal, and whoever aborted, looks at every partition first
-(`journal_stamps` judges), then
+(`journal_judgement` judges), then
 
     commits a transaction without records  where landed records wait for their marker, so that readers go on; before,
                                            it leaves word in another partition, since whoever takes the id before that
@@ -36,7 +36,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from recoveryd.adapters.kafka.journal_stamps import Acknowledged, Judgement, Place, Stamp, Transaction, landed_header
+from recoveryd.adapters.kafka.journal_judgement import Acknowledged, Judgement
+from recoveryd.adapters.kafka.journal_stamps import HiddenRecord, Stamp, Transaction, landed_header
+from recoveryd.adapters.kafka.journal_tails import Place
 from recoveryd.adapters.kafka.transactions import (
     Marks,
     OutgoingKafkaRecord,
@@ -73,6 +75,10 @@ class Evidence(Protocol):
 
     def judge(self, acknowledged: Acknowledged, given_up: Transaction | None = None) -> Judgement:
         """What became of the journal's last transactions."""
+        ...
+
+    def make_copies(self, lost: Sequence[tuple[Place, HiddenRecord]]) -> Sequence[OutgoingKafkaRecord]:
+        """What brings back these records of a judgement."""
         ...
 
     def commit_landed(self, acknowledged: Acknowledged, given_up: Transaction | None) -> None:
@@ -194,7 +200,7 @@ class JournalSession:
             self._acknowledged[series] = number
         judged = self._mend(None)
         known = max(self._acknowledged.get(series, 0), judged.told.get(series, 0))
-        has_landed = known >= number or any((s.series, s.number) == (series, number) for s in judged.landed)
+        has_landed = known >= number or any(stamp.transaction == (series, number) for stamp in judged.landed)
         if has_landed:
             self._acknowledge({})
         return has_landed
@@ -257,7 +263,7 @@ class JournalSession:
                 rounds["abort"] += 1
             else:
                 break
-        self._lost = judged.lost
+        self._lost = self._evidence.make_copies(judged.lost)
         if judged.lost:
             _log.warning("an abort took away %d records that had landed, writes them again", len(judged.lost))
         return judged
