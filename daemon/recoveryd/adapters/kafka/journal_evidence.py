@@ -3,10 +3,11 @@
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from confluent_kafka import Message
 from confluent_kafka.admin import AdminClient
@@ -19,6 +20,8 @@ from recoveryd.adapters.kafka.offsets import LATEST, log_range, read_offsets
 from recoveryd.adapters.kafka.raw_requests import connected
 from recoveryd.adapters.kafka.reading import headers_of, pair_of, read_range
 from recoveryd.adapters.kafka.transactions import Marks, OutgoingKafkaRecord
+from recoveryd.errors import ClusterProblem
+from recoveryd.kernel.catalogue import Code
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.wire.status_topic import DAEMON_KEY
 from recoveryd.wire.topics import TopicNames
@@ -31,7 +34,12 @@ _SETTLE_S = 2.0
 _PAUSE_S = 0.1
 _MARK_S, _MARK_ONE_S, _MARK_MS = 120.0, 5.0, 30_000
 _UNCOMMITTED: Final[Mapping[str, Any]] = {"isolation_level": "read_uncommitted"}
+_LEFT_OUT: Final = "The user lacks Read on Topic %s: what a broker forgets to mark there is not found, and it can hide what was committed. Grant it; docs/acls.md has the whole list."
 _UNKNOWN = "a daemon that leaves no name"
+
+_log = logging.getLogger("recoveryd.journal")
+
+T = TypeVar("T")
 
 
 class KafkaEvidence:
@@ -46,6 +54,9 @@ class KafkaEvidence:
         self._access = access
         self._status = names.status
         self._places = [(name, 0) for name in (names.status, names.events, names.directives, names.dlq)]
+        # Earlier releases only wrote these, so the right to read them may be lacking. The journal can do without.
+        self._dispensable = frozenset({(names.events, 0), (names.dlq, 0)})
+        self._left_out: set[Place] = set()
         self._leader = leader.encode()
         self._writer_id = writer_id
 
@@ -65,11 +76,12 @@ class KafkaEvidence:
 
     def is_seen(self, marks: Marks) -> bool:
         admin = make_admin(self._properties)
-        for place, offset in marks.items():
-            landed = (offset, min(offset + 1, _ends(admin, place)[0]))
-            if any(True for _ in read_range(self._properties, *place, landed, _READ_S)):
-                return True
-        return False
+
+        def is_there(place: Place) -> bool:
+            landed = (marks[place], min(marks[place] + 1, _ends(admin, place)[0]))
+            return any(True for _ in read_range(self._properties, *place, landed, _READ_S))
+
+        return any(found for place in marks for found in self._if_allowed(place, is_there))
 
     def judge(self, acknowledged: Acknowledged, given_up: Transaction | None = None) -> Judgement:
         """Asked for a moment: the last marker of a transaction may be on its way."""
@@ -79,7 +91,8 @@ class KafkaEvidence:
             if time.monotonic() >= give_up_s:
                 break
             time.sleep(_PAUSE_S)
-        return judge([self._tail(admin, place) for place in self._places], acknowledged, given_up)
+        tails = [tail for place in self._places for tail in self._if_allowed(place, lambda p: self._tail(admin, p))]
+        return judge(tails, acknowledged, given_up)
 
     def commit_landed(self, acknowledged: Acknowledged, given_up: Transaction | None) -> None:
         """Judged again once nobody else can write: whoever opened the journal meanwhile may have ended what was open."""
@@ -105,6 +118,20 @@ class KafkaEvidence:
                 if message.offset() in wanted
             ]
         return copies
+
+    def _if_allowed(self, place: Place, look: Callable[[Place], T]) -> Iterator[T]:
+        """What `look` finds; nothing, and a word in the log, in a partition that we may not read and can do without."""
+        try:
+            found = look(place)
+        except ClusterProblem as problem:
+            if place not in self._dispensable or problem.code is not Code.NOT_AUTHORISED:
+                raise
+            if place not in self._left_out:
+                self._left_out.add(place)
+                _log.error(_LEFT_OUT, place[0])
+        else:
+            self._left_out.discard(place)
+            yield found
 
     def _tail(self, admin: AdminClient, place: Place) -> PartitionTail:
         start, _end = log_range(admin, *place, _ASK_S)
