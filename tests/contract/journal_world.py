@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from recoveryd.adapters.kafka.journal_judgement import Acknowledged, Judgement, judge
 from recoveryd.adapters.kafka.journal_session import JournalSession
-from recoveryd.adapters.kafka.journal_stamps import HiddenRecord, make_copy, read_found
+from recoveryd.adapters.kafka.journal_stamps import HiddenRecord, Transaction, make_copy, read_found, read_stamp
 from recoveryd.adapters.kafka.journal_tails import Place, make_tail
 from recoveryd.adapters.kafka.transactions import Marks, OutgoingKafkaRecord, SessionLost, Unsettled
 from recoveryd.errors import ClusterProblem
@@ -15,6 +15,7 @@ from recoveryd.errors import ClusterProblem
 A, B, C = ("a", 0), ("b", 0), ("c", 0)
 OTHERS, OURS = 0, 1  # producers
 TRIES = 200
+FEW = 20
 NOBODYS = b"-1"  # the value of what is no batch
 
 
@@ -140,8 +141,14 @@ class Evidence:
     def other_leader_since(self, _offset: int) -> str | None:
         return None
 
-    def is_seen(self, marks: Marks) -> bool:
-        return any(self._world.is_visible(place, offset) for place, offset in marks.items())
+    def is_seen(self, transaction: Transaction, tried: Sequence[Marks]) -> bool:
+        assert len(tried) < FEW, "however often it was tried"
+        return any(
+            stamp is not None and stamp.transaction == transaction and self._world.is_visible(place, offset)
+            for marks in tried
+            for place, offset in marks.items()
+            for stamp in [read_stamp(self._world.logs[place][offset].record.headers)]
+        )
 
     def judge(self, acknowledged: Acknowledged, given_up: tuple[str, int] | None = None) -> Judgement:
         return judge([make_tail(place, Log(self._world, place)) for place in self._world.logs], acknowledged, given_up)
@@ -243,8 +250,8 @@ class Writer:
             raise SessionLost("fenced", None)
 
 
-def session_in(world: World) -> JournalSession:
-    return JournalSession(lambda: Writer(world), Evidence(world), A, 60, 60)  # type: ignore[arg-type,return-value]
+def session_in(world: World, make_writer: Callable[[], Writer] | None = None) -> JournalSession:
+    return JournalSession(make_writer or (lambda: Writer(world)), Evidence(world), A, 60, 60)  # type: ignore[arg-type,return-value]
 
 
 def opened(world: World) -> JournalSession:

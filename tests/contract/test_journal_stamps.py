@@ -24,6 +24,7 @@ from recoveryd.adapters.kafka.journal_stamps import (
 from recoveryd.adapters.kafka.journal_tails import LOOK_BACK, PartitionTail, Place, make_tail
 from recoveryd.errors import ClusterProblem
 from tests.contract.journal_world import (
+    FEW,
     NOBODYS,
     OTHERS,
     OURS,
@@ -31,9 +32,11 @@ from tests.contract.journal_world import (
     B,
     C,
     Entry,
+    Evidence,
     Killed,
     Log,
     World,
+    Writer,
     opened,
     record,
     session_in,
@@ -129,6 +132,59 @@ def test_word_of_what_landed_is_left_where_no_abort_takes_it_away() -> None:
     assert world.seen(A) == world.seen(B) == [0], "brought back"
     [word, _marker] = world.logs[C]
     assert (word.state, word.record.headers[1]) == ("aborted", (LANDED_HEADER, b"s.1"))
+
+
+def test_of_a_batch_that_was_tried_for_long_the_last_attempts_are_looked_at() -> None:
+    chances = [*[0, 4, 0, 0] * 3 * FEW, 0, 0, 0, 0]  # no visitor, aborted, no visitor, a marker
+    chances[-3] = 1  # the commit is done and answered too late
+    world = World(lambda _below: chances.pop(0) if chances else 0)
+    session = opened(world)
+    written(world, session, [record("a", b"0")], "token")
+    assert world.seen(A) == [0]
+    written(world, session, [record("a", b"1")], "other")
+    assert world.seen(A) == [0, 1]
+
+
+class SlowWriter(Writer):
+    """Its first answers come late."""
+
+    def __init__(self, world: World, late: int) -> None:
+        super().__init__(world)
+        self._late = late
+        self.is_opening = True
+        self.is_closed = False
+
+    def open(self, deadline_s: float) -> None:
+        if self._late:
+            self._late -= 1
+            raise ClusterProblem("no answer")
+        super().open(deadline_s)
+        self.is_opening = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def test_a_client_that_is_still_opening_is_asked_again_and_not_replaced() -> None:
+    chances = [0, 3, 0, 1]  # the first commit does not arrive, and the next holder's abort marker is lost
+    world = World(lambda _below: chances.pop(0) if chances else 0)
+    made = [SlowWriter(world, late) for late in (0, 0, 2)]
+    left = list(made)
+    session = session_in(world, lambda: left.pop(0))
+    session.open()
+    for _ in range(2):  # what looks whole gets a marker, and the client after that takes its time
+        with pytest.raises(ClusterProblem):
+            session.write(lambda _mark: [record("a", b"0")], "token")
+    session.write(lambda _mark: [record("a", b"0")], "token")
+    assert world.seen(A) == [0]
+    assert [writer.is_closed for writer in made] == [True, True, False]
+
+
+def test_a_record_that_came_to_lie_where_ours_was_is_not_ours() -> None:
+    world = World(lambda _below: 0)
+    world.logs[A] = [Entry(replace(record("a"), headers=(TWO.header(),)), "seen", OURS)]
+    assert Evidence(world).is_seen(TWO.transaction, [{A: 0}])
+    assert not Evidence(world).is_seen(ONE.transaction, [{A: 0}])
 
 
 def test_nobody_leads_while_records_wait_that_no_marker_of_ours_ends() -> None:

@@ -74,14 +74,17 @@ class KafkaEvidence:
                     return found.decode(errors="replace") if isinstance(found, bytes) else _UNKNOWN
         return None
 
-    def is_seen(self, marks: Marks) -> bool:
+    def is_seen(self, transaction: Transaction, tried: Sequence[Marks]) -> bool:
         admin = make_admin(self._properties)
 
         def is_there(place: Place) -> bool:
-            landed = (marks[place], min(marks[place] + 1, _ends(admin, place)[0]))
-            return any(True for _ in read_range(self._properties, *place, landed, _READ_S))
+            offsets = {marks[place] for marks in tried if place in marks}
+            landed = min(offsets), min(max(offsets) + 1, _ends(admin, place)[0])
+            found = map(_found, read_range(self._properties, *place, landed, _READ_S))
+            return any(f.offset in offsets and f.stamp and f.stamp.transaction == transaction for f in found)
 
-        return any(found for place in marks for found in self._if_allowed(place, is_there))
+        places = {place for marks in tried for place in marks}
+        return any(there for place in places for there in self._if_allowed(place, is_there))
 
     def judge(self, acknowledged: Acknowledged, given_up: Transaction | None = None) -> Judgement:
         """Asked for a moment: the last marker of a transaction may be on its way."""

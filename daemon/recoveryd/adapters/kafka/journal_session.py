@@ -31,7 +31,7 @@ abort takes landed ones away. So whoever gets hold of the journal, and whoever a
 import logging
 import time
 import uuid
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -48,6 +48,7 @@ from recoveryd.adapters.kafka.transactions import (
 from recoveryd.errors import ClusterProblem, Fenced
 
 _SERIES_LETTERS = 12
+_TRIED = 8
 _ROUNDS = 2  # of markers, at most: one may get lost again
 _HINT = "If Kafka gave up the producer id that wrote them, kafka-transactions.sh find-hanging shows that transaction, and abort ends it. What was committed is written again."
 
@@ -67,9 +68,9 @@ class Evidence(Protocol):
         """Who else left a mark on the status topic at or behind `offset`, if anybody did."""
         ...
 
-    def is_seen(self, marks: Marks) -> bool:
-        """Whether a reader of committed records sees a record at one of these places. Call when no transaction of the
-        journal is open.
+    def is_seen(self, transaction: Transaction, tried: Sequence[Marks]) -> bool:
+        """Whether a reader of committed records sees a record of this transaction at one of these places. Call when no
+        transaction of the journal is open.
         """
         ...
 
@@ -106,7 +107,9 @@ class JournalSession:
         self._deadline_s = deadline_s
         self._writer: TransactionalWriter | None = None
         self._holds = False  # the writer is the newest one, as far as we know
-        self._tried: list[Marks] = []  # where records of the current number's attempts lie
+        # Where records of the current number lie. Only the last attempts before a client is lost can be seen: whoever
+        # makes one seen shuts it out.
+        self._tried = deque[Marks](maxlen=_TRIED)
         self._known_to: int | None = None  # up to here we know of no other leader's mark; None = not open
         self._must_mark = False
         self._lost: Sequence[OutgoingKafkaRecord] = ()  # landed records that an abort took away
@@ -146,7 +149,8 @@ class JournalSession:
         give_up_s = time.monotonic() + self._deadline_s
         if self._token is not None and self._token != token:
             self._begin_series()  # the number before has no certain end, and this client may still be at it
-            self._drop()
+            if self._writer is None or not self._writer.is_opening:
+                self._drop()
         self._token = token
         if self._holds and self._writer is not None and self._writer.is_outdated:
             _log.info("the login changed, goes on with a new client")
@@ -159,7 +163,7 @@ class JournalSession:
                 marks = self._writer.write(self._stamped(make), token, lambda: self._again(make))
             except SessionLost as lost:
                 _log.warning("lost the journal's client, looks who leads: %s", lost)
-                self._tried.append(self._writer.marks)
+                self._note_tried()
                 self._drop()
                 if time.monotonic() >= give_up_s:
                     raise ClusterProblem(str(lost)) from lost
@@ -175,13 +179,17 @@ class JournalSession:
     def _regain(self) -> bool:
         """A new client, if nobody else leads. True when what was last written turns out to have landed."""
         assert self._known_to is not None
+        give_up_s = time.monotonic() + self._open_deadline_s + self._deadline_s
         self._check_leads(self._known_to)
         self._open_writer()
         try:
+            _check_time(give_up_s)
             self._check_leads(self._known_to)
-            has_landed = self._settle_doubt()
+            _check_time(give_up_s)
+            has_landed = self._settle_doubt(give_up_s)
         except (ClusterProblem, SessionLost) as problem:
-            self._drop()
+            if self._writer is not None and not self._writer.is_opening:
+                self._drop()
             if isinstance(problem, SessionLost):
                 raise ClusterProblem(str(problem)) from problem
             raise
@@ -191,13 +199,14 @@ class JournalSession:
         )
         return has_landed
 
-    def _settle_doubt(self) -> bool:
+    def _settle_doubt(self, give_up_s: float) -> bool:
         """Also what we never asked to commit may be seen: another daemon that opened the journal found it whole and
         without markers.
         """
         series, number = self._transaction
-        if any(self._evidence.is_seen(marks) for marks in self._tried):
+        if self._evidence.is_seen(self._transaction, self._tried):
             self._acknowledged[series] = number
+        _check_time(give_up_s)
         judged = self._mend(None)
         known = max(self._acknowledged.get(series, 0), judged.told.get(series, 0))
         has_landed = known >= number or any(stamp.transaction == (series, number) for stamp in judged.landed)
@@ -216,7 +225,7 @@ class JournalSession:
         self._acknowledged[self._series] = self._number
         self._known_to = max(self._known_to or 0, *(each.get(self._marked, -1) + 1 for each in (*self._tried, marks)))
         self._number, self._attempt, self._token = self._number + 1, 0, None
-        self._tried = []
+        self._tried.clear()
 
     @property
     def _transaction(self) -> Transaction:
@@ -224,7 +233,7 @@ class JournalSession:
 
     def _begin_series(self) -> None:
         self._series, self._number, self._attempt, self._token = _new_series(), 1, 0, None
-        self._tried = []
+        self._tried.clear()
 
     def _stamped(self, make: MakeRecords) -> Sequence[OutgoingKafkaRecord]:
         self._attempt += 1
@@ -234,10 +243,13 @@ class JournalSession:
 
     def _again(self, make: MakeRecords) -> Sequence[OutgoingKafkaRecord]:
         """For the next attempt, by the same client. Where a marker is lacking, this attempt brings one."""
-        assert self._writer is not None
-        self._tried.append(self._writer.marks)
+        self._note_tried()
         self._mend(self._transaction, commits=False)
         return self._stamped(make)
+
+    def _note_tried(self) -> None:
+        if self._writer is not None and self._writer.marks:
+            self._tried.append(self._writer.marks)
 
     def _open_writer(self) -> TransactionalWriter:
         self._writer = self._writer or self._make_writer()
@@ -305,6 +317,12 @@ def _is_due(places: Sequence[Place], judged: Judgement, rounds: int) -> bool:
         _log.error("records of the journal stay without a marker in %s. %s", sorted(left), _HINT)
         raise ClusterProblem(f"Records of the journal stay without a marker in {sorted(left)}", _HINT)
     return bool(places) and (not rounds or bool(left))
+
+
+def _check_time(give_up_s: float) -> None:
+    """What is asked one after the other has deadlines of its own; this is for all of it."""
+    if time.monotonic() >= give_up_s:
+        raise ClusterProblem("Could not find out who leads and what became of the last transaction: it took too long")
 
 
 def _new_series() -> str:
