@@ -49,6 +49,7 @@ class ScriptedProducer:
         self.script = script
         self.calls: list[str] = []
         self.landed: list[bytes] = []
+        self.written: list[bytes | None] = []
         self._open: list[bytes] = []
 
     def init_transactions(self, _timeout_s: float) -> None:
@@ -63,6 +64,7 @@ class ScriptedProducer:
         if on_delivery is not None:
             on_delivery(None, Taken(topic, len(self.landed) + len(self._open)))
         self._open.append(value)
+        self.written.append(value)
 
     def commit_transaction(self, _timeout_s: float) -> None:
         self._play("commit")
@@ -153,6 +155,12 @@ def test_they_are_asked_for_as_long_as_there_was_no_answer(make: Make) -> None:
         writer.write(FIRST, "first", looks_in_vain)
     writer.write(FIRST, "first", lambda: SECOND)
     assert producer.landed == [b"2"]
+
+
+def test_what_ends_open_records_is_a_tombstone_to_whoever_reads_it(make: Make) -> None:
+    writer, producer = make()
+    writer.end_open([("t", 0)])
+    assert (producer.written, producer.landed, producer.calls[-1]) == ([None], [], "abort")
 
 
 def test_a_client_that_is_lost_before_it_wrote_names_no_place_of_an_earlier_transaction(make: Make) -> None:

@@ -152,7 +152,7 @@ class TransactionalWriter:
             self._producer.begin_transaction()
             self._must_abort = True
             for topic, partition in partitions:
-                self._producer.produce(topic, value=b"", key=b"_ended", headers=list(headers), partition=partition)
+                self._producer.produce(topic, value=None, key=b"_ended", headers=list(headers), partition=partition)
             self._producer.flush(self._deadline_s)
         except KafkaException as error:
             with contextlib.suppress(_Aborted):
