@@ -156,10 +156,10 @@ class Evidence:
     def make_copies(self, lost: Sequence[tuple[Place, HiddenRecord]]) -> list[OutgoingKafkaRecord]:
         return [make_copy(found, self._world.logs[place][found.offset].record) for place, found in lost]
 
-    def commit_landed(self, acknowledged: Acknowledged, given_up: tuple[str, int] | None) -> None:
+    def commit_landed(self, acknowledged: Acknowledged) -> None:
         world = self._world
         world.take()
-        world.under_way = set(self.judge(acknowledged, given_up).commit)
+        world.under_way = set(self.judge(acknowledged).commit)
         fate = world.chance(6) if "half" in world.troubles else 0
         if fate == 1:  # somebody takes the id before the commit is asked for
             opened(world)

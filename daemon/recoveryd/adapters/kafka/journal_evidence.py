@@ -97,11 +97,11 @@ class KafkaEvidence:
         tails = [tail for place in self._places for tail in self._if_allowed(place, lambda p: self._tail(admin, p))]
         return judge(tails, acknowledged, given_up)
 
-    def commit_landed(self, acknowledged: Acknowledged, given_up: Transaction | None) -> None:
+    def commit_landed(self, acknowledged: Acknowledged) -> None:
         """Judged again once nobody else can write: whoever opened the journal meanwhile may have ended what was open."""
 
         def choose() -> Sequence[Place]:
-            return self.judge(acknowledged, given_up).commit
+            return self.judge(acknowledged).commit
 
         async def ask() -> None:
             doing = "write the marker of a journal transaction again"

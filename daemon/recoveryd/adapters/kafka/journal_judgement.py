@@ -1,6 +1,6 @@
 """Which of the journal's transactions landed, told by its topics alone: no reading here, only judging what was read.
 
-The broker's word is not enough. It may call a transaction committed and forget its marker (`journal_session` says
+The broker's word is not enough. It may call a transaction committed and forget its marker (`journal_mending` says
 how); its coordinator then no longer knows which partitions were in it, and what it knows is gone with the next client.
 So every record says of which transaction it is (`journal_stamps`). Hence:
 
