@@ -11,13 +11,19 @@ import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from aiokafka.errors import KafkaConnectionError
+from aiokafka.protocol.api import RequestStruct
+from aiokafka.protocol.transaction import EndTxnRequest_v0
 from confluent_kafka import Producer
 
 from recoveryd.adapters.kafka.client import make_admin
 from recoveryd.adapters.kafka.journal import KafkaJournal
 from recoveryd.adapters.kafka.offsets import LATEST, read_offsets
+from recoveryd.adapters.kafka.own_topics import write_probe
+from recoveryd.adapters.kafka.raw_coordinator import Codes, TransactionCoordinator
 from recoveryd.adapters.kafka.raw_requests import connected
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.decision import Notice
@@ -207,6 +213,59 @@ async def test_what_was_begun_and_never_committed_stays_unseen(own_broker: Broke
     await commit(new, batch(2, leader=True))
     assert numbers(own) == [1, 2]
     for journal in (old, middle, new):
+        await journal.close()
+
+
+async def test_what_others_wrote_behind_it_hides_nothing_of_what_waits(own_broker: Broker, own: KafkaHarness) -> None:
+    old = own.journal()
+    await opened(old)
+    await commit(old, batch(1, leader=True))
+    await commit(old, batch(2, leader=True))
+    await settled(own)
+    topics = [own.names.events, own.names.status]
+    forget_markers(own_broker, *topics)
+    denied = await asyncio.to_thread(write_probe, own.properties, f"{own.scope}.probe", topics)  # as `doctor` does
+    assert denied == dict.fromkeys(topics)
+    new = own.journal()
+    await opened(new)
+    assert numbers(own) == epochs(own) == [1, 2]
+    assert waiting(own) == dict.fromkeys(topics, 0)
+    await new.close()
+    await old.close()
+
+
+async def test_who_opens_the_journal_while_a_commit_is_under_way_finds_word_of_what_landed(
+    own_broker: Broker, own: KafkaHarness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    old = own.journal()
+    await opened(old)
+    await commit(old, batch(1, leader=True))
+    await commit(old, batch(2, leader=True))
+    await settled(own)
+    forget_markers(own_broker, own.names.events, own.names.status)
+    ask, ended = TransactionCoordinator.ask, 0
+
+    async def lose_the_end(to: TransactionCoordinator, form: RequestStruct, codes: Codes, give_up_s: float) -> Any:
+        nonlocal ended
+        if isinstance(form, EndTxnRequest_v0):
+            ended += 1
+            raise KafkaConnectionError("gone")
+        return await ask(to, form, codes, give_up_s)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TransactionCoordinator, "ask", lose_the_end)
+        interrupted = own.journal()
+        give_up_s = time.monotonic() + patient_s(60)
+        while not ended:
+            assert time.monotonic() < give_up_s, "it was never asked to end"
+            with pytest.raises(ClusterProblem):
+                await interrupted.open()
+    new = own.journal()
+    await opened(new)
+    assert "an abort took away 2 records" in caplog.text
+    assert numbers(own) == epochs(own) == [1, 2]
+    assert waiting(own) == dict.fromkeys(waiting(own), 0)
+    for journal in (old, interrupted, new):
         await journal.close()
 
 
