@@ -78,6 +78,10 @@ class World:
             if what == 6 and "expiry" in self.troubles and not self.under_way:  # after a week without a transaction
                 self.producer, self.epoch = self.producer + 1, self.epoch + 1
 
+    def end_others(self) -> None:
+        for place in self.logs:
+            self._mark(place, "aborted", OTHERS)
+
     def abort_hanging(self) -> None:
         """As an administrator does with `kafka-transactions.sh`."""
         for place, log in self.logs.items():

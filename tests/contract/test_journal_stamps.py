@@ -121,6 +121,18 @@ def test_what_others_wrote_hides_neither_what_was_taken_away_nor_what_was_seen_l
     assert make_tail(A, Log(world, A)).found == [], "no further back than that"
 
 
+def test_what_the_open_transaction_of_others_hides_is_waited_for_and_not_written_twice() -> None:
+    chances = [0, 1]  # no visitor; the commit is done and answered too late
+    world = World(lambda _below: chances.pop(0) if chances else 0)
+    session = opened(world)
+    world.logs[A].append(Entry(record("a", NOBODYS), "open", OTHERS))
+    with pytest.raises(ClusterProblem, match="others have one open"):
+        session.write(lambda _mark: [record("a", b"0")], "token")
+    world.end_others()
+    session.write(lambda _mark: [record("a", b"0")], "token")
+    assert world.seen(A) == [0]
+
+
 def test_word_of_what_landed_is_left_where_no_abort_takes_it_away() -> None:
     chances = [0, 0, 2]  # the word is left; the commit that follows gets no answer, and who opens next aborts it
     world = World(lambda _below: chances.pop(0) if chances else 0, frozenset({"half"}))

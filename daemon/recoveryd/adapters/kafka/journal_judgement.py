@@ -34,7 +34,8 @@ class Judgement:
     may be a foreign transaction that holds readers up, and to do it once is enough. `lost`: landed records, in order,
     that no marker can bring back. `unproven`: what landed and is open, and of which nothing that an abort leaves says
     so. `free`: partitions where nothing is open. `told`: by series, up to which number the topics themselves say that
-    all landed; their records may have been brought back since.
+    all landed; their records may have been brought back since. `held_up`: from which offset on a foreign transaction
+    keeps readers from seeing anything.
     """
 
     commit: Sequence[Place] = ()
@@ -45,6 +46,7 @@ class Judgement:
     unproven: Sequence[Transaction] = ()
     free: Sequence[Place] = ()
     told: Mapping[str, int] = field(default_factory=dict)
+    held_up: Mapping[Place, int] = field(default_factory=dict)
 
 
 def judge(tails: Sequence[PartitionTail], acknowledged: Acknowledged, given_up: Transaction | None = None) -> Judgement:
@@ -67,6 +69,7 @@ def judge(tails: Sequence[PartitionTail], acknowledged: Acknowledged, given_up: 
         unproven=tuple(_newest(stamp.transaction for stamp in waiting if stamp is not None).items()),
         free=tuple(tail.place for tail in tails if not tail.is_open),
         told=told,
+        held_up={tail.place: tail.stable for tail in open_tails if not tail.is_ours},
     )
 
 

@@ -144,6 +144,8 @@ class JournalSession:
         has_landed = known >= number or any(stamp.transaction == (series, number) for stamp in judged.landed)
         if has_landed:
             self._acknowledge({})
+        elif hidden := [p for m in self._series.tried for p, at in m.items() if at >= judged.held_up.get(p, at + 1)]:
+            raise ClusterProblem(f"Could not see what became of the last transaction: others have one open in {hidden}")
         return has_landed
 
     def _check_leads(self) -> None:

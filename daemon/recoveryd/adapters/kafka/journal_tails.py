@@ -55,6 +55,11 @@ class PartitionTail:
     def is_open(self) -> bool:
         return self.stable < self.end
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether a record of ours is the first that is not decided."""
+        return any(each.offset == self.stable for each in self.undecided())
+
     def undecided(self) -> list[HiddenRecord]:
         """What has a stamp and lies where nothing is decided, in order."""
         return [each for each in self.found if each.offset >= self.stable and each.stamp is not None]
@@ -64,8 +69,8 @@ class PartitionTail:
         is all behind it, since a marker would have decided that one too. Where others hold readers up there, only what
         nothing but our records follows, because a marker takes an offset and does not say whose it is.
         """
-        if (undecided := self.undecided()) and undecided[0].offset == self.stable:
-            return undecided
+        if self.is_ours:
+            return self.undecided()
         ends = zip(range(self.end - 1, self.stable - 1, -1), reversed(self.found), strict=False)
         return [found for _, found in takewhile(lambda pair: pair[0] == pair[1].offset, ends)]
 
