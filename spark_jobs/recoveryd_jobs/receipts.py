@@ -162,16 +162,26 @@ def _check(receipt: Receipt, position: int, planned: PartitionRange) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FoundReceipt:
-    """`partition` of the topic; with `head`, only the receipts after it."""
+    """`partition` of the topic; with `head`, only the receipts after it. `seen_to`: the offset of the last receipt or
+    head of the lane; one before the first offset that was read where there is none.
+    """
 
     partition: int
     receipts: list[Receipt]
     head: LedgerHead | None = None
+    seen_to: int = -1
 
 
-def read(spec: JobSpec, client_id: str, waiting: Callable[[str], None], lane: int = 0, begin: int = 0) -> FoundReceipt:
-    """The receipts of this recovery up to the current high watermark, in the order of the topic: all, or only those
-    after the lane's head when one is found from offset `begin` on.
+def read(
+    spec: JobSpec,
+    client_id: str,
+    waiting: Callable[[str], None],
+    lane: int = 0,
+    begin: int = 0,
+    end: int | None = None,
+) -> FoundReceipt:
+    """The receipts of this recovery up to the current high watermark, or up to `end`, in the order of the topic: all, or
+    only those after the lane's head when one is found from offset `begin` on.
 
     `waiting` is told why it takes long, and may raise to end the wait. Raises JobError: `ledger_broken` for a missing
     topic or receipts that are gone or unreadable, `stop_blocked` when another producer's transaction hides the end for
@@ -185,6 +195,7 @@ def read(spec: JobSpec, client_id: str, waiting: Callable[[str], None], lane: in
         start, high = _bounds(spec, client_id, partition)
         if home is not None:
             _check_bounds(home, start, high)
+            high = high if end is None else end
             start = max(home.start, begin if begin < high else 0)
         consumer.assign([TopicPartition(spec.receipts_topic, partition, start)])
         raw = _collect(consumer, spec, partition, (start, high), waiting)
@@ -192,22 +203,27 @@ def read(spec: JobSpec, client_id: str, waiting: Callable[[str], None], lane: in
             _head(raw, head_key(spec.scope, spec.recovery, lane)) if home is not None and start > home.start else None
         )
         if home is not None and head is None and start > home.start:
-            consumer.assign([TopicPartition(spec.receipts_topic, partition, home.start)])
-            raw = _collect(consumer, spec, partition, (home.start, high), waiting)
+            start = home.start
+            consumer.assign([TopicPartition(spec.receipts_topic, partition, start)])
+            raw = _collect(consumer, spec, partition, (start, high), waiting)
     finally:
         consumer.close()
     prefix = f"{spec.scope}/{spec.recovery}/".encode()
     try:
-        return FoundReceipt(partition, [decode(Receipt, v) for k, v in raw.items() if k.startswith(prefix)], head)
+        placed = [(offset, decode(Receipt, value)) for key, (offset, value) in raw.items() if key.startswith(prefix)]
+        of_lane = [offset for offset, receipt in placed if receipt.lane == lane]
+        if head is not None:
+            of_lane.append(raw[head.key.encode()][0])
+        return FoundReceipt(partition, [receipt for _, receipt in placed], head, max(of_lane, default=start - 1))
     except ContractError as error:
         raise JobError("ledger_broken", f"A receipt of {spec.recovery} cannot be read: {error}.") from None
 
 
-def _head(raw: Mapping[bytes, bytes], key: str) -> LedgerHead | None:
+def _head(raw: Mapping[bytes, tuple[int, bytes]], key: str) -> LedgerHead | None:
     """The head under this key; None when there is none or it cannot be read, and then all receipts are read."""
-    value = raw.get(key.encode())
+    found = raw.get(key.encode())
     try:
-        return None if value is None else decode(LedgerHead, value)
+        return None if found is None else decode(LedgerHead, found[1])
     except ContractError:
         return None
 
@@ -254,10 +270,10 @@ def _bounds(spec: JobSpec, client_id: str, partition: int) -> tuple[int, int]:
 
 def _collect(
     consumer: Consumer, spec: JobSpec, partition: int, bounds: tuple[int, int], waiting: Callable[[str], None]
-) -> dict[bytes, bytes]:
-    """Newest value of each key of this recovery, within `bounds`."""
+) -> dict[bytes, tuple[int, bytes]]:
+    """Newest value of each key of this recovery within `bounds`, and its offset."""
     prefix = (f"{spec.scope}/{spec.recovery}/".encode(), f"{spec.scope}/{spec.recovery}#".encode())
-    found: dict[bytes, bytes] = {}
+    found: dict[bytes, tuple[int, bytes]] = {}
     (position, high), moved_s = bounds, time.monotonic()
     while position < high:
         for message in consumer.consume(_BATCH, 0) or consumer.consume(1, _STEP_S):
@@ -272,7 +288,7 @@ def _collect(
                 found.pop(key, None)
                 value = message.value()
                 if isinstance(value, bytes):
-                    found[key] = value
+                    found[key] = offset, value
         if position < high:
             why = f"reads receipts: partition {partition} at {position} of {high}"
             waiting(why)

@@ -11,10 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
+from confluent_kafka import KafkaError, Message
+
 from recoveryd_jobs import errors, failpoints
 from recoveryd_jobs.contract import DIGEST_FORM, JobSpec, LedgerHead, Receipt, TargetRun, Times, encode
 from recoveryd_jobs.errors import JobError, Redo, raise_failed
 from recoveryd_jobs.lane.heads import Heads
+from recoveryd_jobs.lane.lost_markers import chunk_header
+from recoveryd_jobs.lane.mending import Markers
 from recoveryd_jobs.lane.record_copier import Delivered
 from recoveryd_jobs.receipts import LaneLedger, Standing
 from recoveryd_jobs.sinks.transactional import TransactionalTarget
@@ -141,6 +145,7 @@ class Committer:
         topics: Sequence[Topic],
         ledger_partition: int,
         heads: Heads,
+        markers: Markers,
     ) -> None:
         self._spec = spec
         self._lane = lane
@@ -148,6 +153,14 @@ class Committer:
         self._topics = topics
         self._partition = ledger_partition
         self._heads = heads
+        self._markers = markers
+        self._places: list[int] = []  # of the open chunk's receipts
+
+    def await_markers(self, obey: Callable[[], object]) -> None:
+        """Until readers see what was committed; `obey` is called meanwhile, and may raise. Raises Doubt when they never
+        will.
+        """
+        self._markers.wait(obey)
 
     def commit(self, chunk: Chunk, ledger: LaneLedger, waiting: Callable[[], None]) -> list[Receipt]:
         """Commit the chunk and return its receipts. After Redo or JobError the chunk was not committed; after Doubt
@@ -163,6 +176,7 @@ class Committer:
         chunk.check_delivered()
         receipts = chunk.receipts(self._spec, self._lane, ledger.next_chunk)
         self._heads.dropped()
+        self._places = []
         if not self._target.is_open:
             self._target.begin()
         self._produce(receipts)
@@ -173,15 +187,23 @@ class Committer:
         self._target.commit(deadline_s)
         failpoints.hit("lane.after_commit")
         self._heads.committed(receipts)
+        self._markers.committed(receipts, self._places)
         return receipts
 
     def _produce(self, receipts: list[Receipt]) -> None:
+        headers = [chunk_header(len(receipts))]
         for receipt in receipts:
             raw = encode(receipt)
             if len(raw) > RECEIPT_BYTES_MAX:
                 raise Redo(f"the receipt would have {len(raw)} bytes", smaller=True)
             key = receipt.key.encode()
-            self._target.send(self._spec.receipts_topic, raw, key, self._partition, self._heads.on_receipt)
+            self._target.send(self._spec.receipts_topic, raw, key, self._partition, self._on_receipt, headers)
+
+    def _on_receipt(self, error: KafkaError | None, message: Message) -> None:
+        self._heads.on_receipt(error, message)
+        offset = message.offset()
+        if error is None and offset is not None:
+            self._places.append(offset)
 
     def _produce_head(self, head: LedgerHead | None) -> None:
         """Add the head to the transaction. One that is too large is left out: the receipts say the same."""

@@ -3,7 +3,7 @@ ends it.
 
     open ──> copy <──────────┐
       ^        │  └─ pause ──┤
-      │        ├─ Redo ──────┘  abort, again from the ledger in memory
+      │        ├─ Redo ──────┘  abort, read the receipts
       └─ Doubt ┘                 drop the producer, a new one fences, read the receipts
 
 A lane is a plain function of a spec: it runs in a Spark task or in a thread of a test. It decides nothing about the
@@ -27,8 +27,9 @@ from recoveryd_jobs.errors import Doubt, JobError, Redo, Superseded, untranslate
 from recoveryd_jobs.lane.chunk import Committer
 from recoveryd_jobs.lane.chunk_filler import ChunkFiller
 from recoveryd_jobs.lane.heads import Heads
+from recoveryd_jobs.lane.logs import ClusterLogs, LanePen
 from recoveryd_jobs.lane.loop import FIRST_GUESS_BYTES, LaneLoop
-from recoveryd_jobs.lane.lost_markers import end_abandoned, target_partitions
+from recoveryd_jobs.lane.mending import Markers, settle
 from recoveryd_jobs.lane.record_copier import Copier
 from recoveryd_jobs.lane.status import LaneStatus
 from recoveryd_jobs.pacing import Lease, fetch_ahead_bytes
@@ -154,9 +155,12 @@ class Lane:
         self._starting("opens its transactional session")
         target.open(time.monotonic() + TROUBLE_BUDGET_S, self._starting)
         failpoints.hit("lane.after_init")
-        reader, began = f"{self._client_id}.ledger", self._heads.offset
+        return self._begin(target)
+
+    def _begin(self, target: TransactionalTarget) -> tuple[LaneLedger, Committer]:
+        """Call it when no transaction of this lane is open, and nobody else can open one."""
         try:
-            found = receipts.read(self._spec, reader, self._starting, self._lane.lane, began)
+            found = self._settled(target) if self._opened or self._spec.attempt > 1 else self._read(None, False)
         except Doubt:
             # A topic made again with fewer partitions gives no answer about one that it lacks.
             with contextlib.suppress(Doubt):
@@ -170,24 +174,28 @@ class Lane:
         except JobError:
             if found.head is None:
                 raise
-            found = receipts.read(self._spec, reader, self._starting)  # the head does not fit: read all receipts
+            found = self._read(None, True)  # the head does not fit
             ledger = self._fold(found, ranges)
         self._heads.begin(found.head, found.receipts)
         if ledger.newest_attempt > self._spec.attempt:
             raise Superseded
-        if self._opened or self._spec.attempt > 1:
-            self._starting("looks for transactions that lost their end")
-            end_abandoned(
-                target,
-                self._target_topic,
-                target_partitions(self._spec, self._lane),
-                found.receipts,
-                time.monotonic() + self._spec.transaction_timeout_ms / 1000.0,
-                self._heads.claimed,
-            )
         self._opened = True
         topics = [t for t in (self._source_topic, self._target_topic, self._receipts_topic) if t is not None]
-        return ledger, Committer(self._spec, self._lane.lane, target, topics, found.partition, self._heads)
+        markers = Markers(self._spec, self._target_topic, self._receipts_topic)
+        return ledger, Committer(self._spec, self._lane.lane, target, topics, found.partition, self._heads, markers)
+
+    def _read(self, end: int | None, whole: bool) -> FoundReceipt:
+        begin = 0 if whole else self._heads.offset
+        return receipts.read(self._spec, f"{self._client_id}.ledger", self._starting, self._lane.lane, begin, end)
+
+    def _settled(self, target: TransactionalTarget) -> FoundReceipt:
+        """The receipts, once target and ledger say the same."""
+        self._starting("looks for transactions that lost their end")
+        topics = [t for t in (self._target_topic, self._receipts_topic) if t is not None]
+        floors = {r.partition: max(r.journaled, self._copied_to.get(r.partition, 0)) for r in self._lane.partitions}
+        with ClusterLogs(self._spec, self._lane.lane, f"{self._client_id}.logs", *topics) as logs:
+            pen = LanePen(self._spec, self._lane.lane, target, [self._source_topic, *topics])
+            return settle(self._spec, self._lane, logs, pen, self._read, self._starting, floors)
 
     def _fold(self, found: FoundReceipt, ranges: list[PartitionRange]) -> LaneLedger:
         ids = self._spec.source.topic_id, self._spec.target.topic_id
@@ -214,11 +222,11 @@ class Lane:
                 if not loop.take_advice(redo):
                     self._note_trouble(loop, str(redo))
                     time.sleep(_PAUSE_S)
+                self._copied_to = loop.positions
                 if redo.reopen:
                     target.drop()
-                    self._copied_to = loop.positions
                     return None
-                loop.restart()
+                loop.begin(*self._begin(target))
 
     def _note_trouble(self, loop: LaneLoop, why: str) -> None:
         """Raises JobError when nothing could be committed for TROUBLE_BUDGET_S. Time in which the lane was told to rest

@@ -70,12 +70,9 @@ class LaneLoop:
         return {partition: standing.position for partition, standing in self._ledger.standings.items()}
 
     def begin(self, ledger: LaneLedger, committer: Committer) -> None:
-        """Start with a new producer and the ledger as the topic has it."""
+        """Start with the ledger as the topic has it, after a fence or an abort."""
         self._ledger, self._committer = ledger, committer
-        self.restart()
-
-    def restart(self) -> None:
-        """Begin an empty chunk at the ledger's positions; whatever was fetched or counted since is dropped."""
+        # An empty chunk at the ledger's positions; whatever was fetched or counted since is dropped.
         self._status.ledger = self._ledger
         self._status.records_total = sum(s.copied for s in self._ledger.standings.values())
         self._status.bytes_total = sum(s.bytes for s in self._ledger.standings.values())
@@ -215,6 +212,11 @@ class LaneLoop:
             self._collected_s = now_s
             gc.collect()
 
+    def _await_markers(self) -> None:
+        """Nothing is committed now that would show readers what was committed before."""
+        assert self._committer is not None
+        self._committer.await_markers(self._obey)
+
     def _rest(self, received: Received, state: str) -> None:
         """Commit the open chunk, report it, and wait for another directive."""
         sequence = received.directive.sequence
@@ -222,6 +224,7 @@ class LaneLoop:
         if self._chunk.has_moved:
             self._status.feel("pausing", sequence, chunk_open=True, why=received.directive.why)
             self._commit()
+        self._await_markers()
         self.rested_s = time.monotonic()
         why = received.directive.why if state == "paused" else "no directive came within two lease times"
         if self._status.feel(state, sequence, why=why):
@@ -233,6 +236,7 @@ class LaneLoop:
         sequence = self._directives.current().directive.sequence
         self._status.feel("draining", sequence, chunk_open=self._chunk.has_moved)
         self._commit()
+        self._await_markers()
         ended = "done"
         if self._intake.unfinished:
             ended = "capped" if self._intake.is_capped else "stopped"

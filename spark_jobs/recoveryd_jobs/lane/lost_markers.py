@@ -1,21 +1,48 @@
-"""Ends a transaction of ours that a broker forgot to end: abandoned records in the target without an abort marker.
+"""Which chunks of a lane landed, and what of them no reader sees: no reading here, only judging what was read.
 
 A broker that comes back from a freeze may find a partition without a leader for a moment, take it for deleted, and drop
-the marker of a transaction that it has just aborted (Kafka 4.3, TransactionMarkerChannelManager: "likely deleted
-already and hence can be skipped"). The records then look like the beginning of this producer's next transaction on that
-partition, and its commit marker would make them visible: duplicates. So before the first chunk after a doubt the lane
-writes one record there and aborts: that marker ends the forgotten transaction too. No committed reader sees either.
+the marker of a transaction whose end it has answered (Kafka 4.3, TransactionMarkerChannelManager: "likely deleted
+already and hence can be skipped"). Nothing of Kafka's writes it later. What is left open there is decided by the next
+marker of the same transactional id in that partition, whatever its transaction was:
+
+    an abort was lost, the next one commits     duplicates
+    a commit was lost in the target             its records go with the next abort, and the receipt stays
+    a commit was lost in the ledger             its receipts go with the next abort, and the records stay
+    a commit was lost and nothing comes         readers stand still before it
+
+So whoever begins to write, and whoever aborted, compares the two sides first (`recoveryd_jobs.lane.mending`). Receipts
+tell where records lie, and they are produced after all records of the chunk were confirmed, with a mark that says how
+many receipts it has. Hence, of a chunk whose receipts no committed reader sees:
+
+    one of its records is seen                  it landed
+    the lane or the daemon counted on it        it landed
+    all of its receipts are there, none ended   it may have landed; it is whole, and whoever wrote it is shut out
+    another chunk was begun at the same place   it did not land
 """
 
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
+import uuid
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from recoveryd_jobs.contract import JobSpec, LaneSpec, Receipt
-from recoveryd_jobs.errors import Doubt, Redo
-from recoveryd_jobs.sinks.transactional import TransactionalTarget
-from recoveryd_jobs.topics import LogBounds, NoAnswer, Topic
+from recoveryd_jobs.topics import LogBounds
 
-_KEY = b"recoveryd: ends a transaction that lost its marker"
+CHUNK_HEADER: Final = "recoveryd-chunk"
+
+Runs = tuple[tuple[int, int], ...]  # [first offset, count], in order
+Header = tuple[str, bytes]
+
+
+def chunk_header(receipts: int) -> Header:
+    """For each receipt of a chunk with this many: a name that no other chunk and no other try of it has."""
+    return CHUNK_HEADER, f"{uuid.uuid4().hex}.{receipts}".encode()
+
+
+def read_chunk_header(headers: Iterable[tuple[str, bytes | None]]) -> tuple[str, int]:
+    """("", 0) where there is none, as in what earlier releases wrote."""
+    name, _, count = (dict(headers).get(CHUNK_HEADER) or b"").decode(errors="replace").partition(".")
+    return (name, int(count)) if count.isdecimal() else ("", 0)
 
 
 def target_partitions(spec: JobSpec, lane: LaneSpec) -> list[int]:
@@ -25,48 +52,139 @@ def target_partitions(spec: JobSpec, lane: LaneSpec) -> list[int]:
     return [r.partition for r in lane.partitions]
 
 
-def left_open(
-    bounds: dict[int, LogBounds], receipts: Iterable[Receipt], known: Mapping[int, int] = MappingProxyType({})
-) -> list[int]:
-    """Partitions with an open transaction, unless it is one of ours that a receipt calls committed.
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """A receipt that no reader of committed records sees. `chunk`, `count`: as `read_chunk_header` tells."""
 
-    `known`: by target partition, where our records end by earlier receipts. A committed transaction that lost its
-    commit marker is ended by the next chunk's marker; an abort would take its records away.
-    """
-    claimed: dict[int, int] = dict(known)
+    offset: int
+    receipt: Receipt
+    chunk: str = ""
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What a chunk wrote to one target partition."""
+
+    partition: int
+    chunk: int
+    runs: Runs
+
+    @property
+    def end(self) -> int:
+        return max(first + count for first, count in self.runs)
+
+    def holds(self, offset: int) -> bool:
+        return any(first <= offset < first + count for first, count in self.runs)
+
+
+def pieces_of(receipts: Iterable[Receipt]) -> dict[int, list[Piece]]:
+    """By target partition, in the order in which they were written."""
+    found: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for receipt in receipts:
         for run in receipt.targets:
-            last = max((first + count for first, count in run.runs), default=0)
-            claimed[run.partition] = max(claimed.get(run.partition, 0), last)
-    return sorted(p for p, b in bounds.items() if b.stable < b.high and claimed.get(p, 0) <= b.stable)
+            found.setdefault((run.partition, receipt.chunk), []).extend(run.runs)
+    pieces: dict[int, list[Piece]] = {}
+    for (partition, chunk), runs in sorted(found.items()):
+        if runs:
+            pieces.setdefault(partition, []).append(Piece(partition, chunk, tuple(sorted(runs))))
+    return pieces
 
 
-def end_abandoned(
-    target: TransactionalTarget,
-    topic: Topic,
-    partitions: Iterable[int],
-    receipts: Iterable[Receipt],
-    deadline_s: float,
-    known: Mapping[int, int] = MappingProxyType({}),
-) -> list[int]:
-    """Call it right after `TransactionalTarget.open`, when no transaction of ours is open. Returns the partitions it
-    wrote a marker to.
-
-    Another producer's open transaction looks the same from outside; one more aborted record does it no harm. Raises
-    Doubt when the target does not answer.
+def landed(
+    unseen: Iterable[Unseen],
+    seen: Iterable[Receipt],
+    positions: Mapping[int, int],
+    floors: Mapping[int, int],
+    stable: int,
+    sees: Callable[[Mapping[int, Runs]], Collection[int]],
+) -> list[Receipt]:
+    """Receipts of chunks that landed and that no reader sees, in order: those that continue the ledger from `positions`,
+    and those that correct one of `seen` after its records were written again. `floors`: by source partition, what
+    somebody counts on. `stable`: the last stable offset of the ledger. `sees`: the target partitions in which a reader
+    sees a record there.
     """
-    try:
-        wanted = left_open(topic.bounds(partitions), receipts, known)
-    except NoAnswer as silence:
-        raise Doubt(f"what is open in the target: {silence}") from None
-    if not wanted:
-        return []
-    target.begin()
-    try:
-        for partition in wanted:
-            target.send(topic.name, b"", _KEY, partition)
-        target.flush(deadline_s)
-    except Redo as problem:
-        raise Doubt(f"a lost marker cannot be written again: {problem}") from None
-    target.abort()
-    return wanted
+    chunks: dict[object, list[Unseen]] = {}  # and what was written again at once
+    newest: dict[str, int] = {}
+    for each in sorted(unseen, key=lambda u: u.offset):
+        chunks.setdefault(each.chunk or each.offset, []).append(each)
+        newest[each.receipt.key] = each.offset
+    at, found = dict(positions), {r.key: r for r in seen}
+    more: dict[str, Receipt] = {}
+    for chunk in chunks.values():
+        receipts = sorted((u.receipt for u in chunk), key=lambda r: r.start)
+        then = _followed(receipts, at, found)
+        if then is None or any(newest[u.receipt.key] != u.offset for u in chunk):
+            continue
+        is_whole = len(chunk) == chunk[0].count and chunk[0].offset >= stable
+        is_known = any(at.get(r.partition, r.stop) < r.stop <= floors.get(r.partition, 0) for r in receipts)
+        if is_whole or is_known or any(sees(_new_runs(r, found.get(r.key))) for r in receipts):
+            found |= (landed := {r.key: r for r in receipts})
+            more |= landed
+            at = then
+    return list(more.values())
+
+
+def _followed(
+    receipts: Sequence[Receipt], at: Mapping[int, int], known: Mapping[str, Receipt]
+) -> dict[int, int] | None:
+    """Positions after these receipts; None where one of them neither goes on from there nor corrects a known one."""
+    then = dict(at)
+    for receipt in receipts:
+        if then.get(receipt.partition) == receipt.start:
+            then[receipt.partition] = receipt.stop
+        elif receipt.key not in known or known[receipt.key].stop != receipt.stop:
+            return None
+    return then
+
+
+def _new_runs(receipt: Receipt, known: Receipt | None) -> dict[int, Runs]:
+    old = {run.partition: run.runs for run in known.targets} if known is not None else {}
+    return {run.partition: run.runs for run in receipt.targets if run.runs and run.runs != old.get(run.partition)}
+
+
+class Open(NamedTuple):
+    """Target partitions with an open transaction: `ours` certainly; `perhaps`, and then nothing that landed is in it;
+    `unknown`, where only its end will tell whether what landed behind it was ended.
+    """
+
+    ours: list[int]
+    perhaps: list[int]
+    unknown: list[int]
+
+
+def left_open(
+    bounds: Mapping[int, LogBounds], claimed: Mapping[int, int], ours: Mapping[int, Collection[Piece]]
+) -> Open:
+    """`claimed`: where what landed ends; `ours`: all that we know to have written. The first open transaction of a
+    partition begins at its last stable offset: if that record is ours, so is the transaction. Otherwise it may be
+    another producer's, or one of ours that left no receipt.
+    """
+    found = Open([], [], [])
+    for partition, each in sorted(bounds.items()):
+        if each.stable >= each.high:
+            continue
+        if any(piece.holds(each.stable) for piece in ours.get(partition, ())):
+            found.ours.append(partition)
+        elif claimed.get(partition, 0) <= each.stable:
+            found.perhaps.append(partition)
+        else:
+            found.unknown.append(partition)
+    return found
+
+
+def not_seen(
+    pieces: Mapping[int, Sequence[Piece]],
+    starts: Mapping[int, int],
+    sees: Callable[[Mapping[int, Runs]], Collection[int]],
+) -> list[Piece]:
+    """Pieces of which no reader sees anything, where nothing is open any more. What lies before one that is seen was
+    looked at before that was written. `starts`: log starts; what lies before them is nobody's business any more.
+    """
+    left = {p: [each for each in found if each.end > starts.get(p, 0)] for p, found in pieces.items()}
+    found: list[Piece] = []
+    while left := {p: rest for p, rest in left.items() if rest}:
+        seen = sees({p: rest[-1].runs for p, rest in left.items()})
+        found += [rest[-1] for p, rest in left.items() if p not in seen]
+        left = {p: rest[:-1] for p, rest in left.items() if p not in seen}
+    return found

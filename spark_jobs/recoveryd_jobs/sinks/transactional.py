@@ -9,7 +9,7 @@ was never in doubt, is answered by an abort.
 import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -92,12 +92,20 @@ class TransactionalTarget:
             raise Doubt(f"begin: {raised.args[0].str()}", fenced=errors.is_fenced(raised.args[0])) from None
         self._is_open = True
 
-    def send(self, topic: str, value: bytes, key: bytes, partition: int, on_delivery: OnDelivery | None = None) -> None:
+    def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes,
+        partition: int,
+        on_delivery: OnDelivery | None = None,
+        headers: Sequence[tuple[str, bytes]] = (),
+    ) -> None:
         """Queue one record of our own (a receipt or a marker; copied records are sent by the copier). Raises Redo or
         Doubt when the client does not take it.
         """
         try:
-            self.producer.produce(topic, value, key, partition, on_delivery=on_delivery)
+            self.producer.produce(topic, value, key, partition, on_delivery=on_delivery, headers=list(headers) or None)
         except BufferError:
             raise Redo("the target's queue is full", reopen=True) from None
         except KafkaException as raised:

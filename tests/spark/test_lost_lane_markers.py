@@ -1,0 +1,227 @@
+"""Chunks that a real broker calls committed, and whose commit markers are not there: the lane itself, or the next attempt,
+makes the target and the receipts say the same, each record once and in order.
+
+The broker loses a marker here by having it cut off its log while it is down: its coordinator still knows the
+transaction as complete, as after a freeze in which a partition had no leader.
+"""
+
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+
+from recoveryd_jobs.clients import COMMITTED_END, UNCOMMITTED_END, make_admin, start_offset_query
+from recoveryd_jobs.contract import JobSpec, PartitionRange, Receipt, encode, transactional_id
+from recoveryd_jobs.errors import Redo
+from recoveryd_jobs.lane.chunk import Committer
+from recoveryd_jobs.lane.life import LaneOutcome, run_lane
+from recoveryd_jobs.lane.loop import LaneLoop
+from recoveryd_sandbox.broker import Broker
+from tests.builders.copying import Cluster, Recovery, assert_exact, rows
+from tests.patience import patient_s
+
+pytestmark = [pytest.mark.broker, pytest.mark.faults]
+
+COUNT = 600
+CHUNK = 200
+_BATCH_HEADER = ">qi5xIh"  # base offset, length, leader epoch and magic, checksum, attributes
+_CONTROL = 0x20
+
+
+@pytest.fixture(scope="module")
+def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with Broker(tmp_path_factory.mktemp("markers")) as started:
+        yield started
+
+
+@pytest.fixture
+def own(own_broker: Broker, unique: str) -> Cluster:
+    return Cluster(own_broker.bootstrap, unique)
+
+
+@pytest.fixture(params=["same", "key_hash"])
+def recovery(request: pytest.FixtureRequest, own: Cluster) -> Recovery:
+    """Two target partitions; a cap after two of three chunks, so that an attempt comes to its end."""
+    source, target = own.topic("in", 2), own.topic("out", 2)
+    own.fill(source, [*rows(COUNT // 2, 0), *rows(COUNT // 2, 1)])
+    ranges = [PartitionRange(0, 0, COUNT // 2), PartitionRange(1, 0, COUNT // 2)]
+    return Recovery(
+        own,
+        source,
+        target,
+        ranges=[ranges],
+        partitions=2,
+        chunk=Recovery.chunk_limits(max_records=CHUNK),
+        target_more={"mapping": request.param, "exclusive": False},
+    )
+
+
+def forget_markers(broker: Broker, places: list[tuple[str, int]]) -> None:
+    """Take away the last marker of each place, which must be the last thing in its log."""
+    broker.kill()  # a broker that ends cleanly would keep what it knows of open transactions elsewhere
+    for topic, partition in places:
+        [log] = (broker.folder / "data").rglob(f"{topic}-{partition}/*.log")
+        with log.open("r+b") as file:
+            file.truncate(_start_of_last_marker(log))
+    broker.start()
+
+
+def _start_of_last_marker(log: Path) -> int:
+    data, at, last = log.read_bytes(), 0, (0, 0)
+    while at < len(data):
+        _base, length, _checksum, attributes = struct.unpack_from(_BATCH_HEADER, data, at)
+        last, at = (at, attributes), at + 12 + length
+    assert last[1] & _CONTROL, "a log that does not end with a marker"
+    return last[0]
+
+
+def waiting(recovery: Recovery) -> dict[tuple[str, int], int]:
+    """By place, how many offsets readers cannot pass."""
+    home = recovery.spec.receipts
+    assert home is not None
+    admin = make_admin(recovery.cluster.client, "waiting")
+    wanted = [TopicPartition(recovery.target, 0), TopicPartition(recovery.target, 1)]
+    wanted.append(TopicPartition(recovery.receipts, home.partition))
+    ends = [start_offset_query(admin, wanted, which) for which in (COMMITTED_END, UNCOMMITTED_END)]
+    stable, high = [{p: answers[p].result(60).offset for p in wanted} for answers in ends]
+    return {(p.topic, p.partition): high[p] - stable[p] for p in wanted}
+
+
+def settled(recovery: Recovery) -> None:
+    """Markers come a moment after the commit is acknowledged."""
+    give_up_s = time.monotonic() + patient_s(10)
+    while any(waiting(recovery).values()):
+        assert time.monotonic() < give_up_s, "the markers do not come"
+        time.sleep(0.05)
+
+
+def half(recovery: Recovery) -> JobSpec:
+    """The spec of an attempt that ends after its second chunk, then that of the next one, which begins behind it."""
+    capped = replace(recovery.spec.lanes[0], max_records=2 * CHUNK)
+    assert run_lane(replace(recovery.spec, lanes=(capped,)), capped) == LaneOutcome(0, "capped")
+    settled(recovery)
+    again = recovery.attempt(2)
+    heard = {p.partition: p.position for p in recovery.heartbeats()[-1].positions}
+    ranges = tuple(replace(r, journaled=heard[r.partition]) for r in again.lanes[0].partitions)
+    return replace(again, lanes=(replace(again.lanes[0], partitions=ranges),))
+
+
+def places_of(recovery: Recovery, lost: str) -> list[tuple[str, int]]:
+    home = recovery.spec.receipts
+    assert home is not None
+    of_target, of_ledger = [(recovery.target, 0), (recovery.target, 1)], (recovery.receipts, home.partition)
+    return {
+        "one of the target": of_target[:1],
+        "all of the target": of_target,
+        "the ledger's": [of_ledger],
+        "all": [*of_target, of_ledger],
+    }[lost]
+
+
+def assert_all_there_once(recovery: Recovery) -> None:
+    copied = recovery.cluster.read(recovery.target, 2)
+    wanted = recovery.cluster.read(recovery.source, 2)
+    assert sorted(r.content for r in copied) == sorted(r.content for r in wanted)  # type: ignore[type-var]
+    for source in (0, 1):
+        for partition in (0, 1):
+            values = [r.value or b"" for r in copied if r.partition == partition]
+            ours = [int(v.split(b"-")[1]) for v in values if v.startswith(f"{source}-".encode())]
+            assert ours == sorted(ours), "in order"
+    assert_exact(recovery.ledger(), recovery.spec)
+    claimed = {
+        (run.partition, offset)
+        for receipt in recovery.ledger()
+        for run in receipt.targets
+        for first, count in run.runs
+        for offset in range(first, first + count)
+    }
+    assert claimed == {(r.partition, r.offset) for r in copied}, "receipts say where the records are"
+    assert not any(waiting(recovery).values()), "no reader waits"
+
+
+LOST = ["one of the target", "all of the target", "the ledger's", "all"]
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_the_next_attempt_goes_on_exactly(own_broker: Broker, recovery: Recovery, lost: str) -> None:
+    again = half(recovery)
+    forget_markers(own_broker, places := places_of(recovery, lost))
+    assert {place for place, count in waiting(recovery).items() if count} == set(places)
+    assert run_lane(again, again.lanes[0]) == LaneOutcome(0, "done")
+    assert_all_there_once(recovery)
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_the_next_attempt_brings_back_what_the_abort_of_the_one_before_took(
+    own_broker: Broker, recovery: Recovery, lost: str
+) -> None:
+    """The dead attempt had begun its third chunk, up to a receipt."""
+    again = half(recovery)
+    last = recovery.ledger()[-1]
+    forget_markers(own_broker, places_of(recovery, lost))
+    _die_in_the_next_chunk(recovery, last)
+    assert run_lane(again, again.lanes[0]) == LaneOutcome(0, "done")
+    assert_all_there_once(recovery)
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_a_lane_at_its_end_does_not_leave_readers_waiting(
+    own_broker: Broker, recovery: Recovery, lost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The markers are lost after the last commit, before the lane looks for them."""
+    look, forgotten = LaneLoop._await_markers, list[str]()
+
+    def look_after_a_loss(loop: LaneLoop) -> None:
+        if not forgotten:
+            forgotten.append(lost)
+            settled(recovery)
+            forget_markers(own_broker, places_of(recovery, lost))
+        look(loop)
+
+    monkeypatch.setattr(LaneLoop, "_await_markers", look_after_a_loss)
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
+    assert forgotten == [lost]
+    assert_all_there_once(recovery)
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_a_lane_that_aborts_a_chunk_itself_brings_back_the_one_before(
+    own_broker: Broker, recovery: Recovery, lost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits: list[str] = []
+    commit = Committer.commit
+
+    def lose_then_give_up(committer: Committer, *args: Any) -> Any:
+        commits.append(lost)
+        if len(commits) == 2:
+            committer._target.flush(time.monotonic() + patient_s(30))
+            raise Redo("a cluster does not answer")
+        made = commit(committer, *args)
+        if len(commits) == 1:
+            settled(recovery)
+            forget_markers(own_broker, places_of(recovery, lost))
+        return made
+
+    monkeypatch.setattr(Committer, "commit", lose_then_give_up)
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
+    assert len(commits) > 2
+    assert_all_there_once(recovery)
+
+
+def _die_in_the_next_chunk(recovery: Recovery, last: Receipt) -> None:
+    """As the lane would: records everywhere and a receipt are written, then nothing more comes."""
+    home = recovery.spec.receipts
+    assert home is not None
+    client = Producer({**recovery.cluster.client, "transactional.id": transactional_id("test", recovery.id, 0)})
+    client.init_transactions(patient_s(30))
+    client.begin_transaction()
+    for partition in (0, 1):
+        client.produce(recovery.target, b"dead", b"dead", partition)
+    dead = replace(last, start=last.stop, stop=last.stop + last.copied, chunk=last.chunk + 1, targets=())
+    client.produce(recovery.receipts, encode(dead), dead.key.encode(), home.partition)
+    assert client.flush(patient_s(30)) == 0
