@@ -44,7 +44,8 @@ class ClusterLogs:
             reader.close()
 
     def target(self, partitions: Iterable[int]) -> dict[int, LogBounds]:
-        return _bounds(self._target, partitions)
+        wanted = list(partitions)
+        return _bounds(self._target, wanted) if wanted else {}
 
     def ledger(self) -> LogBounds:
         home = self._spec.receipts
@@ -92,21 +93,19 @@ class ClusterLogs:
     def seen(self, wanted: Mapping[int, Runs]) -> set[int]:
         stable = {p: each.stable for p, each in self.target(wanted).items()}
         left = {p: (runs[0][0], min(sum(runs[-1]), stable[p])) for p, runs in wanted.items()}
+        offsets = {p: _offsets(runs) for p, runs in wanted.items()}
         found: set[int] = set()
         for message in self._read("read_committed", self._spec.target.topic, left):
-            partition, offset = message.partition() or 0, message.offset() or 0
-            if any(first <= offset < first + count for first, count in wanted[partition]):
+            partition = message.partition() or 0
+            if message.offset() in offsets[partition]:
                 found.add(partition)
                 left.pop(partition, None)
         return found
 
     def records(self, partition: int, runs: Runs) -> list[LoggedRecord]:
-        bounds = {partition: (runs[0][0], sum(runs[-1]))}
-        messages = [
-            message
-            for message in self._read("read_uncommitted", self._spec.target.topic, bounds)
-            if any(first <= (message.offset() or 0) < first + count for first, count in runs)
-        ]
+        bounds, offsets = {partition: (runs[0][0], sum(runs[-1]))}, _offsets(runs)
+        read = self._read("read_uncommitted", self._spec.target.topic, bounds)
+        messages = [message for message in read if message.offset() in offsets]
         return [
             LoggedRecord(m.offset() or 0, m.key(), m.value(), m.timestamp()[1], headers)
             for m, headers in zip(messages, headers_of(messages), strict=True)
@@ -219,6 +218,10 @@ class LanePen:
 
     def _deadline_s(self) -> float:
         return time.monotonic() + self._spec.transaction_timeout_ms / 1000.0
+
+
+def _offsets(runs: Runs) -> set[int]:
+    return {at for first, count in runs for at in range(first, first + count)}
 
 
 def _end_key(spec: JobSpec, lane: int) -> bytes:
