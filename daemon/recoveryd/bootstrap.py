@@ -135,7 +135,7 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
             {name for name, unit in units_in(runtime.state, params.units).items() if unit.cluster == cluster}, topic
         ),
     )
-    ledger = KafkaLedger(clients, names.receipts, values.scope, values.attempts.transaction_timeout)
+    ledger = KafkaLedger(clients, names.receipts, values.scope, values.attempts.transaction_timeout, accesses)
     core: Core = (decider := Decider(capabilities))
     if values.log.events is not None:
         core = RecordedCore(core, params, frozenset(values.webhooks), Path(values.log.events), values.log.events_most)

@@ -187,7 +187,8 @@ class KafkaHarness:
         return KafkaClusters({"main": properties}, self.names, EXPECTATIONS, self.now_ms, leader_answers=leaders)
 
     def ledger(self) -> KafkaLedger:
-        return KafkaLedger({"main": self.properties}, self.names.receipts, self.scope)
+        accesses = {"main": ClientAccess(self.properties["bootstrap.servers"])}
+        return KafkaLedger({"main": self.properties}, self.names.receipts, self.scope, accesses=accesses)
 
     def progress(self) -> KafkaProgressFeed:
         return KafkaProgressFeed(self.properties, self.names.progress, self.now_ms)

@@ -5,6 +5,7 @@ The broker loses a marker here by having it cut off its log while it is down: it
 transaction as complete, as after a freeze in which a partition had no leader.
 """
 
+import asyncio
 import struct
 import time
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
+from recoveryd.adapters.kafka.ledger import KafkaLedger
+from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd_jobs.clients import COMMITTED_END, UNCOMMITTED_END, make_admin, start_offset_query
 from recoveryd_jobs.contract import JobSpec, PartitionRange, Receipt, encode, transactional_id
 from recoveryd_jobs.errors import Redo
@@ -23,6 +26,7 @@ from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from recoveryd_jobs.lane.loop import LaneLoop
 from recoveryd_sandbox.broker import Broker
 from tests.builders.copying import Cluster, Recovery, assert_exact, rows
+from tests.builders.records import make_ledger_question, make_plan
 from tests.patience import patient_s
 
 pytestmark = [pytest.mark.broker, pytest.mark.faults]
@@ -210,6 +214,35 @@ def test_a_lane_that_aborts_a_chunk_itself_brings_back_the_one_before(
     monkeypatch.setattr(Committer, "commit", lose_then_give_up)
     assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
     assert len(commits) > 2
+    assert_all_there_once(recovery)
+
+
+@pytest.mark.parametrize("lost", LOST)
+async def test_a_daemon_that_fences_a_lost_application_shows_what_it_had_committed(
+    own_broker: Broker, recovery: Recovery, lost: str
+) -> None:
+    """No lane comes: the recovery is stopped."""
+    again = half(recovery)
+    home, before = recovery.spec.receipts, recovery.ledger()
+    assert home is not None
+    topics = [(t.topic, t.topic_id) for t in (recovery.spec.source, recovery.spec.target)]
+    plan = make_plan((0, 0, COUNT // 2), (1, 0, COUNT // 2), source=topics[0], target=topics[1])
+    question = replace(
+        make_ledger_question(replace(plan, lanes=((0, 1),), receipts=home), recovery.id, fence=True),
+        positions={r.partition: r.journaled for r in again.lanes[0].partitions},
+    )
+    forget_markers(own_broker, places_of(recovery, lost))
+    client = recovery.cluster.client
+    ledger = KafkaLedger(
+        {"main": client}, recovery.receipts, "test", accesses={"main": ClientAccess(client["bootstrap.servers"])}
+    )
+    async with asyncio.timeout(patient_s(120)):
+        found = await ledger.read(question)
+    assert (found.problems, sum(p.copied for p in found.partitions)) == ((), 2 * CHUNK)
+    settled(recovery)
+    assert recovery.ledger() == before
+    assert len(recovery.cluster.read(recovery.target, 2)) == 2 * CHUNK
+    assert run_lane(again, again.lanes[0]) == LaneOutcome(0, "done")
     assert_all_there_once(recovery)
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
@@ -21,6 +22,7 @@ from recoveryd.adapters.kafka.client import (
     problem,
     shut_out,
 )
+from recoveryd.adapters.kafka.lane_commits import LaneCommits
 from recoveryd.adapters.kafka.offsets import log_range
 from recoveryd.adapters.kafka.reading import pair_of, read_range
 from recoveryd.adapters.kafka.receipts import (
@@ -40,6 +42,7 @@ from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.recovery.effects import EndedRecovery, ForgetRecoveries, ReadLedger
 from recoveryd.recovery.events import LedgerRead
+from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd_jobs.contract import receipts_partition, transactional_id
 
 _ASK_S = 10.0
@@ -55,8 +58,8 @@ _FENCERS = 8
 
 
 class KafkaLedger:
-    """`clusters`: librdkafka properties by name. `transaction_timeout_ms` is what lanes use as well; at most the
-    broker's maximum.
+    """`clusters`: librdkafka properties by name, and `accesses` says the same for other clients; without one, markers that
+    a broker forgot stay forgotten. `transaction_timeout_ms` is what lanes use as well; at most the broker's maximum.
     """
 
     def __init__(
@@ -65,8 +68,9 @@ class KafkaLedger:
         receipts_topic: str,
         scope: str,
         transaction_timeout_ms: int = 60_000,
+        accesses: Mapping[str, ClientAccess] = MappingProxyType({}),
     ) -> None:
-        self._clusters = clusters
+        self._clusters, self._accesses = clusters, accesses
         self._topic = receipts_topic
         self._scope = scope
         self._transaction_timeout_ms = transaction_timeout_ms
@@ -95,6 +99,7 @@ class KafkaLedger:
         try:
             if effect.fence:
                 self._fence(properties, effect)
+                self._write_markers(properties, effect)
             ledger = self._ledger(properties, effect, at)
         except ClusterProblem as silence:
             why = shut_out(properties, cluster) if silence.retriable else None
@@ -199,6 +204,12 @@ class KafkaLedger:
             except ClusterProblem:
                 pool.shutdown(wait=False, cancel_futures=True)  # a cluster that is away would hold up each of the rest
                 raise
+
+    def _write_markers(self, properties: Properties, effect: ReadLedger) -> None:
+        """What a broker forgot of the lanes' last chunks."""
+        access, home = self._accesses.get(effect.plan.target.cluster), effect.plan.receipts
+        if access is not None and home is not None:
+            LaneCommits(properties, access, self._scope, home, effect).write_missing(self._transaction_timeout_ms)
 
     def _ledger(self, properties: Properties, effect: ReadLedger, at: "_Place") -> LedgerSum:
         home = effect.plan.receipts

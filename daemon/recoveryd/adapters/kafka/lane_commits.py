@@ -1,0 +1,137 @@
+"""Writes the commit markers that a broker forgot of a lane's last chunk, once the lane is fenced and none follows it:
+reads what lies there; `lane_markers` judges.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from confluent_kafka import Message
+from confluent_kafka.admin import AdminClient
+
+from recoveryd.adapters.kafka.client import Properties, make_admin
+from recoveryd.adapters.kafka.lane_markers import (
+    Claims,
+    Laid,
+    Place,
+    by_lane,
+    is_landed,
+    open_receipts,
+    read_chunk,
+    read_receipts,
+)
+from recoveryd.adapters.kafka.offsets import LATEST, read_offsets
+from recoveryd.adapters.kafka.raw_requests import connected
+from recoveryd.adapters.kafka.reading import headers_of, pair_of, read_range
+from recoveryd.errors import ClusterProblem
+from recoveryd.recovery.effects import ReadLedger
+from recoveryd.settings.kafka_properties import ClientAccess
+from recoveryd_jobs.contract import Receipt, ReceiptsHome, transactional_id
+
+_ASK_S: Final = 10.0
+_READ_S: Final = 45.0
+_MARK_S: Final = 60.0
+
+Bounds = Mapping[Place, tuple[int, int]]  # the last stable offset and the end, of places with something open
+
+_log = logging.getLogger("recoveryd.kafka")
+
+
+class LaneCommits:
+    """For one recovery on its target cluster. Blocking."""
+
+    def __init__(
+        self, properties: Properties, access: ClientAccess, scope: str, home: ReceiptsHome, effect: ReadLedger
+    ) -> None:
+        self._properties, self._access = properties, access
+        self._scope, self._recovery = scope, effect.recovery
+        self._home = home.topic, home.partition
+        self._start = home.start
+        target = effect.plan.target
+        self._targets = [(target.topic, partition) for partition in range(target.partitions)]
+
+    def write_missing(self, transaction_timeout_ms: int) -> None:
+        """Call it with all lanes fenced. Where nothing is open, it only asks for offsets; where the cluster does not tell
+        what lies there, it leaves that to the next attempt. Raises `ClusterProblem` where markers stay lacking.
+        """
+        try:
+            landed = by_lane(self._landed())
+        except ClusterProblem as silence:
+            _log.warning("cannot look for lost markers of %s: %s", self._recovery, silence.message)
+            return
+        for lane, places in landed.items():
+            _log.warning("a broker forgot markers of what lane %d had committed, writes them in %s", lane, places)
+            asyncio.run(self._commit(lane, transaction_timeout_ms))
+
+    async def _commit(self, lane: int, transaction_timeout_ms: int) -> None:
+        async def choose() -> Sequence[Place]:  # again: a lane that was thought dead may have done it meanwhile
+            return by_lane(await asyncio.to_thread(self._landed)).get(lane, [])
+
+        name = transactional_id(self._scope, self._recovery, lane)
+        async with connected(self._access, name, "write the marker of a chunk again", _MARK_S) as client:
+            await client.commit_open(name, transaction_timeout_ms, choose)
+
+    def _landed(self) -> dict[Place, int]:
+        """Places in which a marker is lacking behind what landed, with the lane."""
+        bounds = self._open(make_admin(self._properties))
+        found = None
+        if self._home in bounds:
+            laid = list(self._laid(bounds[self._home], "read_uncommitted"))
+            found = open_receipts(self._scope, self._recovery, laid)
+        if found is None and not bounds.keys() & set(self._targets):
+            return {}
+        stable = bounds.get(self._home, (None, None))[0]
+        seen = self._seen_receipts(stable)
+        if found is not None:
+            lane, receipts = found
+            places = self._landed_in_target(bounds, [*seen, *receipts])
+            if all(self._is_there(receipt, bounds, places) for receipt in receipts):
+                return {**places, self._home: lane}
+        return self._landed_in_target(bounds, seen)
+
+    def _open(self, admin: AdminClient) -> dict[Place, tuple[int, int]]:
+        found: dict[Place, tuple[int, int]] = {}
+        for asked in ([self._home], self._targets):
+            stable, high = (read_offsets(admin, asked, LATEST, _ASK_S, committed=c) for c in (True, False))
+            found |= {place: (stable[place[1]], high[place[1]]) for place in asked if stable[place[1]] < high[place[1]]}
+        return found
+
+    def _seen_receipts(self, stable: int | None) -> list[Receipt]:
+        if stable is None:
+            stable = read_offsets(make_admin(self._properties), [self._home], LATEST, _ASK_S, committed=True)[
+                self._home[1]
+            ]
+        return read_receipts(self._scope, self._recovery, self._laid((self._start, stable), "read_committed"))
+
+    def _landed_in_target(self, bounds: Bounds, receipts: Sequence[Receipt]) -> dict[Place, int]:
+        claims, found = Claims(), dict[Place, int]()
+        for receipt in receipts:
+            claims.add(receipt)
+        for place in self._targets:
+            if place in bounds and claims.lane_of(place[1], bounds[place][0]) is not None:
+                offsets = [m.offset() or 0 for m in self._read(place, bounds[place], "read_uncommitted")]
+                lane = is_landed(claims, place[1], offsets)
+                if lane is not None:
+                    found[place] = lane
+        return found
+
+    def _is_there(self, receipt: Receipt, bounds: Bounds, places: Mapping[Place, int]) -> bool:
+        """Whether readers see what the receipt claims, or will with these commits."""
+        for run in receipt.targets:
+            place = self._targets[run.partition]
+            last = max((first + count - 1 for first, count in run.runs), default=-1)
+            if last < 0 or (place in places and last >= bounds[place][0]):
+                continue
+            is_open = place in bounds and last >= bounds[place][0]
+            if is_open or not any(True for _ in self._read(place, (last, last + 1), "read_committed")):
+                return False
+        return True
+
+    def _laid(self, bounds: tuple[int, int], isolation: str) -> Iterator[Laid]:
+        for message in self._read(self._home, bounds, isolation):
+            key, value = pair_of(message)
+            yield Laid(message.offset() or 0, key or b"", value, read_chunk(headers_of(message)))
+
+    def _read(self, place: Place, bounds: tuple[int, int], isolation: str) -> Iterator[Message]:
+        return read_range(self._properties, *place, bounds, _READ_S, isolation_level=isolation)

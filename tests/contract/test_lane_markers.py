@@ -1,0 +1,63 @@
+"""What of a dead lane's last chunk landed and waits for its marker, by what lies in the target and in the ledger."""
+
+from dataclasses import replace
+
+import pytest
+
+from recoveryd.adapters.kafka.lane_markers import (
+    Claims,
+    Laid,
+    by_lane,
+    is_landed,
+    open_receipts,
+    read_chunk,
+    read_receipts,
+)
+from recoveryd_jobs.contract import Receipt, TargetRun, encode
+
+ONE = Receipt("s", "r", 0, 1, 7, 0, 10, 20, 10, 0, 0, 0, 1, (TargetRun(0, 10, ((30, 10),)),))
+TWO = replace(ONE, partition=1)
+OTHER_LANE = replace(ONE, lane=1, partition=2, targets=(TargetRun(0, 2, ((41, 2),)),))
+
+
+def laid(offset: int, receipt: Receipt, chunk: str = "", count: int = 0) -> Laid:
+    return Laid(offset, receipt.key.encode(), encode(receipt), (chunk, count))
+
+
+@pytest.mark.parametrize(
+    ("what", "lies", "found"),
+    [
+        ("a whole chunk", [laid(5, ONE, "a", 2), laid(6, TWO, "a", 2)], (0, [ONE, TWO])),
+        ("with records of others", [laid(5, ONE, "a", 1), laid(6, OTHER_LANE, "b", 2), Laid(7, b"x/y/0/0", b"")], (0, [ONE])),
+        ("a part of one", [laid(5, ONE, "a", 2)], None),
+        ("behind it a part of another one", [laid(5, ONE, "a", 1), laid(6, TWO, "b", 2)], None),
+        ("behind it the end of something", [laid(5, ONE, "a", 1), Laid(6, b"s/r#end/0", None)], None),
+        ("another recovery's", [Laid(5, b"s/other/0/0", encode(ONE)), laid(6, TWO, "a", 1)], None),
+        ("of a release that did not tell how many there are", [laid(5, ONE)], None),
+        ("nothing", [], None),
+    ],
+)  # fmt: skip
+def test_what_is_open_in_the_ledger_landed_if_all_of_it_is_there(
+    what: str, lies: list[Laid], found: tuple[int, list[Receipt]] | None
+) -> None:
+    assert open_receipts("s", "r", lies) == found, what
+
+
+def test_what_is_open_in_the_target_landed_if_receipts_of_one_lane_claim_all_of_it() -> None:
+    claims = Claims()
+    claims.add(ONE)
+    claims.add(OTHER_LANE)
+    assert [claims.lane_of(0, at) for at in (29, 30, 39, 40, 41)] == [None, 0, 0, None, 1]
+    assert is_landed(claims, 0, range(30, 40)) == 0
+    assert is_landed(claims, 0, [39, 41]) is None, "somebody else's behind it"
+    assert is_landed(claims, 0, [39, 40]) is None, "behind it what nobody claims"
+    assert is_landed(claims, 1, [30]) is None
+
+
+def test_of_each_key_the_newest_receipt_counts() -> None:
+    again = replace(ONE, targets=(TargetRun(0, 10, ((50, 10),)),))
+    lies = [laid(5, ONE), laid(6, TWO), Laid(7, b"s/r#head/0", b"{}"), laid(8, again), Laid(9, TWO.key.encode(), None)]
+    assert read_receipts("s", "r", lies) == [again]
+    assert by_lane({("t", 1): 0, ("t", 0): 0, ("t", 2): 3}) == {0: [("t", 0), ("t", 1)], 3: [("t", 2)]}
+    assert read_chunk([("recoveryd-chunk", b"abc.3")]) == ("abc", 3)
+    assert read_chunk([("recoveryd-chunk", None)]) == ("", 0)
