@@ -6,7 +6,7 @@ nothing.
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.e2e.log_reader import read_log
@@ -30,7 +30,7 @@ class Run:
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """One record of the ledger. `offset`: its own offset in the receipts topic; `promised`: the sum of its targets'
-    `count`.
+    `count`; `corrects`: it says of an earlier one, which it replaces, that the same records lie elsewhere.
     """
 
     offset: int
@@ -50,6 +50,7 @@ class Receipt:
     lost: int
     runs: tuple[Run, ...]
     promised: int
+    corrects: bool = False
 
     @property
     def name(self) -> str:
@@ -64,7 +65,7 @@ class Receipt:
 
 
 def read_receipts(bootstrap: str, topic: str, recovery: str, *, deadline_s: float = 180.0) -> list[Receipt]:
-    """All committed receipts of the recovery in the order of the log."""
+    """All committed receipts of the recovery in the order of the log, without those that were corrected."""
     found = []
     for records in read_log(bootstrap, topic, deadline_s=deadline_s).values():
         for record in records:
@@ -73,7 +74,25 @@ def read_receipts(bootstrap: str, topic: str, recovery: str, *, deadline_s: floa
             value = json.loads(record.value)
             if value["recovery"] == recovery:
                 found.append(parse(record.offset, record.partition, record.key, value))
-    return sorted(found, key=lambda r: (r.topic_partition, r.offset))
+    return _corrected(sorted(found, key=lambda r: (r.topic_partition, r.offset)))
+
+
+def _corrected(receipts: list[Receipt]) -> list[Receipt]:
+    """Only where the records lie may be corrected; anything else said twice stays twice."""
+    found: dict[object, Receipt] = {}
+    for receipt in receipts:
+        said = _but_for_runs(receipt)
+        before = found.get(said)
+        if before is not None and before.runs != receipt.runs:
+            del found[said]
+            found[said] = replace(receipt, corrects=True)
+        else:
+            found[said if before is None else receipt] = receipt
+    return list(found.values())
+
+
+def _but_for_runs(receipt: Receipt) -> Receipt:
+    return replace(receipt, offset=0, attempt=0, runs=(), corrects=False)
 
 
 def parse(offset: int, topic_partition: int, key: bytes | None, value: dict[str, Any]) -> Receipt:

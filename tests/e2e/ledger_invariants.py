@@ -119,16 +119,17 @@ def _tiling(partition: int, start: int, stop: int, receipts: Iterable[Receipt]) 
 
 def _generations(receipts: Sequence[Receipt]) -> Iterator[Violation]:
     """In the log's order, a lane's chunk numbers rise and its attempt numbers never fall: a fenced attempt commits
-    nothing.
+    nothing. What corrects a receipt has its chunk, and the attempt that corrected it.
     """
     newest: dict[int, Receipt] = {}
     for receipt in receipts:
         before = newest.get(receipt.lane)
         if before is not None and receipt.attempt < before.attempt:
             yield Violation("I10", f"{receipt.name} was committed after attempt {before.attempt} had begun")
-        elif before is not None and receipt.chunk < before.chunk:
+        elif before is not None and receipt.chunk < before.chunk and not receipt.corrects:
             yield Violation("I10", f"{receipt.name} was committed after chunk {before.chunk}")
-        newest[receipt.lane] = receipt
+        if not receipt.corrects:
+            newest[receipt.lane] = receipt
 
 
 def _runs_apart(claims: Claims, partitions: Iterable[int]) -> Iterator[Violation]:

@@ -106,9 +106,10 @@ def test_what_lies_before_a_piece_that_is_seen_is_not_looked_at() -> None:
 
 
 def test_a_receipt_follows_its_records() -> None:
-    again = moved(NEXT, {(0, 5): 20, (0, 6): 22})
+    again = moved(NEXT, {(0, 5): 20, (0, 6): 22}, 3)
     assert [run.runs for run in again.targets] == [((20, 1), (22, 1)), ((0, 2),)]
-    assert replace(again, targets=NEXT.targets) == NEXT
+    assert replace(again, attempt=1, targets=NEXT.targets) == NEXT
+    assert again.attempt == 3
     assert as_runs([3, 4, 5, 9]) == ((3, 3), (9, 1))
 
 

@@ -179,8 +179,8 @@ class WorldLogs:
 
 
 class WorldPen:
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, world: World, attempt: int) -> None:
+        self._world, self._attempt = world, attempt
 
     def end_open(self, partitions: Sequence[int], *, ledger: bool) -> dict[int, int]:
         self._die_perhaps()
@@ -197,7 +197,7 @@ class WorldPen:
         new = {(p, row.offset): world.append(p, row.headers) for p, rows in records.items() for row in rows}
         name = f"again-{next(world.names)}", len(receipts)
         for receipt in receipts:
-            world.append(LEDGER, moved(receipt, new), name)
+            world.append(LEDGER, moved(receipt, new, self._attempt), name)
         self._die_perhaps()
         world.end("seen")
         self._die_perhaps()
@@ -256,7 +256,13 @@ class ModelLane:
             floors = {r.partition: max(r.journaled, self.copied_to.get(r.partition, 0)) for r in self.lane.partitions}
             logs: Any = WorldLogs(world)
             mender = Mender(
-                self.spec, self.lane, logs, WorldPen(world), self.read, lambda _why: world.end_foreign(), floors
+                self.spec,
+                self.lane,
+                logs,
+                WorldPen(world, self.spec.attempt),
+                self.read,
+                lambda _why: world.end_foreign(),
+                floors,
             )
             found = mender.settle()
         else:

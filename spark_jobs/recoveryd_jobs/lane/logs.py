@@ -192,7 +192,7 @@ class LanePen:
             raise Redo("some records were not confirmed, or not with their places")
         headers: list[Header] = [chunk_header(len(receipts))]
         for receipt in receipts:
-            raw = encode(moved(receipt, new))
+            raw = encode(moved(receipt, new, self._spec.attempt))
             self._target.send(self._spec.receipts_topic, raw, receipt.key.encode(), ledger, headers=headers)
         for topic in self._topics:
             topic.check_id(deadline_s)

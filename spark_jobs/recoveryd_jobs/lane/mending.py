@@ -309,15 +309,15 @@ def _newest_attempt(found: FoundReceipt) -> int:
     return max((r.attempt for r in (found.head, *found.receipts) if r is not None), default=0)
 
 
-def moved(receipt: Receipt, new: Mapping[tuple[int, int], int]) -> Receipt:
-    """The receipt after records were written again; `new`: their offsets by target partition and old offset."""
+def moved(receipt: Receipt, new: Mapping[tuple[int, int], int], attempt: int) -> Receipt:
+    """The receipt after this attempt wrote records again; `new`: their offsets by target partition and old offset."""
     targets = []
     for run in receipt.targets:
         old = [at for first, count in run.runs for at in range(first, first + count)]
         if all((run.partition, at) in new for at in old):
             run = replace(run, runs=as_runs(sorted(new[run.partition, at] for at in old)))  # noqa: PLW2901
         targets.append(run)
-    return replace(receipt, targets=tuple(targets))
+    return replace(receipt, attempt=attempt, targets=tuple(targets))
 
 
 def as_runs(offsets: Iterable[int]) -> Runs:
