@@ -12,6 +12,7 @@ written before readers see what landed. A lane that goes on without an abort doe
 commit counts for what is open; when it comes to rest, `Markers` looks whether there is still something.
 """
 
+import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -37,8 +38,9 @@ _ROUNDS: Final = 5
 _PAUSE_S: Final = 0.2
 _MARKERS_S: Final = 10.0
 _FIRST_LOOK_S: Final = 0.02
+_ANSWERS_S: Final = 45.0  # a broker that comes back may leave the first questions without an answer
 _CALM_S: Final = 1.0
-_REMEMBERED: Final = 4  # chunks, of which each may lack its marker
+_REMEMBERED: Final = 1_000  # begins of what was committed; a transaction that lost its marker begins with one of them
 
 Waiting = Callable[[str], None]
 
@@ -336,7 +338,8 @@ class Markers:
 
     def __init__(self, spec: JobSpec, target: Topic, ledger: Topic | None) -> None:
         self._spec, self._target, self._ledger = spec, target, ledger
-        self._runs: dict[int, deque[Runs]] = {}  # by target partition, what was committed last
+        self._begins: dict[int, deque[int]] = {}  # by target partition, of what was committed last
+        self._ends: dict[int, int] = {}
         self._firsts: deque[int] = deque(maxlen=_REMEMBERED)  # where receipts of chunks begin
         self._last = -1  # offset of the newest receipt
 
@@ -345,7 +348,8 @@ class Markers:
         for receipt in receipts:
             for run in receipt.targets:
                 if run.runs:
-                    self._runs.setdefault(run.partition, deque(maxlen=_REMEMBERED)).append(run.runs)
+                    self._begins.setdefault(run.partition, deque(maxlen=_REMEMBERED)).append(run.runs[0][0])
+                    self._ends[run.partition] = max(self._ends.get(run.partition, 0), sum(run.runs[-1]))
         if places:
             self._firsts.append(min(places))
             self._last = max(places)
@@ -354,34 +358,33 @@ class Markers:
         """Raises Doubt when a marker is certainly lacking. Where nobody can tell in time, the lane goes on: another
         producer's open transaction lies before it, or the cluster does not answer.
         """
-        give_up_s, pause_s = time.monotonic() + _MARKERS_S, _FIRST_LOOK_S
-        lacking: list[str] = []
-        while self._runs or self._last >= 0:
-            try:
-                waits, lacking = self._lacking()
-            except NoAnswer:
-                waits, lacking = True, []
-            if not waits:
-                break
+        give_up_s, pause_s = time.monotonic() + _ANSWERS_S, _FIRST_LOOK_S
+        lacking: list[str] | None = None  # not told yet
+        while self._ends or self._last >= 0:
+            with contextlib.suppress(NoAnswer):
+                waits, found = self._lacking()
+                if not waits:
+                    lacking = []
+                    break
+                if lacking is None:
+                    give_up_s = min(give_up_s, time.monotonic() + _MARKERS_S)
+                lacking = found
             obey()
             if time.monotonic() >= give_up_s:
                 break
             time.sleep(pause_s)
             pause_s = min(pause_s * 2, _PAUSE_S)
-        self._runs.clear()
+        self._begins.clear()
+        self._ends.clear()
         self._last = -1
         if lacking:
             raise Doubt(f"readers do not see what was committed in {', '.join(lacking)}")
 
     def _lacking(self) -> tuple[bool, list[str]]:
         """(whether something is not seen, where a transaction of ours is certainly open)."""
-        stable = {p: each.stable for p, each in self._target.bounds(self._runs).items()} if self._runs else {}
-        waits = [p for p, at in stable.items() if at < max(sum(runs[-1]) for runs in self._runs[p])]
-        found = [
-            f"{self._target.name} {p}"
-            for p in waits
-            if any(first <= stable[p] < first + count for runs in self._runs[p] for first, count in runs)
-        ]
+        stable = {p: each.stable for p, each in self._target.bounds(self._ends).items()} if self._ends else {}
+        waits = [p for p, at in stable.items() if at < self._ends[p]]
+        found = [f"{self._target.name} {p}" for p in waits if stable[p] in self._begins[p]]
         place = self._spec.receipts
         if self._ledger is None or place is None or self._last < 0:
             return bool(waits), found
