@@ -14,6 +14,7 @@ from recoveryd.kernel.state import DaemonRecord
 from recoveryd.ports import JournalBatch
 from recoveryd_sandbox.broker import Broker
 from tests.contract.harness import KafkaHarness
+from tests.contract.journals import opened
 
 pytestmark = [pytest.mark.broker, pytest.mark.faults]
 
@@ -91,17 +92,6 @@ async def test_a_leader_that_cannot_reach_the_broker_while_starting_may_try_agai
     own_broker.cont()
     assert caught.value.retriable
     async with asyncio.timeout(DEADLINE_S):
-        await open_until_it_works(journal)
+        await opened(journal)
         await journal.commit(JournalBatch(daemon=DaemonRecord(1)))
     await journal.close()
-
-
-async def open_until_it_works(journal: KafkaJournal) -> None:
-    while True:
-        try:
-            await journal.open()
-        except ClusterProblem as problem:
-            if not problem.retriable:
-                raise
-        else:
-            return

@@ -14,15 +14,14 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from recoveryd.adapters.kafka.journal import KafkaJournal
 from recoveryd.adapters.kafka.permissions import lacking
-from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.decision import Notice
 from recoveryd.kernel.state import DaemonRecord
 from recoveryd.ports import JournalBatch
 from recoveryd.wire.acls import Role, own_acls
 from recoveryd_sandbox.broker import Broker
 from tests.contract.harness import KafkaHarness
+from tests.contract.journals import opened
 from tests.patience import patient_s
 
 pytestmark = pytest.mark.broker
@@ -69,19 +68,6 @@ def batch(number: int) -> JournalBatch:
 
 def names_of(own: KafkaHarness) -> set[str]:
     return {own.names.status, own.names.events, own.names.directives, own.names.dlq}
-
-
-async def opened(journal: KafkaJournal) -> None:
-    async with asyncio.timeout(patient_s(60)):
-        while True:
-            try:
-                await journal.open()
-            except ClusterProblem as problem:
-                if not problem.retriable:
-                    raise
-                await asyncio.sleep(0.1)
-            else:
-                return
 
 
 def allow_to_write(bootstrap: str, topic: str) -> None:

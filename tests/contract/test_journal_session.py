@@ -10,18 +10,18 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from recoveryd.adapters.kafka import transactions
 from recoveryd.adapters.kafka.journal import KafkaJournal
-from recoveryd.errors import ClusterProblem, Fenced
+from recoveryd.errors import Fenced
 from recoveryd.kernel.decision import Notice
 from recoveryd.kernel.state import DaemonRecord
 from recoveryd.ports import JournalBatch
 from recoveryd_sandbox.broker import Broker
 from tests.contract.harness import KafkaHarness
+from tests.contract.journals import commit, opened
 from tests.patience import patient_s
 
 pytestmark = [pytest.mark.broker, pytest.mark.faults]
 
 FROZEN_S = 6.0
-PATIENT_S = 240.0
 INVALID_STATE = KafkaError(KafkaError.INVALID_TXN_STATE, "invalid state", fatal=True)
 
 
@@ -44,32 +44,6 @@ def batch(number: int, *, leader: bool = False) -> JournalBatch:
 
 def numbers(harness: KafkaHarness) -> list[int]:
     return [json.loads(record.value or b"")["data"]["n"] for record in harness.read(harness.names.events)]
-
-
-async def opened(journal: KafkaJournal) -> None:
-    """Open it as the daemon does: again after a retriable problem, as long as its transactions have no coordinator."""
-    async with asyncio.timeout(PATIENT_S):
-        while True:
-            try:
-                await journal.open()
-            except ClusterProblem as problem:
-                if not problem.retriable:
-                    raise
-                await asyncio.sleep(0.1)
-            else:
-                return
-
-
-async def commit(journal: KafkaJournal, what: JournalBatch) -> None:
-    """Commit as the writer loop does: the same batch again after a retriable problem."""
-    async with asyncio.timeout(PATIENT_S):
-        while True:
-            try:
-                return await journal.commit(what)
-            except ClusterProblem as problem:
-                if not problem.retriable:
-                    raise
-                await asyncio.sleep(0.1)
 
 
 async def test_somebody_who_opened_the_journal_and_wrote_nothing_does_not_end_its_leader(own: KafkaHarness) -> None:

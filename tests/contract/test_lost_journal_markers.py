@@ -1,16 +1,13 @@
 """Journal transactions that a real broker calls committed, and whose commit markers are not there: who leads next shows
 them to readers, each once and in order.
 
-The broker loses a marker here by having it cut off its log while it is down: its coordinator still knows the
-transaction as complete, as after a freeze in which a partition had no leader.
+The broker loses a marker here by having it cut off its log while it is down.
 """
 
 import asyncio
 import json
-import struct
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +17,6 @@ from aiokafka.protocol.transaction import EndTxnRequest_v0
 from confluent_kafka import Producer
 
 from recoveryd.adapters.kafka.client import make_admin
-from recoveryd.adapters.kafka.journal import KafkaJournal
 from recoveryd.adapters.kafka.offsets import LATEST, read_offsets
 from recoveryd.adapters.kafka.own_topics import write_probe
 from recoveryd.adapters.kafka.raw_coordinator import Codes, TransactionCoordinator
@@ -31,13 +27,12 @@ from recoveryd.kernel.state import DaemonRecord
 from recoveryd.ports import JournalBatch
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd_sandbox.broker import Broker
+from tests.builders.lost_markers import forget_markers
 from tests.contract.harness import KafkaHarness
+from tests.contract.journals import commit, opened
 from tests.patience import patient_s
 
 pytestmark = [pytest.mark.broker, pytest.mark.faults]
-
-_BATCH_HEADER = ">qi5xIh"  # base offset, length, leader epoch and magic, checksum, attributes
-_CONTROL = 0x20
 
 
 @pytest.fixture(scope="module")
@@ -49,25 +44,6 @@ def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 @pytest.fixture
 def own(own_broker: Broker, unique: str) -> KafkaHarness:
     return KafkaHarness(own_broker.bootstrap, unique)
-
-
-def forget_markers(broker: Broker, *topics: str) -> None:
-    """Take away the last marker of each topic, which must be the last thing in its log."""
-    broker.kill()  # a broker that ends cleanly would keep what it knows of open transactions elsewhere
-    for topic in topics:
-        [log] = (broker.folder / "data").rglob(f"{topic}-0/*.log")
-        with log.open("r+b") as file:
-            file.truncate(_start_of_last_marker(log))
-    broker.start()
-
-
-def _start_of_last_marker(log: Path) -> int:
-    data, at, last = log.read_bytes(), 0, (0, 0)
-    while at < len(data):
-        _base, length, _checksum, attributes = struct.unpack_from(_BATCH_HEADER, data, at)
-        last, at = (at, attributes), at + 12 + length
-    assert last[1] & _CONTROL, "a log that does not end with a marker"
-    return last[0]
 
 
 def batch(number: int, *, leader: bool = False) -> JournalBatch:
@@ -99,30 +75,6 @@ async def settled(own: KafkaHarness) -> None:
         await asyncio.sleep(0.05)
 
 
-async def opened(journal: KafkaJournal) -> None:
-    async with asyncio.timeout(patient_s(60)):
-        while True:
-            try:
-                await journal.open()
-            except ClusterProblem as problem:
-                if not problem.retriable:
-                    raise
-                await asyncio.sleep(0.1)
-            else:
-                return
-
-
-async def commit(journal: KafkaJournal, what: JournalBatch) -> None:
-    async with asyncio.timeout(patient_s(60)):
-        while True:
-            try:
-                return await journal.commit(what)
-            except ClusterProblem as problem:
-                if not problem.retriable:
-                    raise
-                await asyncio.sleep(0.1)
-
-
 async def state_of_journal(own: KafkaHarness) -> str:
     """As soon as its coordinator has loaded it."""
     access = ClientAccess(own.properties["bootstrap.servers"])
@@ -144,7 +96,7 @@ async def test_a_new_leader_shows_what_was_acknowledged_to_the_one_before(
     await commit(old, batch(2, leader=True))
     await settled(own)
     topics = [own.names.events, own.names.status][: 1 if lost == "some markers" else 2]
-    forget_markers(own_broker, *topics)
+    forget_markers(own_broker, *((topic, 0) for topic in topics))
     assert all(waiting(own)[topic] > 0 for topic in topics)
     assert await state_of_journal(own) == "CompleteCommit"
     assert numbers(own) == [1]
@@ -169,7 +121,7 @@ async def test_a_leader_whose_client_was_lost_with_a_marker_goes_on_in_order(
     await commit(journal, batch(1, leader=True))
     await commit(journal, batch(2))
     await settled(own)
-    forget_markers(own_broker, own.names.events)
+    forget_markers(own_broker, (own.names.events, 0))
     await opened(visitor)  # which shuts the leader out, and shows 2
     assert numbers(own) == [1, 2]
     await commit(journal, batch(3))
@@ -186,7 +138,7 @@ async def test_what_the_abort_of_a_dead_leader_took_away_is_written_again(
     await commit(old, batch(1, leader=True))
     await commit(old, batch(2))
     await settled(own)
-    forget_markers(own_broker, own.names.events)
+    forget_markers(own_broker, (own.names.events, 0))
     _die_in_the_next_transaction(own, *_stamp_behind(own))
 
     new = own.journal()
@@ -207,7 +159,7 @@ async def test_what_was_begun_and_never_committed_stays_unseen(own_broker: Broke
     _die_in_the_next_transaction(own, *_stamp_behind(own))
     await opened(middle := own.journal())
     await settled(own)
-    forget_markers(own_broker, own.names.events)  # that of the abort
+    forget_markers(own_broker, (own.names.events, 0))  # that of the abort
     new = own.journal()
     await opened(new)
     await commit(new, batch(2, leader=True))
@@ -223,7 +175,7 @@ async def test_what_others_wrote_behind_it_hides_nothing_of_what_waits(own_broke
     await commit(old, batch(2, leader=True))
     await settled(own)
     topics = [own.names.events, own.names.status]
-    forget_markers(own_broker, *topics)
+    forget_markers(own_broker, *((topic, 0) for topic in topics))
     denied = await asyncio.to_thread(write_probe, own.properties, f"{own.scope}.probe", topics)  # as `doctor` does
     assert denied == dict.fromkeys(topics)
     new = own.journal()
@@ -242,7 +194,7 @@ async def test_who_opens_the_journal_while_a_commit_is_under_way_finds_word_of_w
     await commit(old, batch(1, leader=True))
     await commit(old, batch(2, leader=True))
     await settled(own)
-    forget_markers(own_broker, own.names.events, own.names.status)
+    forget_markers(own_broker, (own.names.events, 0), (own.names.status, 0))
     ask, ended = TransactionCoordinator.ask, 0
 
     async def lose_the_end(to: TransactionCoordinator, form: RequestStruct, codes: Codes, give_up_s: float) -> Any:

@@ -1,16 +1,13 @@
 """Chunks that a real broker calls committed, and whose commit markers are not there: the lane itself, or the next attempt,
 makes the target and the receipts say the same, each record once and in order.
 
-The broker loses a marker here by having it cut off its log while it is down: its coordinator still knows the
-transaction as complete, as after a freeze in which a partition had no leader.
+The broker loses a marker here by having it cut off its log while it is down.
 """
 
 import asyncio
-import struct
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +23,7 @@ from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from recoveryd_jobs.lane.loop import LaneLoop
 from recoveryd_sandbox.broker import Broker
 from tests.builders.copying import Cluster, Recovery, assert_exact, rows
+from tests.builders.lost_markers import forget_markers
 from tests.builders.records import make_ledger_question, make_plan
 from tests.patience import patient_s
 
@@ -33,8 +31,6 @@ pytestmark = [pytest.mark.broker, pytest.mark.faults]
 
 COUNT = 600
 CHUNK = 200
-_BATCH_HEADER = ">qi5xIh"  # base offset, length, leader epoch and magic, checksum, attributes
-_CONTROL = 0x20
 
 
 @pytest.fixture(scope="module")
@@ -72,25 +68,6 @@ def recovery(mapping: str, own: Cluster) -> Recovery:
         chunk=Recovery.chunk_limits(max_records=CHUNK),
         target_more={"mapping": mapping, "exclusive": False},
     )
-
-
-def forget_markers(broker: Broker, places: list[tuple[str, int]]) -> None:
-    """Take away the last marker of each place, which must be the last thing in its log."""
-    broker.kill()  # a broker that ends cleanly would keep what it knows of open transactions elsewhere
-    for topic, partition in places:
-        [log] = (broker.folder / "data").rglob(f"{topic}-{partition}/*.log")
-        with log.open("r+b") as file:
-            file.truncate(_start_of_last_marker(log))
-    broker.start()
-
-
-def _start_of_last_marker(log: Path) -> int:
-    data, at, last = log.read_bytes(), 0, (0, 0)
-    while at < len(data):
-        _base, length, _checksum, attributes = struct.unpack_from(_BATCH_HEADER, data, at)
-        last, at = (at, attributes), at + 12 + length
-    assert last[1] & _CONTROL, "a log that does not end with a marker"
-    return last[0]
 
 
 def waiting(recovery: Recovery) -> dict[tuple[str, int], int]:
@@ -160,7 +137,8 @@ def assert_all_there_once(recovery: Recovery) -> None:
 @lost_markers
 def test_the_next_attempt_goes_on_exactly(own_broker: Broker, recovery: Recovery, lost: str) -> None:
     again = half(recovery)
-    forget_markers(own_broker, places := places_of(recovery, lost))
+    places = places_of(recovery, lost)
+    forget_markers(own_broker, *places)
     assert {place for place, count in waiting(recovery).items() if count} == set(places)
     assert run_lane(again, again.lanes[0]) == LaneOutcome(0, "done")
     assert_all_there_once(recovery)
@@ -173,7 +151,7 @@ def test_the_next_attempt_brings_back_what_the_abort_of_the_one_before_took(
     """The dead attempt had begun its third chunk, up to a receipt."""
     again = half(recovery)
     last = recovery.ledger()[-1]
-    forget_markers(own_broker, places_of(recovery, lost))
+    forget_markers(own_broker, *places_of(recovery, lost))
     _die_in_the_next_chunk(recovery, last)
     assert run_lane(again, again.lanes[0]) == LaneOutcome(0, "done")
     assert_all_there_once(recovery)
@@ -190,7 +168,7 @@ def test_a_lane_at_its_end_does_not_leave_readers_waiting(
         if not forgotten:
             forgotten.append(lost)
             settled(recovery)
-            forget_markers(own_broker, places_of(recovery, lost))
+            forget_markers(own_broker, *places_of(recovery, lost))
         look(loop)
 
     monkeypatch.setattr(LaneLoop, "_await_markers", look_after_a_loss)
@@ -214,7 +192,7 @@ def test_a_lane_that_aborts_a_chunk_itself_brings_back_the_one_before(
         made = commit(committer, *args)
         if len(commits) == 1:
             settled(recovery)
-            forget_markers(own_broker, places_of(recovery, lost))
+            forget_markers(own_broker, *places_of(recovery, lost))
         return made
 
     monkeypatch.setattr(Committer, "commit", lose_then_give_up)
@@ -237,7 +215,7 @@ async def test_a_daemon_that_fences_a_lost_application_shows_what_it_had_committ
         make_ledger_question(replace(plan, lanes=((0, 1),), receipts=home), recovery.id, fence=True),
         positions={r.partition: r.journaled for r in again.lanes[0].partitions},
     )
-    forget_markers(own_broker, places_of(recovery, lost))
+    forget_markers(own_broker, *places_of(recovery, lost))
     client = recovery.cluster.client
     ledger = KafkaLedger(
         {"main": client}, recovery.receipts, "test", accesses={"main": ClientAccess(client["bootstrap.servers"])}

@@ -10,10 +10,9 @@ from typing import Final
 from recoveryd.recovery.model import Affected, Finding, Plan, Severity
 from recoveryd.recovery.plan_facts import TargetReaders
 from recoveryd.recovery.spec import Spec
-from recoveryd.units.model import Behaviour, Unit, UnitKind
+from recoveryd.units.model import Behaviour, Unit, UnitKind, group_of_sink
 
 UNKNOWN: Final = "unknown"
-_OF_CONNECT: Final = "connect-"  # how Connect begins the name of a sink's group
 _WORST_FIRST: Final = (Behaviour.APPEND_ONLY, Behaviour.TRANSACTIONAL, Behaviour.IDEMPOTENT)
 _NAMED_MOST: Final = 5
 _LISTED_MOST: Final = 200  # the plan keeps them
@@ -29,7 +28,7 @@ def impact_of(spec: Spec, found: TargetReaders, units: Mapping[str, Unit]) -> tu
         unit.consumer_group: _of_unit(unit, "config") for unit in here if topic in (*unit.inputs, *unit.intermediate)
     }
     for sink in found.sinks:
-        group = f"{_OF_CONNECT}{sink}"
+        group = group_of_sink(sink)
         rows[group] = _row(rows.get(group), by_group.get(group), Affected("sink", sink, None, UNKNOWN, None, "connect"))
     for group in found.groups:
         rows[group] = _row(

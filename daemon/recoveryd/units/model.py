@@ -63,6 +63,11 @@ class Output:
     owner: str | None = None
 
 
+def group_of_sink(connector: str) -> str:
+    """The group that Connect makes for a sink connector, unless its config says otherwise."""
+    return f"connect-{connector}"
+
+
 @dataclass(frozen=True, slots=True)
 class Unit:
     """`group` is the application.id, the group id or the connector's name. `internal_topics` None = found by exact
@@ -97,10 +102,8 @@ class Unit:
 
     @property
     def consumer_group(self) -> str:
-        """The group by which it reads. Connect makes the group of a sink from the connector's name, unless its config
-        says otherwise.
-        """
-        return f"connect-{self.group}" if self.kind is UnitKind.CONNECT else self.group
+        """The group by which it reads."""
+        return group_of_sink(self.group) if self.kind is UnitKind.CONNECT else self.group
 
     @property
     def appended(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import base64
 import json
 import re
 import ssl
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -63,10 +64,16 @@ class SinkConnector:
     pattern: str = ""
 
     def reads(self, topic: str) -> bool:
-        """A pattern that only Java reads counts as one that fits: better one too many than one too few."""
+        """A pattern that only Java reads, or that Java reads in another way, counts as one that fits: better one too many than
+        one too few.
+        """
+        if topic in self.topics or not self.pattern:
+            return topic in self.topics
         try:
-            return topic in self.topics or bool(self.pattern and re.fullmatch(self.pattern, topic))
-        except re.error:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", FutureWarning)  # of what means sets of characters to Java: `[a-z&&[^b]]`
+                return re.fullmatch(self.pattern, topic) is not None
+        except (re.error, FutureWarning):
             return True
 
 

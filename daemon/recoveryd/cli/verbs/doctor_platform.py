@@ -13,6 +13,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from recoveryd.settings import Settings
     from recoveryd.units.facts import UnitFacts
     from recoveryd.units.model import Unit
 
@@ -26,6 +27,7 @@ from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import Code
 
 _HTTP_TIMEOUT_S = 5.0
+_Cluster = Annotated[str, option("--cluster", "A name under `clusters` of the config.", "NAME")]
 _SIGNAL_STYLES = {"strong": "green", "weak": "yellow", "unknown": "dim"}
 
 
@@ -38,16 +40,14 @@ def add_to(group: typer.Typer) -> None:
 @connected
 def features(
     connection: Connection,
-    cluster: Annotated[str, option("--cluster", "A name under `clusters` of the config.", "NAME")] = "main",
+    cluster: _Cluster = "main",
     output: Output = Format.TABLE,
 ) -> int:
     """List what of Kafka's protocol the brokers of a cluster say they answer, what not, and what is done without it."""
     from recoveryd.adapters.kafka.platform_facts import read_versions  # noqa: PLC0415
     from recoveryd.units.features import judge_features  # noqa: PLC0415
 
-    settings = connection.settings
-    if cluster not in settings.values.clusters:
-        raise invalid(Code.UNKNOWN_CLUSTER, f"The config has no cluster {cluster!r}.")
+    settings = _settings(connection, cluster)
     rows: list[dict[str, object]] = [
         {
             "name": row.feature.name,
@@ -60,6 +60,13 @@ def features(
     ]
     show(rows, output, lambda: [_feature_table(rows)], [str(row["name"]) for row in rows if not row["has"]])
     return ExitCode.DONE
+
+
+def _settings(connection: Connection, cluster: str) -> "Settings":
+    """The settings, of which `cluster` is one of the clusters."""
+    if cluster not in connection.settings.values.clusters:
+        raise invalid(Code.UNKNOWN_CLUSTER, f"The config has no cluster {cluster!r}.")
+    return connection.settings
 
 
 def _feature_table(rows: "list[dict[str, object]]") -> "RenderableType":
@@ -81,7 +88,7 @@ def _feature_table(rows: "list[dict[str, object]]") -> "RenderableType":
 @connected
 def platform(
     connection: Connection,
-    cluster: Annotated[str, option("--cluster", "A name under `clusters` of the config.", "NAME")] = "main",
+    cluster: _Cluster = "main",
     output: Output = Format.TABLE,
 ) -> int:
     """Judge a cluster by seven questions: strong, weak or unknown, each with what shows it.
@@ -91,9 +98,7 @@ def platform(
     from recoveryd.adapters.kafka.platform_facts import read_platform  # noqa: PLC0415
     from recoveryd.units.platform import PlatformSeen, judge_platform  # noqa: PLC0415
 
-    settings = connection.settings
-    if cluster not in settings.values.clusters:
-        raise invalid(Code.UNKNOWN_CLUSTER, f"The config has no cluster {cluster!r}.")
+    settings = _settings(connection, cluster)
     found = read_platform(settings.librdkafka(cluster), settings.access(cluster))
     named = [unit for unit in settings.units().values() if unit.cluster == cluster]
     inputs = {topic for unit in named for topic in unit.inputs}
