@@ -15,7 +15,9 @@ def forget_markers(broker: Broker, *places: tuple[str, int]) -> None:
     """Cut the last marker of each topic and partition off its log, of which it must be the last thing. The broker starts again."""
     broker.kill()  # one that ends cleanly would keep what it knows of open transactions elsewhere
     for topic, partition in places:
-        [log] = (broker.folder / "data").rglob(f"{topic}-{partition}/*.log")
+        *_, log = sorted(
+            (broker.folder / "data").rglob(f"{topic}-{partition}/*.log")
+        )  # markers of old records begin a segment
         with log.open("r+b") as file:
             file.truncate(_start_of_last_marker(log))
     broker.start()

@@ -74,7 +74,8 @@ def allow_to_write(bootstrap: str, topic: str) -> None:
     place = (ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, "User:ANONYMOUS", "*")
     operations = (AclOperation.WRITE, AclOperation.DESCRIBE_CONFIGS)
     acls = [AclBinding(*place, operation, AclPermissionType.ALLOW) for operation in operations]
-    for future in AdminClient({"bootstrap.servers": bootstrap}).create_acls(acls).values():
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.create_acls(acls).values():
         future.result(60)
 
 
