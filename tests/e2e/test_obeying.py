@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import Consumer, KafkaException, Producer
 
 from recoveryd.client import HoldAwareConsumer, HoldsUnknown
 from tests.builders.history import create_topics
@@ -26,6 +26,7 @@ from tests.e2e.foreign_group import LiveWriter
 from tests.e2e.log_reader import QUIET, offsets
 from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
+from tests.living_clients import living_clients
 
 pytestmark = [pytest.mark.broker, pytest.mark.e2e]
 
@@ -258,6 +259,15 @@ def test_a_member_that_says_nothing_is_shown_as_silent(
         deaf.close()
     obeyed(stack, "h-silent", 1)
     release(stack, "h-silent")
+
+
+def test_who_has_left_keeps_no_client_to_tell_by(stack: Stack) -> None:
+    before = living_clients()
+    consumer = HoldAwareConsumer({**client(stack.bootstrap), **QUIET, "group.id": "leaves"}, prefix=stack.prefix)
+    consumer.subscribe([f"{stack.prefix}control.v1"])
+    assert [found for found in living_clients(but=before) if isinstance(found, Producer)]
+    consumer.close()
+    assert not [found for found in living_clients(but=before, with_garbage=True) if isinstance(found, Producer)]
 
 
 def test_who_cannot_know_what_is_held_does_not_read(stack: Stack) -> None:

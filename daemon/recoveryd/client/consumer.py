@@ -127,6 +127,7 @@ class HoldAwareConsumer(Consumer):
             for ack in self._heeding.leave():
                 self._teller.tell(ack)
             self._teller.flush(_LEAVE_S)
+            self._teller = None  # the library holds us by our callbacks, and we would hold its client
         self._status.close()
         super().close()
 
