@@ -19,6 +19,8 @@ from typing import Any
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from recoveryd_jobs.contract.leaders import MAKES_NO_TOPIC
+
 FETCH_BYTES = 8 * 1024 * 1024
 QUEUE_FULL_SPEED_BYTES = 64 * 1024 * 1024
 ASK_TIMEOUT_S = 10.0
@@ -148,7 +150,7 @@ def make_sender(client: Mapping[str, str], client_id: str) -> Producer:
 
 
 def make_admin(client: Mapping[str, str], client_id: str) -> AdminClient:
-    return AdminClient({**opened(client), "client.id": client_id, "reconnect.backoff.max.ms": 2000})
+    return AdminClient({**opened(client), **MAKES_NO_TOPIC, "client.id": client_id, "reconnect.backoff.max.ms": 2000})
 
 
 def shut_out(client: Mapping[str, str], client_id: str) -> str:

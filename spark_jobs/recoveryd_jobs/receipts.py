@@ -36,6 +36,7 @@ from recoveryd_jobs.contract import (
     receipts_partition,
     spanning_copied,
 )
+from recoveryd_jobs.contract.leaders import learn_leaders
 from recoveryd_jobs.errors import Doubt, JobError
 
 _STEP_S = 0.2
@@ -257,6 +258,11 @@ def _bounds(spec: JobSpec, client_id: str, partition: int) -> tuple[int, int]:
     """Log start and high watermark."""
     wanted = TopicPartition(spec.receipts_topic, partition)
     admin = make_admin(spec.target.client, client_id)  # held until the answers are there
+    try:
+        learn_leaders(admin, spec.receipts_topic, ASK_TIMEOUT_S)
+    except KafkaException as error:
+        _raise_final(error.args[0], spec)
+        raise Doubt(f"no metadata from the target cluster: {error.args[0].str()}") from None
     answers = [start_offset_query(admin, [wanted], which)[wanted] for which in (START, UNCOMMITTED_END)]
     try:
         start, high = (int(answer.result(ASK_TIMEOUT_S + 1.0).offset) for answer in answers)

@@ -9,6 +9,7 @@ A caller that must not block asks in steps: by generators that yield the future 
 resumed.
 """
 
+import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import Future, wait
@@ -29,7 +30,8 @@ from recoveryd_jobs.clients import (
     start_offset_query,
 )
 from recoveryd_jobs.contract import SourceSpec, TargetSpec
-from recoveryd_jobs.contract.agreement import MAKES_NO_TOPIC, NotAgreed, agree, sight_of
+from recoveryd_jobs.contract.agreement import NotAgreed, agree, sight_of
+from recoveryd_jobs.contract.leaders import knows_leaders, learn_leaders
 from recoveryd_jobs.errors import JobError
 
 _GONE_AFTER_S = 6.0  # a broker that just started may not know its topics for a moment
@@ -116,10 +118,25 @@ class _Admin:
         """
         self.admin = make_admin(self._client, self._client_id)
 
+    def learn_leaders(self, topic: str) -> "Future[None]":
+        """Ends with None or a KafkaException."""
+        answer: Future[None] = Future()
+        threading.Thread(target=_settle, args=(answer, self.admin, topic), name="leaders", daemon=True).start()
+        return answer
+
     def beginning_at(self, address: str) -> AdminClient:
         """Another client, which asks one broker first; "" = those of the properties."""
         first = {"bootstrap.servers": address} if address else {}
-        return make_admin({**self._client, **first, **MAKES_NO_TOPIC}, self._client_id)
+        return make_admin({**self._client, **first}, self._client_id)
+
+
+def _settle(answer: "Future[None]", admin: AdminClient, topic: str) -> None:
+    try:
+        learn_leaders(admin, topic, ASK_TIMEOUT_S)
+    except KafkaException as error:
+        answer.set_exception(error)
+    else:
+        answer.set_result(None)
 
 
 def unwritable(spec: TargetSpec, client_id: str, topics: Iterable[str]) -> list[str]:
@@ -280,17 +297,24 @@ class Topic:
             yield from pause(_PAUSE_S)
 
     def _offsets(self, wanted: list[TopicPartition], which: str) -> Generator["Future[Any]", None, dict[int, int]]:
+        admin = self.asker.admin
+        if not knows_leaders(admin, self.name):
+            yield from self._answer(self.asker.learn_leaders(self.name))
         found: dict[int, int] = {}
-        for partition, answer in start_offset_query(self.asker.admin, wanted, which).items():
-            yield from _answered(answer)
-            try:
-                found[partition.partition] = int(answer.result(0).offset)
-            except KafkaException as error:
-                self._judge(error.args[0])
-                raise NoAnswer(f"{self._side} {self.name}: {error.args[0].str()}") from None
-            except TimeoutError:
-                raise NoAnswer(f"{self._side} {self.name}: no answer in {ASK_TIMEOUT_S:.0f} s") from None
+        for partition, asked in start_offset_query(admin, wanted, which).items():
+            answer = yield from self._answer(asked)
+            found[partition.partition] = int(answer.offset)
         return found
+
+    def _answer(self, asked: "Future[T]") -> Generator["Future[Any]", None, T]:
+        yield from _answered(asked)
+        try:
+            return asked.result(0)
+        except KafkaException as error:
+            self._judge(error.args[0])
+            raise NoAnswer(f"{self._side} {self.name}: {error.args[0].str()}") from None
+        except TimeoutError:
+            raise NoAnswer(f"{self._side} {self.name}: no answer in {ASK_TIMEOUT_S:.0f} s") from None
 
     def _judge(self, error: KafkaError, operation: str = "Read") -> None:
         """Raises when the error is final: no right to ask, or the topic has been missing for a while.

@@ -15,7 +15,8 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from recoveryd.adapters.kafka import topic_admin
 from recoveryd.errors import ClusterProblem
 from recoveryd_jobs.contract import PartitionRange
-from recoveryd_jobs.contract.agreement import MAKES_NO_TOPIC, sight_of
+from recoveryd_jobs.contract.agreement import sight_of
+from recoveryd_jobs.contract.leaders import MAKES_NO_TOPIC
 from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from recoveryd_jobs.verify import plan

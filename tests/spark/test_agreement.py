@@ -13,7 +13,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from recoveryd_jobs.contract import LaneSpec, PartitionRange, TargetSpec
-from recoveryd_jobs.contract.agreement import MAKES_NO_TOPIC, NotAgreed, Sight, agree, sight_of
+from recoveryd_jobs.contract.agreement import NotAgreed, Sight, agree, sight_of
+from recoveryd_jobs.contract.leaders import MAKES_NO_TOPIC
 from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.topics import LogBounds, Topic
 from recoveryd_jobs.verify import plan

@@ -22,8 +22,6 @@ from confluent_kafka.admin import AdminClient
 
 T = TypeVar("T")
 
-# Without it, an admin client that asks for a topic that is gone makes it anew where brokers allow that.
-MAKES_NO_TOPIC: Mapping[str, str] = {"allow.auto.create.topics": "false"}
 _ASK_S = 5.0
 _AT_ONCE = 8
 _TRIES = 16  # for each broker of a round

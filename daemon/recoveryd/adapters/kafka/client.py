@@ -18,6 +18,7 @@ from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.wire.topics import MAX_RECORD_BYTES
 from recoveryd_jobs.contract.garbage import collect_in_own_thread
+from recoveryd_jobs.contract.leaders import MAKES_NO_TOPIC
 
 C = TypeVar("C")
 Properties = Mapping[str, Any]  # librdkafka properties
@@ -66,7 +67,7 @@ _TEXT_TRIES = 5
 
 
 def make_admin(properties: Properties) -> AdminClient:
-    return _made_admin({**properties, "socket.connection.setup.timeout.ms": 5_000, "logger": _log})
+    return _made_admin({**properties, **MAKES_NO_TOPIC, "socket.connection.setup.timeout.ms": 5_000, "logger": _log})
 
 
 def _made_admin(config: dict[str, Any]) -> AdminClient:

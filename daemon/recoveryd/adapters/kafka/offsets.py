@@ -6,7 +6,7 @@ sampled by `sampling`, which knows the topics. Jobs have a way of their own, sin
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from confluent_kafka.admin import OffsetSpec as _OffsetSpec
 
 from recoveryd.adapters.kafka.client import is_no_such_topic, problem
 from recoveryd.errors import ClusterProblem
+from recoveryd_jobs.contract.leaders import learn_leaders
 
 OffsetSpec: Any = _OffsetSpec  # the library does not type it
 
@@ -45,6 +46,7 @@ def read_offsets(
     found: dict[int, int] = {}
     waiting = [TopicPartition(topic, partition) for topic, partition in partitions]
     while waiting:
+        _learn_leaders(admin, {where.topic for where in waiting}, deadline_s)
         left_s = max(deadline_s - time.monotonic(), 0.1)
         asked = admin.list_offsets(dict.fromkeys(waiting, spec), isolation_level=level, request_timeout=left_s)
         waiting = []
@@ -65,6 +67,14 @@ def read_offsets(
         if waiting:
             time.sleep(_RETRY_S)
     return found
+
+
+def _learn_leaders(admin: AdminClient, topics: Iterable[str], deadline_s: float) -> None:
+    for topic in topics:
+        try:
+            learn_leaders(admin, topic, max(deadline_s - time.monotonic(), 0.1))
+        except KafkaException as error:
+            raise problem(error, f"read offsets of {topic}", "Describe", topic) from error
 
 
 def log_range(admin: AdminClient, topic: str, partition: int, timeout_s: float) -> tuple[int, int]:

@@ -23,7 +23,7 @@ from confluent_kafka.admin import (
 from recoveryd.adapters.kafka.client import Properties, is_no_such_topic, make_admin, problem
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
-from recoveryd_jobs.contract.agreement import MAKES_NO_TOPIC, NotAgreed, agree, sight_of
+from recoveryd_jobs.contract.agreement import NotAgreed, agree, sight_of
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ def describe_whole(
 
     def beginning_at(address: str) -> AdminClient:
         first = {"bootstrap.servers": address} if address else {}
-        return make_admin({**properties, **first, **MAKES_NO_TOPIC})
+        return make_admin({**properties, **first})
 
     try:
         return agree(
