@@ -23,6 +23,12 @@ pytest_plugins = ["tests.streams.fixtures"]
 settings.register_profile("untimed", deadline=None)  # the time of an example depends on how busy the machine is
 settings.load_profile("untimed")
 
+_SHORT_TIMERS = {
+    "log.cleaner.backoff.ms": "500",  # who waits for compaction would wait for 15 s
+    # A group without members or offsets is forgotten each ten minutes: a test that counts on it shall fail each time.
+    "offsets.retention.check.interval.ms": "1000",
+}
+
 
 def pytest_configure() -> None:
     end_with_this()
@@ -59,8 +65,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker | None]:
     if os.environ.get("RECOVERYD_TEST_BOOTSTRAP"):
         yield None
         return
-    # Otherwise a test that waits for compaction would wait for a timer of 15 s.
-    with Broker(tmp_path_factory.mktemp("kafka"), overrides={"log.cleaner.backoff.ms": "500"}) as started:
+    with Broker(tmp_path_factory.mktemp("kafka"), overrides=_SHORT_TIMERS) as started:
         yield started
         gc.collect()
 

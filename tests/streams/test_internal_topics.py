@@ -22,19 +22,26 @@ from recoveryd.units.model import Output, Unit, UnitKind
 from recoveryd.units.topology import parse_topology
 from recoveryd_sandbox.streams_app import AppSpec, Mode, Protocol, StreamsApp
 from tests.patience import patient_s
-from tests.streams.data import make_topics
+from tests.streams.data import BASE_MS, await_table, make_topics, write
 
 pytestmark = pytest.mark.broker
 
-TOPICS = ("lines", "orders", "names", "out")
+RECORDS = {"lines": ("k", "word"), "orders": ("o1", "c1:5"), "names": ("c1", "Ann"), "amounts": ("c1", "5")}
 FOREIGN_KEY = ("orders", "names")
+TOTALS = ("amounts", "names")
+RESULTS = {
+    Mode.WORD_COUNT: {"word": "1"},
+    Mode.WINDOWS: {f"k@{BASE_MS - BASE_MS % 60_000}": "1"},
+    Mode.FOREIGN_KEY: {"o1": "Ann:5"},
+    Mode.TOTALS: {"c1": "Ann:5"},
+}
 # Each begins with the one before, but the last two; the store of `shop-v1` makes a name that an id of others could make.
 APPLICATIONS: dict[str, tuple[Mode, tuple[str, ...], dict[str, Any]]] = {
     "shop": (Mode.WORD_COUNT, ("lines",), {}),
     "shop-v1": (Mode.WINDOWS, ("lines",), {"store": "eu-daily"}),
     "shop-v1-eu": (Mode.FOREIGN_KEY, FOREIGN_KEY, {}),
     "cart": (Mode.FOREIGN_KEY, FOREIGN_KEY, {"protocol": Protocol.STREAMS}),
-    "till": (Mode.TOTALS, FOREIGN_KEY, {"protocol": Protocol.STREAMS}),
+    "till": (Mode.TOTALS, TOTALS, {"protocol": Protocol.STREAMS}),
 }
 
 
@@ -67,13 +74,19 @@ class Applications:
 
 @pytest.fixture(scope="module")
 def applications(bootstrap: str, module_unique: str, streams_app: Callable[[AppSpec], StreamsApp]) -> Applications:
-    """All of them were started one after the other; none runs any more."""
+    """All of them were started one after the other; none runs any more. Each has committed offsets, since a broker forgets
+    a group without members or offsets.
+    """
     found = Applications(bootstrap, module_unique, {})
-    make_topics(bootstrap, {f"{module_unique}{topic}": 2 for topic in TOPICS})
+    outputs = [f"out-{name}" for name in APPLICATIONS]
+    make_topics(bootstrap, {f"{module_unique}{topic}": 2 for topic in (*RECORDS, *outputs)})
+    for number, (topic, record) in enumerate(RECORDS.items()):
+        write(bootstrap, f"{module_unique}{topic}", [record], 2, begin_ms=BASE_MS + 60_000 * number)
     for name, (mode, topics, more) in APPLICATIONS.items():
         before = found.topics()
-        inputs, out = tuple(f"{module_unique}{topic}" for topic in topics), f"{module_unique}out"
+        inputs, out = tuple(f"{module_unique}{topic}" for topic in topics), f"{module_unique}out-{name}"
         app = streams_app(AppSpec(f"{module_unique}{name}", mode, inputs, out, **more))
+        await_table(bootstrap, out, RESULTS[mode])
         own = found.topics() - before
         assert app.stop() == 0
         unit = Unit(
