@@ -13,7 +13,7 @@ from recoveryd.simulation.run import Trace
 @dataclass(frozen=True, slots=True)
 class Score:
     """The score of one run. Violations are parts of the replay's time (they may outlast it, so can exceed 1); `slow` =
-    time / oracle's time.
+    time / oracle's time. `finished` is also said of a run in a world in which the oracle does not finish either.
     """
 
     violation: float
@@ -47,5 +47,5 @@ def judge(trace: Trace, alone: Trace, oracle: Trace, params: ModelParams) -> Sco
         most_lag_s=max(trace.lag_s, default=0.0),
         excess_lag_s2=excess,
         updates_per_h=3_600 * trace.updates / took_s,
-        finished=trace.finished_s is not None,
+        finished=trace.finished_s is not None or oracle.finished_s is None,
     )

@@ -23,29 +23,34 @@ HARMLESS_SHARE = 0.02  # bad seconds beyond no replay up to which a rate counts 
 _RANKS = 101
 _GRID = 201
 _MEMORY_MOST = 0.95
-_LIVE_WORK_LEAST, _LIVE_WORK_MOST = 0.02, 5.0
+_SAFE_LEAST = 0.01  # where nothing is safe there is something to copy all the same
 
 
 @dataclass(frozen=True, slots=True)
 class Curves:
     """`latency_s[i][k]`: the p99 of a second at `shares[i]` and rank k/100; `lag_s` likewise. `memory`: how much of a
-    second's rank the next one keeps. `live_work`: what live traffic at rest takes, in unlimited replays. `safe_share`:
-    the highest share that does no harm, at rest.
+    second's rank the next one keeps. `safe_share`: the highest share that does no harm, at rest.
     """
 
     shares: tuple[float, ...]
     latency_s: tuple[tuple[float, ...], ...]
     lag_s: tuple[tuple[float, ...], ...]
     memory: float
-    live_work: float
     safe_share: float
 
 
 def measured_params(response: Response, scale: float = 1.0) -> ModelParams:
-    """The measured plant, with the SLOs it was measured for. Its noise is its own, so telemetry adds none."""
+    """The measured plant, with the SLOs it was measured for. Its noise is its own, so telemetry adds none. At rest the
+    oracle takes as long for the backlog as on the formula.
+    """
+    formula = ModelParams()
+    rest_work = formula.live * (formula.produce_work + formula.fetch_work)
+    best = Broker(formula).oracle_rate(formula.capacity, rest_work)
+    safe = max(_SAFE_LEAST, curves(response).safe_share) * UNLIMITED
     return ModelParams(
         scale=scale,
         response=response,
+        backlog=formula.backlog * safe / best,
         slo_latency_s=response.slo_p99_ms / 1000,
         slo_lag_s=response.slo_lag_s,
         commit_every_s=1,
@@ -60,7 +65,8 @@ def make_broker(params: ModelParams, seed: int) -> Broker:
 
 class MeasuredBroker(Broker):
     """Live traffic is served first, as it was when it was measured; a slower machine or more of it counts as a higher
-    share.
+    share. How much higher cannot be told from one rate of live traffic, so what that takes at rest, in unlimited replays,
+    is taken from the formula: then a burst is as large a part of what is free on both plants.
     """
 
     def __init__(self, params: ModelParams, response: Response, seed: int) -> None:
@@ -69,6 +75,7 @@ class MeasuredBroker(Broker):
         self._rng = random.Random(f"ranks/{seed}")  # noqa: S311 - a simulation, not a secret
         self._normal = self._rng.gauss(0.0, 1.0)
         self._rest_work = params.scaled(params.live) * (params.produce_work + params.fetch_work)
+        self._live_work = self._rest_work / (params.scaled(params.capacity) - self._rest_work)
         self._share = 0.0
         self._rank = 0.5
 
@@ -77,16 +84,16 @@ class MeasuredBroker(Broker):
 
     def oracle_rate(self, capacity: float, live_work: float) -> float:
         found, factor = self._curves, self._factor(capacity)
-        spare = (found.safe_share + found.live_work) * factor - self._live(live_work)
+        spare = (found.safe_share + self._live_work) * factor - self._live(live_work)
         return max(0.0, spare * self.params.scaled(UNLIMITED))
 
     def serve(self, capacity: float, live_work: float, replay: float) -> tuple[float, float, float]:
         found, factor = self._curves, self._factor(capacity)
-        most = (1 + found.live_work) * factor
+        most = (1 + self._live_work) * factor
         live, wanted = self._live(live_work), replay / self.params.scaled(UNLIMITED)
         served = min(wanted, max(0.0, most - live))
         used = min(most, live + served) / factor
-        self._share = min(1.0, max(0.0, used - found.live_work))
+        self._share = min(1.0, max(0.0, used - self._live_work))
         self._next_rank()
         latency_s = _between(found.shares, found.latency_s, self._share, self._rank)
         return min(1.0, most / live) if live > 0 else 1.0, served / wanted if wanted > 0 else 1.0, latency_s
@@ -95,7 +102,7 @@ class MeasuredBroker(Broker):
         return capacity / self.params.scaled(self.params.capacity)
 
     def _live(self, live_work: float) -> float:
-        return live_work / self._rest_work * self._curves.live_work
+        return live_work / self._rest_work * self._live_work
 
     def _next_rank(self) -> None:
         kept = self._curves.memory
@@ -110,7 +117,7 @@ def curves(response: Response) -> Curves:
     seconds = [[ms / 1000 for step in response.at(share) for ms in step.second_p99_ms] for share in shares]
     lags = [[lag_s for step in response.at(share) for lag_s in step.second_lag_s] for share in shares]
     latency_s, lag_s = _rising(seconds), _rising(lags)
-    found = Curves(shares, latency_s, lag_s, _memory(response.steps), _live_work(response), 0.0)
+    found = Curves(shares, latency_s, lag_s, _memory(response.steps), 0.0)
     return replace(found, safe_share=_safe_share(found, response.slo_p99_ms / 1000, response.slo_lag_s))
 
 
@@ -168,14 +175,6 @@ def _memory(steps: Sequence[ResponseStep]) -> float:
         square = fmean(value**2 for value in normal)
         found.append(fmean(a * b for a, b in pairwise(normal)) / square if square > 0 else 0.0)
     return min(_MEMORY_MOST, max(0.0, fmean(found)))
-
-
-def _live_work(response: Response) -> float:
-    """Live traffic at rest, in unlimited replays, by the processor time that the broker spends on each."""
-    alone = fmean(step.broker_cores for step in response.at(0.0))
-    beside = fmean(step.broker_cores for step in response.at(1.0))
-    work = alone / (beside - alone) if beside > alone else _LIVE_WORK_MOST
-    return min(_LIVE_WORK_MOST, max(_LIVE_WORK_LEAST, work))
 
 
 def _safe_share(found: Curves, slo_p99_s: float, slo_lag_s: float) -> float:
