@@ -3,6 +3,7 @@
 `JAVA_HOME` wins over `PATH`, as in Spark itself. Nothing is installed or downloaded here.
 """
 
+import functools
 import os
 import re
 import shutil
@@ -60,12 +61,18 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
 def _java_major(executable: Path) -> int | None:
     """`None` when this is no working Java; on macOS `/usr/bin/java` may be a stub that only prints advice."""
     try:
-        probe = subprocess.run(
-            [executable, "-version"], capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        return parse_java_major(_version_told(executable))
+    except (OSError, subprocess.SubprocessError):
         return None
-    return parse_java_major(probe.stderr + probe.stdout) if probe.returncode == 0 else None
+
+
+@functools.cache
+def _version_told(executable: Path) -> str:
+    """Asked once, since each answer starts a JVM; one that failed may do better later. Raises OSError or SubprocessError."""
+    probe = subprocess.run(
+        [executable, "-version"], capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=True
+    )
+    return probe.stderr + probe.stdout
 
 
 def main() -> int:
