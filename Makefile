@@ -41,6 +41,7 @@ response: setup ## How live traffic answers to a replay at several rates, as dat
 # the tests of a file stay on one, in the order of tests/conftest.py; three secured brokers have the machine to themselves, and so have containers. Exit code 5 =
 # nothing of this kind was chosen by ARGS.
 test: setup lint ## Everything: lint, unit, integration, end to end, faults
+	@$(PY) -m recoveryd_sandbox.class_archives || true
 	$(PY) -m pytest -n auto --dist worksteal -m "not ($(SLOW))" $(ARGS) || [ $$? = 5 ]
 	$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "($(SLOW)) and not (cluster or containers)" $(ARGS) || [ $$? = 5 ]
 	$(PY) -m pytest -m cluster $(ARGS) || [ $$? = 5 ]

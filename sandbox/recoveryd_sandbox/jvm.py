@@ -1,7 +1,11 @@
 """Programs in Java, a broker, a mirror or an application, each in a process of its own session, with a log that cannot
 fill the disk.
+
+Where `recoveryd_sandbox.class_archives` made an archive of a bundle's classes, programs of that bundle map it; without
+one, or with one of another Java, they start as usual.
 """
 
+import hashlib
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +24,19 @@ class Jvm:
     classes: Path | None = None
 
     def command(self, main: str, *arguments: str, options: tuple[str, ...] = ()) -> list[str]:
-        where = f"{self.jars}/*" if self.classes is None else f"{self.classes}:{self.jars}/*"
-        return [str(self.java), *_FLAGS, *options, "-cp", where, main, *arguments]
+        # Java takes an archive only when the jars that it was made of come first.
+        where = f"{self.jars}/*" if self.classes is None else f"{self.jars}/*:{self.classes}"
+        return [str(self.java), *_FLAGS, *self._mapped(), *options, "-cp", where, main, *arguments]
+
+    @property
+    def archive(self) -> Path:
+        """Where the bundle's classes lie for this Java once they were archived."""
+        made_with = f"{self.java.resolve()} {self.java.stat().st_mtime_ns}"
+        return self.jars.with_name(f"{self.jars.name}-{hashlib.sha256(made_with.encode()).hexdigest()[:16]}.jsa")
+
+    def _mapped(self) -> tuple[str, ...]:
+        archive = self.archive
+        return (f"-XX:SharedArchiveFile={archive}", "-Xlog:cds*=off") if archive.is_file() else ()
 
     def logged(self, main: str, *arguments: str, log_file: Path, heap: str) -> list[str]:
         """The command of a `main` that logs into `log_file`; its temporary files lie beside that, where they do no harm
