@@ -77,7 +77,8 @@ class TargetObserver:
         known = None
         while not self._ended.is_set():
             with contextlib.suppress(KafkaException):  # the broker may be away
-                known = admin.list_topics(timeout=60).topics.get(self._topic)
+                # By its name: a run's broker comes to have thousands of topics.
+                known = admin.list_topics(self._topic, timeout=60).topics.get(self._topic)
             if known is not None and known.error is None and known.partitions:
                 return True
             self._ended.wait(_POLL_S)
