@@ -40,6 +40,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("e2e") is None)
 
 
+def pytest_collection_finish() -> None:
+    """Thousands of tests are there from now on to the end, and need not be walked whenever garbage is collected."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
     """After each file with brokers: a client that only garbage holds, as the traceback of an expected error does, would go

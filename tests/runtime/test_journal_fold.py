@@ -12,6 +12,7 @@ from tests.builders.core import STATUS
 
 
 def test_what_is_folded_is_out_of_the_collectors_sight() -> None:
+    let_go()  # of what a run of tests keeps itself
     before = gc.get_freeze_count()
     gc.enable()
     try:
