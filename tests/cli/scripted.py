@@ -6,6 +6,7 @@ the real codec.
 
 import functools
 import json
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -118,12 +119,19 @@ def run(
 
 
 def run_with(tools: Tools, *args: str, typed: str | None = None, env: dict[str, str | None] | None = None) -> Result:
-    """Run one command line in an environment without recoveryd's variables."""
+    """Run one command line in an environment without recoveryd's variables. It keeps its own log quiet, which must not outlast
+    it: other tests read theirs.
+    """
     clean: dict[str, str | None] = dict.fromkeys(
         ("RECOVERYD_BOOTSTRAP_SERVERS", "RECOVERYD_CONFIG", "RECOVERYD_CONTEXT", "COLUMNS", "NO_COLOR")
     )
     nobodys_home: dict[str, str | None] = {"XDG_CONFIG_HOME": "/nonexistent"}
-    return CliRunner(env=clean | nobodys_home | (env or {})).invoke(app, args, obj=tools, input=typed)
+    log = logging.getLogger("recoveryd")
+    level = log.level
+    try:
+        return CliRunner(env=clean | nobodys_home | (env or {})).invoke(app, args, obj=tools, input=typed)
+    finally:
+        log.setLevel(level)
 
 
 def refuse_with(code: Code, message: str = "No.") -> Callable[[Document], Document]:
