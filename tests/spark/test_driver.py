@@ -12,6 +12,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from recoveryd.adapters.spark.command import java_options
 from recoveryd_jobs import main as spark_main
 from recoveryd_jobs.contract import DriverHeartbeat, JobSpec, PartitionRange, decode_progress, encode
 from tests.builders.copying import Cluster, Recovery, assert_exact, rows
@@ -22,7 +23,6 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark]
 START_S = 400.0
 COUNT = 20_000
 _SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-_FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 
 
 class Application:
@@ -38,7 +38,7 @@ class Application:
         if once is not None:
             env["RECOVERYD_FAILPOINT_ONCE"] = str(once)
         command = [
-            str(_SUBMIT), "--master", "local[2,4]", "--driver-memory", "512m", "--driver-java-options", _FLAGS,
+            str(_SUBMIT), "--master", "local[2,4]", "--driver-memory", "512m", "--driver-java-options", java_options(),
             "--conf", f"spark.local.dir={folder}", spark_main.__file__, *job,
         ]  # fmt: skip
         self._log = folder / "driver.log"

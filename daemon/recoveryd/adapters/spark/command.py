@@ -65,7 +65,8 @@ def class_archive() -> Path | None:
     return spark_home() / f"recoveryd-{name}.jsa"
 
 
-def _java_options() -> str:
+def java_options() -> str:
+    """Of a driver's JVM; with the archive of Spark's classes, once there is one."""
     archive = class_archive()
     if archive is None or not archive.exists() or any(map(str.isspace, str(archive))):
         return JAVA_OPTIONS
@@ -90,7 +91,7 @@ def submit_command(profile: SparkProfile, name: str, folder: Path, job: Sequence
         "spark.speculation": "false",
         "spark.log.level": "ERROR",
         "spark.local.dir": str(folder / "spark"),
-        "spark.driver.extraJavaOptions": _java_options(),
+        "spark.driver.extraJavaOptions": java_options(),
         "spark.pyspark.driver.python": sys.executable,  # else a Python that the profile names for executors is ours too
     }
     if profile.is_local:
