@@ -69,7 +69,8 @@ def test_a_group_is_set_read_back_and_put_back_with_its_metadata(group: Group, t
 @pytest.mark.scenario("S-WIKI-1e")
 def test_a_group_with_a_member_is_waited_for_and_never_thrown_out(group: Group) -> None:
     run = f"{group.id}-run"
-    member = group.consumer(**{"client.id": "busy", "group.instance.id": "s1", "enable.auto.commit": "false"})
+    static = {"group.instance.id": "s1", "session.timeout.ms": "20000"}  # it stays a member for so long after it closed
+    member = group.consumer(**{"client.id": "busy", "enable.auto.commit": "false", **static})
     member.subscribe([group.topic])
     wait_for(lambda: member.poll(0.2) is not None or bool(member.assignment()), 60.0)
     group.reset(run, "earliest")
