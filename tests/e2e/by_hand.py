@@ -17,18 +17,19 @@ def as_it_is(drafts: Sequence[Draft]) -> Sequence[Draft]:
 
 
 def copy_by_hand(
-    bootstrap: str, source: str, target: str, *, to: str | None = None, edit: Edit = as_it_is, partition: int = 0
+    bootstrap: str, source: str, target: str, *, to: str | None = None, edit: Edit | Sequence[Edit] = as_it_is
 ) -> None:
     """Copy every committed record of `source` into the new topic `target`, on the cluster `to` (default: the same one).
-    `edit` changes the records of one partition.
+    `edit` changes the records of partition 0; of several, each those of its partition.
     """
     into = to or bootstrap
     logs = read_log(bootstrap, source)
     create_topics(into, {target: len(logs)}, {"message.timestamp.after.max.ms": str(2**63 - 1)})
+    edits = [edit] if callable(edit) else edit
     producer = writer(into, linger_ms=20)
     for number, records in logs.items():
         drafts: Sequence[Draft] = [Draft(number, r.key, r.value, r.headers, r.time_ms) for r in records]
-        for draft in edit(drafts) if number == partition else drafts:
+        for draft in edits[number](drafts) if number < len(edits) else drafts:
             produce(producer, target, draft)
             producer.poll(0)
     assert producer.flush(_FLUSH_S) == 0

@@ -155,33 +155,43 @@ def small(stack: Stack) -> str:
     return source
 
 
-@pytest.mark.scenario("S-CASTLE-5")
-@pytest.mark.parametrize(("edit", "differences"), [
-    (_without(17), [("missing", 0, 17, 0, 17)]),
-    (_doubled(17), [("extra", 0, None, 0, 18)]),
-    (_changed(17, value=b"another"), [("altered", 0, 17, 0, 17)]),
-    (_changed(20, headers=(("n", b"21"),)), [("altered", 0, 20, 0, 20)]),
-    (_changed(17, time_ms=BASE_MS + 17_001), [("altered", 0, 17, 0, 17)]),
-    (_changed(17, value=b""), [("altered", 0, 17, 0, 17)]),
-    (_swapped(17), None),
-], ids=["missing", "doubled", "value", "header", "time", "emptied", "swapped"])  # fmt: skip
-def test_damage_of_a_copy_by_hand_is_told_to_the_offset(
-    stack: Stack, small: str, name: str, edit: Edit, differences: list[tuple[Any, ...]] | None
-) -> None:
-    target = topic(stack, name, "damaged")
-    copy_by_hand(stack.bootstrap, small, target, edit=edit)
+DAMAGE: Mapping[str, tuple[Edit, set[tuple[str, int | None]]]] = {
+    "missing": (_without(17), {("missing", 17)}),
+    "doubled": (_doubled(17), {("extra", None)}),
+    "value": (_changed(17, value=b"another"), {("altered", 17)}),
+    "header": (_changed(20, headers=(("n", b"21"),)), {("altered", 20)}),
+    "time": (_changed(17, time_ms=BASE_MS + 17_001), {("altered", 17)}),
+    "emptied": (_changed(17, value=b""), {("altered", 17)}),
+    "swapped": (_swapped(17), {("reordered", 17), ("reordered", 18)}),
+}
 
-    verify(stack, name, small, target)
+
+@pytest.mark.scenario("S-CASTLE-5")
+def test_each_kind_of_damage_of_a_copy_by_hand_is_told_to_the_offset(stack: Stack, name: str) -> None:
+    """Each partition is damaged in another way, so that one verification has to tell all of them."""
+    source, target = topic(stack, name, "whole"), topic(stack, name, "damaged")
+    fill_plain(stack.bootstrap, source, len(DAMAGE), 300)
+    copy_by_hand(stack.bootstrap, source, target, edit=[edit for edit, _ in DAMAGE.values()])
+
+    verify(stack, name, source, target)
     status = ended(stack, name)
 
     assert (status["verification"]["result"], status["error_code"]) == ("mismatch", "RCV-3007")
-    if differences is not None:
-        assert [(kind, *places[:2]) for kind, *places in found(status)] == [
-            (kind, *places[:2]) for kind, *places in differences
+    told = {
+        kind: [
+            (d["kind"], d["source_offset"]) for d in status["verification"]["differences"] if d["target_partition"] == p
         ]
-    else:
-        assert {kind for kind, *_ in found(status)} == {"reordered"}
-    assert {d["target_partition"] for d in status["verification"]["differences"]} == {0}
+        for p, kind in enumerate(DAMAGE)
+    }
+    assert {kind: set(places) for kind, places in told.items()} == {
+        kind: wanted for kind, (_, wanted) in DAMAGE.items()
+    }
+    assert sum(map(len, told.values())) == len(status["verification"]["differences"]) == len(DAMAGE) + 1
+    assert all(
+        p == d["target_partition"]
+        for d in status["verification"]["differences"]
+        if (p := d["source_partition"]) is not None
+    )
 
 
 def test_recoveryctl_verify_ends_with_9_on_differences_and_with_0_on_a_match(
