@@ -8,7 +8,7 @@ CONSTRAINTS := $(wildcard constraints.txt)
 SLOW := broker or spark or e2e or faults or containers
 HAS_PIP := $(PY) -m pip --version >/dev/null 2>&1
 ARGS ?=
-WORKERS ?= 3
+WORKERS ?= 4
 
 # Many images ask Python to keep nothing of what it compiles. Then every daemon, driver and command of a test run compiles its modules again, and every worker
 # of pytest all tests.
@@ -37,7 +37,7 @@ gameday: setup ## Replays beside live traffic, judged by an outsider: five scena
 response: setup ## How live traffic answers to a replay at several rates, as data and a plot, in half an hour
 	@$(PY) -m recoveryd_sandbox.response $(ARGS)
 
-# Four runs: what has no broker uses all cores; what has one waits as long as it computes, so three workers share two cores, each with a broker of its own, and
+# Four runs: what has no broker uses all cores; what has one waits as long as it computes, so four workers share two cores, each with a broker of its own, and
 # the tests of a file stay on one, in the order of tests/conftest.py; three secured brokers have the machine to themselves, and so have containers. Exit code 5 =
 # nothing of this kind was chosen by ARGS.
 test: setup lint ## Everything: lint, unit, integration, end to end, faults

@@ -35,9 +35,30 @@ def pytest_configure() -> None:
     collect_in_own_thread()  # tests have admin clients as well
 
 
+@pytest.hookimpl(trylast=True)  # of what was chosen
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the longest tests first, so that no worker is left with one of them at the end."""
-    items.sort(key=lambda item: item.get_closest_marker("e2e") is None)
+    """Files with long tests come first, so that no worker is left with one of them at the end. Those that start Spark take
+    all of the processor that they get, and most others wait: spread evenly, they leave each other room. The short ones of the
+    others fill the end.
+    """
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    in_order = sorted(files.values(), key=lambda tests: not any(map(_is_long, tests)))
+    with_spark = [tests for tests in in_order if any(test.get_closest_marker("spark") for test in tests)]
+    without = [tests for tests in in_order if not any(test.get_closest_marker("spark") for test in tests)]
+    placed = _placed(with_spark, until=0.8) + _placed(without, until=1.0)
+    items[:] = [test for _, tests in sorted(placed, key=lambda each: each[0]) for test in tests]
+
+
+def _is_long(test: pytest.Item) -> bool:
+    """Whether it is one that runs a daemon, or an application of Kafka Streams."""
+    return test.get_closest_marker("e2e") is not None or test.path.parent.name == "streams"
+
+
+def _placed(files: list[list[pytest.Item]], until: float) -> list[tuple[float, list[pytest.Item]]]:
+    """Each with its place in a run from 0 to 1."""
+    return [(until * number / len(files), tests) for number, tests in enumerate(files)]
 
 
 def pytest_collection_finish() -> None:
