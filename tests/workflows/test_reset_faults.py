@@ -7,6 +7,7 @@ import pytest
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
+from recoveryd.recovery.commands import Pause
 from recoveryd.recovery.spec import AtOffset, Earliest
 from recoveryd.units.facts import Member, PartitionEnds
 from recoveryd.workflows.model.effects import TakeStep
@@ -77,6 +78,19 @@ def test_a_stop_while_the_commit_waits_ends_it_once_nothing_is_being_set() -> No
     world.pass_time(5)
     assert (world.workflow.state, world.workflow.waiting_for) == (State.STOPPED, None)
     assert world.committed == BEFORE
+
+
+def test_a_pause_while_a_try_of_the_commit_is_under_way_waits_until_something_is_heard_of_it() -> None:
+    world = GroupWorld()
+    comes_alive(world)
+    world.reset()
+    world.lost = True
+    world.pass_time(3)
+    assert world.send(Pause) == "accepted"
+    assert world.workflow.state is State.PAUSING
+    world.lost = False
+    world.pass_time(130)
+    assert (world.workflow.state, world.committed) == (State.PAUSED, BEFORE)
 
 
 def test_errors_after_a_long_wait_are_tried_again_as_often_as_at_first() -> None:
