@@ -91,6 +91,26 @@ def test_a_pause_while_a_try_of_the_commit_is_under_way_waits_until_something_is
     world.lost = False
     world.pass_time(130)
     assert (world.workflow.state, world.committed) == (State.PAUSED, BEFORE)
+    world.lead()
+    world.members = []
+    assert world.stop() == "accepted", "what is paused is at rest, also for the next daemon"
+    world.pass_time(5)
+    assert (world.workflow.state, world.committed) == (State.STOPPED, BEFORE)
+
+
+@pytest.mark.parametrize("how", ["stop", "pause", "pause and stop"])
+def test_what_was_called_off_while_the_commit_waits_is_not_set_once_the_group_is_empty(how: str) -> None:
+    world = GroupWorld()
+    comes_alive(world)
+    world.reset()
+    world.members = []
+    if "pause" in how:
+        assert world.send(Pause) == "accepted"
+        world.pass_time(5)
+    if "stop" in how:
+        assert world.stop() == "accepted"
+        world.pass_time(5)
+    assert (world.workflow.state, world.committed) == (State.STOPPED if "stop" in how else State.PAUSED, BEFORE)
 
 
 def test_errors_after_a_long_wait_are_tried_again_as_often_as_at_first() -> None:

@@ -12,7 +12,7 @@ from recoveryd.workflows.machine.kind import WorkflowKind
 from recoveryd.workflows.model.known import Workflows
 from recoveryd.workflows.model.lifecycle import advance
 from recoveryd.workflows.model.params import WorkflowParams
-from recoveryd.workflows.model.workflow import Workflow, changed
+from recoveryd.workflows.model.workflow import Workflow, WorkflowStep, changed
 
 FindRecovery = Callable[[CoreState, str], Recovery | None]
 # Of a state, a cluster and a group: the sentence that names the watch which will stop its application.
@@ -70,6 +70,10 @@ class WorkflowDraft(View):
     def due(self, workflow_id: str, at_ms: int) -> None:
         """Ask for its present step again at this time."""
         self.workflows = self.workflows.with_due(workflow_id, at_ms)
+
+    def rest(self, workflow_id: str, step: WorkflowStep) -> None:
+        """Nothing of its present step is under way until that is asked for again."""
+        self.workflows = self.workflows.with_rest(workflow_id, step.name, step.tries)
 
     def asked(self, workflow_id: str) -> int:
         """Since when the facts of its plan are asked for, which is now unless they were before."""

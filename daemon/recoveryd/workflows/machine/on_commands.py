@@ -159,7 +159,7 @@ def on_stop(draft: WorkflowDraft, event: CommandReceived, command: StopCommand) 
 def stop_workflow(draft: WorkflowDraft, workflow: Workflow, why: str, code: str | None = None) -> None:
     stop = Stop(StopReason.OPERATOR, None, draft.now_ms)
     why = "; ".join(filter(None, (why, told_stopped(workflow))))
-    if is_changing(workflow):
+    if is_changing(draft, workflow):
         draft.move(workflow, State.STOPPING, f"{why}; what is being changed is waited for", stop=stop, error_code=code)
     elif has_children(draft, workflow):
         steered = steer_children(draft, workflow, "stop")
@@ -180,7 +180,7 @@ def on_pause(draft: WorkflowDraft, event: CommandReceived, command: Pause) -> No
         return
     why = f"paused by {command.meta.who}"
     draft.answer(event, "accepted", f"{workflow.id} pauses")
-    if is_changing(workflow):
+    if is_changing(draft, workflow):
         draft.move(workflow, State.PAUSING, why)
     else:
         draft.move(steer_children(draft, workflow, "pause"), State.PAUSED, why, waiting_for=None)

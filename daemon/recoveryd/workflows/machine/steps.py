@@ -280,6 +280,7 @@ def wait(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: St
     is_slow = hold_ms > 0 and isinstance(step.action, LookAtUnit)  # each look asks the cluster
     every_ms = draft.params.close_every_ms if is_slow else draft.params.look_every_ms
     draft.due(workflow.id, draft.now_ms + every_ms)
+    draft.rest(workflow.id, step)
 
 
 def _is_far_again(step: WorkflowStep, event: StepReported) -> bool:
@@ -334,10 +335,14 @@ def _patience_ms(kind: str, params: WorkflowParams) -> int:
     return params.ready_wait_ms if kind == "ready" else params.empty_wait_ms
 
 
-def is_changing(workflow: Workflow) -> bool:
-    """Whether something is being changed now, of which it has to be heard first."""
+def is_changing(draft: WorkflowDraft, workflow: Workflow) -> bool:
+    """Whether something is being changed now, of which it has to be heard first. Not one that waits: to take its step once
+    more would make the change that somebody has just called off.
+    """
     step = workflow.step
-    return step is not None and step.state in _TAKEN and type(step.action) in CHANGES
+    if step is None or step.state not in _TAKEN or type(step.action) not in CHANGES or workflow.state is State.PAUSED:
+        return False
+    return draft.workflows.resting.get(workflow.id) != (step.name, step.tries)
 
 
 def _can_rest(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> bool:
