@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.states import State
 from recoveryd.recovery.commands import Pause, Resume
 from recoveryd.recovery.spec import AtOffset, AtTime, Earliest, Latest
@@ -15,6 +16,7 @@ from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.positions import Current, Shift, To
 from recoveryd.workflows.model.spec import OutputChoice, OutputPolicy
+from recoveryd.workflows.model.workflow import StepState
 from tests.workflows.app_world import AGAIN, INTERNAL, OUTPUTS, PARTITIONS, AppWorld, Log
 
 STEPS = (
@@ -296,6 +298,19 @@ def test_an_ack_is_for_a_step_that_waits_for_a_person() -> None:
     assert world.ack("clean_local_state") == "accepted"
     assert world.ack("clean_local_state") == "accepted", "said twice it changes nothing"
     assert world.waits_at == "start_application"
+
+
+@pytest.mark.parametrize("how", [StopCommand, Pause])
+def test_an_ack_for_a_step_at_which_nothing_goes_on_is_refused(how: type[StopCommand | Pause]) -> None:
+    world = begun()
+    world.send(how)
+    stands = world.workflow
+    assert world.waits_at is None
+    assert stands.step is not None
+    assert stands.step.state is StepState.WAITING
+    assert world.ack("stop_application") == "rejected"
+    assert world.answers[-1].code == Code.NOT_IN_THIS_STATE.value
+    assert world.workflow == stands
 
 
 def test_a_member_that_comes_back_between_the_steps_keeps_everything_from_being_set() -> None:

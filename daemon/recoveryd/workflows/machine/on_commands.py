@@ -122,6 +122,8 @@ def on_ack(draft: WorkflowDraft, event: CommandReceived, command: Ack) -> None:
         draft.answer(event, "rejected", message, Code.INVALID_VALUE.value, hint)
     elif step.state is StepState.DONE and type(step.action) in ANSWERED_BY_PEOPLE:
         draft.answer(event, "accepted", f"{step.name} was done already")
+    elif workflow.state not in {State.RUNNING, State.WAITING}:
+        wrong_state(draft, event, workflow)  # one that was stopped stands at a step that waits for ever
     elif (
         step.state is StepState.WAITING
         and step.name in draft.kind_of(workflow).waived
@@ -131,8 +133,6 @@ def on_ack(draft: WorkflowDraft, event: CommandReceived, command: Ack) -> None:
     elif step.state is not StepState.WAITING or type(step.action) not in ANSWERED_BY_PEOPLE:
         message = f"step {step.name} of {workflow.id} waits for no ack; it is {step.state.value}"
         draft.answer(event, "rejected", message, Code.NOT_IN_THIS_STATE.value)
-    elif workflow.state is State.PAUSED:
-        wrong_state(draft, event, workflow)
     else:
         draft.answer(event, "accepted", f"{step.name} is done")
         why = f"acknowledged by {command.meta.who}" + (f" ({command.note})" if command.note else "")
