@@ -241,6 +241,22 @@ def taken_back() -> RunbookWorld:
     return world
 
 
+def test_what_it_began_is_not_forgotten_before_it_since_a_rollback_would_find_nothing_to_put_back() -> None:
+    """It began last, and ended first."""
+    world = restoring()
+    world.go_through()
+    child, parent = world.look("w1-anew"), world.workflow
+    assert child.updated_ms < parent.updated_ms
+    kept_ms = world.params.keep_terminal_ms
+    world.now_ms = child.updated_ms + kept_ms + 1
+    world.pass_time(1)
+    assert world.rollback() == "accepted"
+    finishes_back(world)
+    world.now_ms += kept_ms
+    world.pass_time(2)
+    assert world._workflows() == []
+
+
 def test_a_rollback_of_a_child_that_is_stopped_is_not_waited_for() -> None:
     world = taken_back()
     assert world.send(StopCommand, subject="w1-anew") == "accepted"

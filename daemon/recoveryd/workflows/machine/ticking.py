@@ -2,7 +2,7 @@
 gave, and ended ones to forget.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.keeping import overdue
@@ -13,6 +13,7 @@ from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.guarding import guarded
 from recoveryd.workflows.machine.planning import ask_again, refuse
 from recoveryd.workflows.machine.steps import leave, take_again
+from recoveryd.workflows.model.actions import RunChildren
 from recoveryd.workflows.model.workflow import Workflow
 
 
@@ -51,12 +52,10 @@ def _put_back(draft: WorkflowDraft, workflow: Workflow) -> None:
 
 def forget_old(draft: WorkflowDraft) -> None:
     params = draft.params
-    gone = [
-        w.id
-        for w in overdue(
-            _forgettable(draft.workflows.ended), params.keep_terminal_ms, params.keep_terminal_most, draft.now_ms
-        )
-    ]
+    ended = _forgettable(draft.workflows.ended)
+    due = {w.id: w for w in overdue(ended, params.keep_terminal_ms, params.keep_terminal_most, draft.now_ms)}
+    kept = _begun_by(w for w in draft.workflows if w.id not in due) if due else ()
+    gone = [workflow for workflow in due if workflow not in kept]
     if gone:
         draft.forget(gone)
 
@@ -64,3 +63,9 @@ def forget_old(draft: WorkflowDraft) -> None:
 def _forgettable(ended: Mapping[str, Workflow]) -> Mapping[str, Workflow]:
     """A savepoint is kept until somebody deletes it."""
     return {i: w for i, w in ended.items() if w.cut is None or w.state is not State.COMPLETED}
+
+
+def _begun_by(workflows: Iterable[Workflow]) -> set[str]:
+    """Ids of what these began, which a rollback of them has to find: what is forgotten would be taken for put back."""
+    actions = (step.action for workflow in workflows for step in workflow.steps)
+    return {run.recovery for action in actions if isinstance(action, RunChildren) for run in action.runs}
