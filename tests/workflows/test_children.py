@@ -19,6 +19,7 @@ from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.spec import Escalate, Reprocess, Rollback, RunbookPath
 from recoveryd.workflows.model.workflow import StepState
 from recoveryd.workflows.wire.reprocess import ReprocessData
+from recoveryd_jobs.contract.reports import Verification
 from tests.builders.core import make_spec
 from tests.builders.records import make_recovery
 from tests.workflows.app_world import PARTITIONS, AppWorld
@@ -190,6 +191,24 @@ def test_a_command_that_can_never_be_sent_ends_the_step() -> None:
     assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.INVALID_SUBJECT.value)
     assert "the subject is too long" in world.workflow.why
     assert world.quotas == {}
+
+
+def test_one_that_completed_and_was_forgotten_while_another_goes_on_is_not_begun_again() -> None:
+    world = RunbookWorld(ALSO)
+    world.begin(RunbookPath.REPLAY, sink={"orders": {0: 80}, "steps": {0: 75}})
+    world.have_recovery(make_recovery("w1-0", state=State.COMPLETED, verification=Verification("match", 20, 20, "d")))
+    world.have_recovery(make_recovery("w1-1", state=State.AWAITING_APPROVAL))
+    world.pass_time(5)
+    world.forget_recovery("w1-0")
+    world.lead()
+    count = len(of(world, "replay"))
+    world.pass_time(100)
+    assert (world.workflow.state, len(of(world, "replay"))) == (State.WAITING, count)
+    world.have_recovery(make_recovery("w1-1", state=State.COMPLETED, verification=Verification("match", 5, 5, "d")))
+    world.pass_time(5)
+    execute = next(step for step in world.workflow.steps if step.name == "execute")
+    assert execute.state is StepState.DONE
+    assert execute.evidence.keys() == {"w1-0", "w1-1"}
 
 
 def test_a_child_that_is_never_seen_is_not_waited_for_for_ever() -> None:

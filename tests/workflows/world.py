@@ -96,6 +96,11 @@ class WorkflowWorld:
             RECOVERY, replace(kept, recoveries=kept.recoveries.with_changes({recovery.id: recovery}))
         )
 
+    def forget_recovery(self, recovery: str) -> None:
+        """As after `limits.keep_terminal`."""
+        kept = self.state.of(RECOVERY)
+        self.state = self.state.having(RECOVERY, replace(kept, recoveries=kept.recoveries.without([recovery], ())))
+
     def lead(self) -> None:
         """A new daemon takes over, from what the status topic holds."""
         self.epoch += 1

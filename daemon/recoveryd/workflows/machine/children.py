@@ -25,6 +25,7 @@ from recoveryd.workflows.model.workflow import Steering, StepState, Workflow, Wo
 
 FIRST_TRY: Final = "first_try"  # in the evidence of a step: which look was the first after a pause
 FAILED: Final = "failed"  # in the evidence of a step: why it fails once what it began is at rest
+COMPLETED: Final = "completed"  # in the evidence of a step: of those that have, which may be forgotten by now
 _SENT_EVERY: Final = 15  # looks
 _BACK: Final = ".rollback."  # in the ids of commands by which it has something put back
 _BAD: Final = frozenset({"mismatch"})
@@ -46,10 +47,10 @@ def look_at_children(draft: WorkflowDraft, workflow: Workflow, step: WorkflowSte
     ending = _ending(draft, workflow, step, known)
     if ending is not None:
         return ending
-    unseen = [run for run in step.action.runs if found[run.recovery] is None]
+    completed = _completed(step, [child for child in known if child.is_terminal])
+    unseen = [run for run in step.action.runs if found[run.recovery] is None and run.recovery not in completed]
     if not unseen and not live:
-        evidence = {child.id: _evidence(child) for child in known}
-        return _told(workflow, step, Outcome.DONE, f"{named} completed", evidence=evidence)
+        return _told(workflow, step, Outcome.DONE, f"{named} completed", evidence=completed)
     if unseen and step.tries - _first_try(step) >= draft.params.ready_wait_ms // draft.params.look_every_ms:
         why = f"the command for {unseen[0].recovery} was not read for {draft.params.ready_wait_ms // 60_000} minutes"
         return _told(workflow, step, Outcome.FAILED, why, code=Code.STEP_FAILED.value)
@@ -57,8 +58,16 @@ def look_at_children(draft: WorkflowDraft, workflow: Workflow, step: WorkflowSte
         _begin(draft, workflow, run)
     copying = (r for r in live if isinstance(r, Recovery))
     left = sum(max(0, (p.stop or 0) - p.position) for r in copying for p in r.progress.partitions)
-    why = f"{len(known) - len(live)} of {named} completed" + (f": {live[0].id}: {live[0].why}" if live else "")
-    return _told(workflow, step, Outcome.NOT_YET, why, left=left)
+    why = f"{len(completed)} of {named} completed" + (f": {live[0].id}: {live[0].why}" if live else "")
+    evidence = {**step.evidence, COMPLETED: completed} if completed else {}
+    return _told(workflow, step, Outcome.NOT_YET, why, evidence=evidence, left=left)
+
+
+def _completed(step: WorkflowStep, ended: Sequence[Child]) -> dict[str, object]:
+    """By id, of all that have completed so far."""
+    noted = step.evidence.get(COMPLETED)
+    before = noted if isinstance(noted, Mapping) else {}
+    return {**before, **{child.id: _evidence(child) for child in ended}}
 
 
 def _first_try(step: WorkflowStep) -> int:
