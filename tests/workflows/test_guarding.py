@@ -8,8 +8,10 @@ import pytest
 from recoveryd.capabilities import make_decider
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
+from recoveryd.recovery.commands import Approve
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.spec import Earliest
+from recoveryd.units.approvals import ApprovalBy, ApprovalRule
 from recoveryd.workflows.kinds.all_kinds import KINDS
 from recoveryd.workflows.model.effects import take_step
 from recoveryd.workflows.model.events import GatheringFailed
@@ -27,7 +29,7 @@ from recoveryd.workflows.model.spec import (
     Upgrade,
     UpgradeSpec,
 )
-from tests.workflows.app_world import OUTPUTS, UNIT, AppWorld
+from tests.workflows.app_world import INTERNAL, OUTPUTS, UNIT, AppWorld
 from tests.workflows.test_savepoint import saved
 
 NEXT = replace(UNIT, name="shop-2")
@@ -69,6 +71,51 @@ def test_the_second_unit_of_an_upgrade_counts_as_well() -> None:
     world.pass_time(10)
     assert world.look("w2").error_code == Code.UNKNOWN_UNIT.value
     assert "'shop-2'" in world.look("w2").why
+
+
+@pytest.mark.parametrize("verb", list(BEGUN))
+def test_a_unit_that_became_another_application_while_a_plan_is_made_ends_it(verb: str) -> None:
+    world = saved()
+    world.core = make_decider(Params(units={unit.name: unit for unit in (UNIT, NEXT)}))
+    world.gathering_fails = [GatheringFailed("w2", Code.CLUSTER_UNREACHABLE.value, "no answer", True)]
+    world.send(BEGUN[verb], subject="w2")
+    changed = "shop-2" if verb == "upgrade" else UNIT.name
+    units = {unit.name: replace(unit, group="other") if unit.name == changed else unit for unit in (UNIT, NEXT)}
+    world.core = make_decider(Params(units=units))
+    world.pass_time(10)
+    ended = world.look("w2")
+    assert (ended.state, ended.error_code) == (State.REJECTED, Code.STALE_PLAN.value)
+    assert f"{changed} has another cluster or group now" in ended.why
+    assert world.done == [f"make savepoint.before.{name}" for name in INTERNAL]
+
+
+@pytest.mark.parametrize("verb", ["reprocess", "restore_savepoint"])
+@pytest.mark.parametrize(
+    ("now", "code", "says"),
+    [
+        ({"outputs": {**UNIT.outputs, "more": UNIT.outputs["totals"]}}, Code.MISSING_FIELD, "more"),
+        ({"outputs": {"totals": UNIT.outputs["totals"]}}, Code.INVALID_VALUE, "log"),
+        ({"intermediate": (*UNIT.intermediate, "log")}, None, "log"),
+    ],
+)
+def test_what_a_unit_writes_since_the_command_was_taken_is_not_passed_over(
+    verb: str, now: dict[str, object], code: Code | None, says: str
+) -> None:
+    world = saved()
+    rule = ApprovalRule(ApprovalBy.APPROVERS)
+    asking = replace(UNIT, approvers=("//ops/kim",))
+    world.core = make_decider(Params(units={UNIT.name: asking}, approvals=(rule,)))
+    world.send(BEGUN[verb], subject="w2")
+    waiting = world.look("w2")
+    assert waiting.state is State.AWAITING_APPROVAL
+    assert waiting.plan is not None
+    world.core = make_decider(Params(units={UNIT.name: replace(asking, **now)}, approvals=(rule,)))  # type: ignore[arg-type]
+    plan_hash = waiting.plan.hash
+    assert world.send(lambda meta: Approve(meta, plan_hash), "//ops/kim", "w2") == "accepted"
+    ended = world.look("w2")
+    expected = code or {"reprocess": Code.STALE_PLAN, "restore_savepoint": Code.INVALID_VALUE}[verb]
+    assert (ended.state, ended.error_code) == (State.REJECTED, expected.value)
+    assert says in ended.why
 
 
 def _raises(*_: object) -> NoReturn:

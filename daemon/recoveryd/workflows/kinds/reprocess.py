@@ -130,6 +130,14 @@ def _strange_names(spec: ReprocessSpec, unit: Unit) -> Refused | None:
     return Refused(Code.INVALID_VALUE, f"intermediate: {strange[0]} is not one of {unit.name}", hint)
 
 
+def _new_names(spec: ReprocessSpec, unit: Unit) -> Refused | None:
+    new = sorted(set(unit.intermediate) - set(spec.intermediate))
+    if not new:
+        return None
+    message = f"{unit.name} writes and reads {new[0]} now, and did not when the command was taken; nothing was changed"
+    return Refused(Code.STALE_PLAN, message)
+
+
 def _wanted(spec: ReprocessSpec, params: WorkflowParams) -> WantedFacts:
     unit = params.units[spec.unit]
     recreated = [t for t, policy in spec.intermediate.items() if policy is IntermediatePolicy.RECREATE]
@@ -148,6 +156,9 @@ def _wanted(spec: ReprocessSpec, params: WorkflowParams) -> WantedFacts:
 
 def _plan(spec: ReprocessSpec, found: Found, params: WorkflowParams) -> Planned | Refused:
     unit, facts = params.units[spec.unit], found.units[spec.unit]
+    changed = outputs_left_out(spec.outputs, unit) or _strange_names(spec, unit) or _new_names(spec, unit)
+    if changed is not None:  # the unit may be another one since the command was taken
+        return changed
     try:
         positions = _positions(spec, found)
     except PositionRefused as refused:

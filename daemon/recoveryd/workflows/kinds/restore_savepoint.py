@@ -137,7 +137,8 @@ def _to(cut: Cut) -> AtTopicOffsets:
 
 def _plan(spec: RestoreSpec, found: Found, params: WorkflowParams) -> Planned | Refused:
     unit, cut = params.units[spec.unit], _cut_of(spec)
-    problem = _problem(spec, unit, cut, found)
+    changed = outputs_left_out(spec.outputs, unit) or _problem_of_unit(unit, cut)
+    problem = changed or _problem(spec, unit, cut, found)  # the unit may be another one since the command was taken
     if problem is not None:
         return problem
     try:

@@ -70,10 +70,16 @@ def _plan(draft: WorkflowDraft, workflow: Workflow, found: Found) -> None:
 
 
 def _lost_unit(draft: WorkflowDraft, workflow: Workflow) -> Refused | None:
-    """Units may leave the config while a plan is made, or waits for its approval."""
-    for unit in draft.kind_of(workflow).units(workflow.spec):
-        if unit not in draft.params.units:
+    """Units may leave the config, or become other applications, while a plan is made, or waits for its approval."""
+    spec, units = workflow.spec, draft.params.units
+    for unit in draft.kind_of(workflow).units(spec):
+        if unit not in units:
             return Refused(Code.UNKNOWN_UNIT, f"the config has no unit {unit!r} any more; nothing was changed")
+    to_group = getattr(spec, "to_group", "") or spec.group
+    for name, group in ((spec.unit, spec.group), (getattr(spec, "to_unit", None), to_group)):
+        if name is not None and (units[name].cluster, units[name].consumer_group) != (spec.cluster, group):
+            message = f"{name} has another cluster or group now than when the command was taken; nothing was changed"
+            return Refused(Code.STALE_PLAN, message)
     return None
 
 
