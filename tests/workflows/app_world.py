@@ -85,7 +85,7 @@ class AppWorld(WorkflowWorld):
         self.configs: dict[str, dict[str, str]] = {name: {"cleanup.policy": "compact"} for name in INTERNAL}
         self.done: list[str] = []
         self.refused: set[tuple[str, str]] = set()
-        self.is_still = True
+        self.is_still, self.metadata = True, ""
         super().__init__(Params(units={unit.name: unit for unit in units or (UNIT,)}))
 
     def reprocess(self, to: To | None = None, **more: object) -> str:
@@ -167,7 +167,7 @@ class AppWorld(WorkflowWorld):
     def _group(self, topics: Mapping[str, object]) -> GroupFound:
         committed: dict[str, dict[int, Committed]] = {}
         for (topic, p), at in self.committed.items():
-            committed.setdefault(topic, {})[p] = Committed(at)
+            committed.setdefault(topic, {})[p] = Committed(at, self.metadata)
         group = Group(GROUP, self.kind, "stable", tuple(self.members), committed, is_streams=True)
         looks = tuple(
             PartitionLook(t, p, self.topics[t].start, self.topics[t].end, self.committed.get((t, p)))

@@ -289,6 +289,14 @@ def test_what_cannot_be_restored_is_refused() -> None:
     assert (restore(world), world.answers[-1].code) == ("rejected", Code.SOURCE_TOPIC_MISSING.value)
 
 
+def test_a_restore_that_one_record_cannot_hold_is_refused_before_anything_is_changed() -> None:
+    world = saved()
+    before = list(world.done)
+    world.metadata = "x" * 2_000_000
+    assert (restore(world), world.answers[-1].code) == ("rejected", Code.TOO_MANY_CHANGES.value)
+    assert world.done == before
+
+
 def test_a_reset_and_a_reprocess_can_begin_at_a_savepoint() -> None:
     world = saved()
     world.committed |= {("orders", p): 99 for p in range(PARTITIONS)}

@@ -68,7 +68,7 @@ from recoveryd.workflows.model.positions import (
     PositionRefused,
     resolve,
 )
-from recoveryd.workflows.model.size import refuse_copy
+from recoveryd.workflows.model.size import refuse_copy, refuse_sizes
 from recoveryd.workflows.model.spec import RestoreSpec, SavepointSpec
 from recoveryd.workflows.model.workflow import ConfigUndo, TopicUndo, UndoState, Workflow, WorkflowPlan, WorkflowStep
 
@@ -189,7 +189,9 @@ def _problem(spec: RestoreSpec, unit: Unit, cut: Cut, found: Found) -> Refused |
     (group,) = found.groups
     if group.missing:
         return Refused(Code.SOURCE_TOPIC_MISSING, f"topics do not exist: {', '.join(group.missing)}")
-    refused = refuse_group(spec.group, group.group)
+    between = (_between(spec, cut, t, p)[1] for t in cut.topics if t.is_between for p in range(t.form.partitions))
+    noted = replace(group, looks=(*group.looks, *between))
+    refused = refuse_group(spec.group, group.group) or refuse_sizes([(spec.group, noted)])
     if refused is not None:
         return refused
     for topic in cut.topics:
