@@ -11,7 +11,7 @@ from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.guarding import guarded
 from recoveryd.workflows.machine.holding import held_from
 from recoveryd.workflows.machine.leases import refuse_leases, were_put_back
-from recoveryd.workflows.machine.replays import writers_of
+from recoveryd.workflows.machine.replays import users_of, writers_of
 from recoveryd.workflows.machine.steps import go_on
 from recoveryd.workflows.model.effects import GatherForWorkflow
 from recoveryd.workflows.model.events import GatheringFailed, WorkflowFacts
@@ -48,7 +48,7 @@ def _plan(draft: WorkflowDraft, workflow: Workflow, found: Found) -> None:
         refuse(draft, workflow, held.code, held.message, held.hint)
         return
     writers = writers_of(draft, workflow.spec.cluster, {c.name for c in made.plan.changes if c.what == "offset"})
-    told = () if held is None else (held.message,)
+    told = (*users_of(draft, made.steps), *(() if held is None else (held.message,)))
     plan = replace(made.plan, findings=(*made.plan.findings, *writers, *told))
     held = held_from(draft, workflow, plan)
     if held is not None and not workflow.spec.dry_run:

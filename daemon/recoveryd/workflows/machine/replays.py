@@ -1,9 +1,14 @@
-"""Replays beside a workflow: those that write to a topic on which it sets a group, whose end moves meanwhile."""
+"""Recoveries beside a workflow: replays that write to a topic on which it sets a group, whose end moves meanwhile, and those
+that read or write a topic which it takes away.
+"""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 
 from recoveryd.recovery.draft import RecoveryDraft
+from recoveryd.recovery.model import Recovery
 from recoveryd.workflows.machine.draft import WorkflowDraft
+from recoveryd.workflows.model.actions import DeleteTopics, RecreateTopics
+from recoveryd.workflows.model.workflow import WorkflowStep
 
 
 def writers_of(draft: WorkflowDraft, cluster: str, topics: Collection[str]) -> tuple[str, ...]:
@@ -13,3 +18,28 @@ def writers_of(draft: WorkflowDraft, cluster: str, topics: Collection[str]) -> t
         for found in sorted(draft.draft.view(RecoveryDraft).live(), key=lambda recovery: recovery.id)
         if found.spec.copies and found.spec.target.cluster == cluster and found.spec.target.topic in topics
     )
+
+
+def users_of(draft: WorkflowDraft, steps: Iterable[WorkflowStep]) -> tuple[str, ...]:
+    """A sentence for each that a topic of is taken away from, by one of these steps."""
+    gone = {place for step in steps for place in _taken_away(step)}
+    return tuple(
+        f"{topic}: the {found.kind} {found.id} is {found.state.value} and {does} there, and ends when the topic goes"
+        for found in sorted(draft.draft.view(RecoveryDraft).live(), key=lambda recovery: recovery.id)
+        for (cluster, topic), does in _uses(found)
+        if (cluster, topic) in gone
+    )
+
+
+def _taken_away(step: WorkflowStep) -> Iterator[tuple[str, str]]:
+    match step.action:
+        case DeleteTopics(cluster=cluster, topics=topics):
+            yield from ((cluster, name) for name in topics)
+        case RecreateTopics(cluster=cluster, topics=forms):
+            yield from ((cluster, form.name) for form in forms)
+
+
+def _uses(recovery: Recovery) -> Iterator[tuple[tuple[str, str], str]]:
+    source, target = recovery.spec.source, recovery.spec.target
+    yield (source.cluster, source.topic), "reads"
+    yield (target.cluster, target.topic), "writes" if recovery.spec.copies else "reads"
