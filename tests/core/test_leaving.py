@@ -149,6 +149,22 @@ def test_what_waits_for_approval_is_nothing_left() -> None:
     assert remaining(world) == []
 
 
+def test_a_schedule_whose_run_waits_for_a_person_has_nothing_left() -> None:
+    world = ScheduleWorld(ends=(500, 500), speed=50)
+    world.add("0 2 * * *", data=CONTINUED)
+    world.now_ms = at("2026-11-22T02:00:00")
+    world.feed(Tick())
+    world.read()
+    run = world.schedule().run
+    assert run is not None
+    world.second(2)
+    assert "nightly" in remaining(world)
+    assert world.command("pause", run.recovery).kind == "accepted"
+    world.second(20)
+    assert world.recovery(run.recovery).state is State.PAUSED
+    assert remaining(world) == []
+
+
 def test_a_schedule_has_something_left_while_it_is_due_or_follows_a_run() -> None:
     world = ScheduleWorld(ends=(500, 500), speed=500)
     world.add("0 2 * * *", data=CONTINUED)

@@ -276,6 +276,35 @@ def test_what_it_began_is_not_forgotten_before_it_since_a_rollback_would_find_no
     assert world._workflows() == []
 
 
+def remaining(world: RunbookWorld) -> list[str]:
+    return list(world.core.remaining(world.state, world.now_ms))
+
+
+def test_where_what_it_began_waits_for_a_person_nothing_is_left_to_do() -> None:
+    world = restoring()
+    assert remaining(world) == ["w1"]
+    world.deliver()
+    assert world.waiting("w1-anew") == "clean_local_state"
+    assert remaining(world) == []
+    assert world.ack("clean_local_state", "w1-anew") == "accepted"
+    assert world.waiting("w1-anew") == "start_application"
+    world.starts()
+    assert world.waiting("w1-anew") == "confirm_output"
+    assert remaining(world) == []
+    world.ack("confirm_output", "w1-anew")
+    assert remaining(world) == ["w1"]
+
+
+def test_one_that_a_person_paused_has_nothing_left_to_do_once_what_it_began_knows() -> None:
+    world = restoring()
+    world.deliver()
+    assert world.send(Pause) == "accepted"
+    assert remaining(world) == ["w1"]
+    assert read(world, of(world, "pause")[0]) == "accepted"
+    assert world.look("w1-anew").state is State.PAUSED
+    assert remaining(world) == []
+
+
 def test_a_rollback_of_a_child_that_is_stopped_is_not_waited_for() -> None:
     world = taken_back()
     assert world.send(StopCommand, subject="w1-anew") == "accepted"

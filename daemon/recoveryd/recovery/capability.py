@@ -19,7 +19,7 @@ from recoveryd.recovery.kinds import Kind
 from recoveryd.recovery.measures import make_measures
 from recoveryd.recovery.model import WORKING, Recovery
 from recoveryd.recovery.params import Params
-from recoveryd.recovery.pausing import LEAVING, TELEMETRY, come_to_rest, go_on_after_rest
+from recoveryd.recovery.pausing import come_to_rest, go_on_after_rest, goes_on
 from recoveryd.recovery.recoveries import Recoveries
 from recoveryd.recovery.slice import RECOVERY, RecoverySlice
 from recoveryd.recovery.steer import steer
@@ -51,7 +51,7 @@ def make_recoveries(params: Params, kinds: Sequence[Kind]) -> Capability[Recover
         restore=_restore,
         known=lambda state: state.of(RECOVERY).recoveries,
         is_active=lambda state: bool(state.of(RECOVERY).recoveries.live),
-        remaining=lambda state, _: [r.id for r in state.of(RECOVERY).recoveries.live.values() if _goes_on(r)],
+        remaining=lambda state, _: [r.id for r in state.of(RECOVERY).recoveries.live.values() if goes_on(r)],
         moving=lambda state, _: [r.id for r in state.of(RECOVERY).recoveries.live.values() if _moves(r)],
     )
 
@@ -90,13 +90,6 @@ def _steer(draft: RecoveryDraft, event: object) -> None:
 def _rest_if_leaving(draft: RecoveryDraft, recovery_id: str) -> None:
     if draft.is_leaving and draft.recovery(recovery_id) is not None:
         come_to_rest(Case(draft, recovery_id))
-
-
-def _goes_on(recovery: Recovery) -> bool:
-    """Whether it goes on without a person."""
-    if recovery.state is State.PAUSED:
-        return recovery.held in {TELEMETRY, LEAVING}
-    return not recovery.is_terminal and (recovery.state is not State.AWAITING_APPROVAL or bool(recovery.approved))
 
 
 def _moves(recovery: Recovery) -> bool:

@@ -23,6 +23,13 @@ TOPIC_HELD: Final = "topic_held"
 LEAVING: Final = "leaving"
 
 
+def goes_on(recovery: Recovery) -> bool:
+    """Whether it goes on without a person."""
+    if recovery.state is State.PAUSED:
+        return recovery.held in {TELEMETRY, LEAVING}
+    return not recovery.is_terminal and (recovery.state is not State.AWAITING_APPROVAL or bool(recovery.approved))
+
+
 def begin_pause(case: Case, why: str, held: str = "") -> None:
     """Ask the lanes to drain; `paused` follows once no chunk is open."""
     case.move(State.PAUSING, why, held=held)

@@ -9,10 +9,11 @@ from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.decision import Noun
 from recoveryd.kernel.events import BecameLeader, CommandNotSent, CommandReceived, ControlRead, Tick
 from recoveryd.kernel.state import CoreState
+from recoveryd.kernel.states import TERMINAL, State
 from recoveryd.schedules.commands import end_schedule, on_schedule
 from recoveryd.schedules.draft import SCHEDULES, ScheduleDraft
 from recoveryd.schedules.firing import fire_what_is_due, has_work
-from recoveryd.schedules.following import follow, hear, on_not_sent
+from recoveryd.schedules.following import ACCEPTED, follow, hear, on_not_sent
 from recoveryd.schedules.forgetting import forget_old
 from recoveryd.schedules.known import Schedules
 from recoveryd.schedules.metrics import make_measures
@@ -35,6 +36,17 @@ def make_schedules(params: ScheduleParams, others: Sequence[Capability[Any]]) ->
     def find(state: CoreState, noun_id: str) -> Noun | None:
         return next((known[noun_id] for c in others if noun_id in (known := c.known(state))), None)
 
+    def run_goes_on(state: CoreState, schedule: Schedule, now_ms: int) -> bool:
+        """Also one whose command was not read yet, or whose end is to be noted."""
+        run = schedule.run
+        if run is None:
+            return False
+        found = None if run.control_offset < 0 or schedule.spec.command.subject else find(state, run.recovery)
+        is_over = run.answer is not None and run.answer.kind != ACCEPTED
+        if found is None or is_over or getattr(found, "state", None) in TERMINAL | {State.PLANNED}:
+            return True
+        return any(run.recovery in c.remaining(state, now_ms) for c in others)
+
     return Capability(
         name=NAME,
         view=ScheduleDraft,
@@ -54,7 +66,11 @@ def make_schedules(params: ScheduleParams, others: Sequence[Capability[Any]]) ->
         restore=_restore,
         known=lambda state: {schedule.id: schedule for schedule in state.of(SCHEDULES)},
         is_active=lambda state: bool(state.of(SCHEDULES).live),
-        remaining=lambda state, now_ms: [s.id for s in state.of(SCHEDULES).live.values() if has_work(s, now_ms)],
+        remaining=lambda state, now_ms: [
+            s.id
+            for s in state.of(SCHEDULES).live.values()
+            if has_work(s, now_ms, run_goes_on=run_goes_on(state, s, now_ms))
+        ],
     )
 
 

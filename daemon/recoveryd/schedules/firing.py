@@ -168,7 +168,7 @@ def _text(time_ms: int | None) -> str | None:
     return None if time_ms is None else format_time_ms(time_ms)
 
 
-def has_work(schedule: Schedule, now_ms: int) -> bool:
-    """Whether it is due, or follows a run. One that waits for its time has nothing to do."""
+def has_work(schedule: Schedule, now_ms: int, *, run_goes_on: bool) -> bool:
+    """Whether it is due, or follows a run. One that waits for its time, or for a run that waits for people, has nothing to do."""
     is_due = schedule.next_run_ms is not None and schedule.next_run_ms <= now_ms
-    return is_due or schedule.run is not None or schedule.queued_ms is not None
+    return is_due or (schedule.run is None and schedule.queued_ms is not None) or run_goes_on

@@ -31,6 +31,7 @@ from recoveryd.workflows.machine.on_commands import (
 )
 from recoveryd.workflows.machine.planning import on_gathered, on_gathering_failed
 from recoveryd.workflows.machine.readiness import forget_idle, on_reader_sampled
+from recoveryd.workflows.machine.resting import goes_on
 from recoveryd.workflows.machine.steps import hear_answers, on_not_sent, on_step
 from recoveryd.workflows.machine.ticking import forget_old, keep_time
 from recoveryd.workflows.model.events import GatheringFailed, StepReported, WorkflowFacts
@@ -116,7 +117,7 @@ def make_workflows(params: WorkflowParams, find_watch: FindWatch) -> Capability[
         restore=_restore,
         known=lambda state: {workflow.id: workflow for workflow in state.of(WORKFLOWS)},
         is_active=lambda state: bool(state.of(WORKFLOWS).live),
-        remaining=lambda state, _now_ms: [w.id for w in state.of(WORKFLOWS).live.values() if not w.waits_for_a_person],
+        remaining=lambda state, _now_ms: [w.id for w in state.of(WORKFLOWS).live.values() if goes_on(state, w)],
     )
 
 

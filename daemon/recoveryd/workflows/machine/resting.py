@@ -1,0 +1,33 @@
+"""Which workflows go on without a person: who runs for a while only, and ends when nothing is left, asks."""
+
+from recoveryd.kernel.state import CoreState
+from recoveryd.kernel.states import State
+from recoveryd.recovery.pausing import goes_on as recovery_goes_on
+from recoveryd.recovery.slice import RECOVERY
+from recoveryd.workflows.machine.children import Child, command_id
+from recoveryd.workflows.machine.draft import WORKFLOWS
+from recoveryd.workflows.model.actions import ChildRun, RollBackChildren, RunChildren
+from recoveryd.workflows.model.workflow import Workflow
+
+
+def goes_on(state: CoreState, workflow: Workflow) -> bool:
+    """Not one that a person paused, or of which all that it began waits for people."""
+    if workflow.waits_for_a_person:
+        return False
+    if workflow.state is State.PAUSED:
+        return workflow.steering is not None  # what it began has not read yet that it is to pause
+    action = None if workflow.step is None else workflow.step.action
+    runs = action.runs if isinstance(action, RunChildren | RollBackChildren) else ()
+    begun = [child for run in runs if (child := _begun(state, workflow, run)) is not None]
+    living = [child for child in begun if not child.is_terminal]
+    is_begun = len(begun) == len(runs) or isinstance(action, RollBackChildren)
+    return not (living and is_begun) or any(_child_goes_on(state, child) for child in living)
+
+
+def _begun(state: CoreState, workflow: Workflow, run: ChildRun) -> Child | None:
+    found = state.of(WORKFLOWS).get(run.recovery) or state.of(RECOVERY).recoveries.get(run.recovery)
+    return found if found is not None and found.command.id == command_id(workflow, run) else None
+
+
+def _child_goes_on(state: CoreState, child: Child) -> bool:
+    return goes_on(state, child) if isinstance(child, Workflow) else recovery_goes_on(child)
