@@ -14,10 +14,18 @@ from recoveryd.kernel.events import Tick
 from recoveryd.kernel.states import State
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.spec import Earliest
-from recoveryd.units.model import Unit
+from recoveryd.units.model import Behaviour, Output, Unit
 from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
-from recoveryd.workflows.model.spec import Reprocess, ReprocessSpec, Runbook, RunbookPath, RunbookSpec
+from recoveryd.workflows.model.spec import (
+    OutputChoice,
+    OutputPolicy,
+    Reprocess,
+    ReprocessSpec,
+    Runbook,
+    RunbookPath,
+    RunbookSpec,
+)
 from recoveryd.workflows.model.workflow import ConfigUndo, QuotaUndo, UndoState
 from tests.builders.core import make_hold
 from tests.workflows.app_world import AppWorld
@@ -50,6 +58,25 @@ def test_two_workflows_do_not_change_the_configs_of_one_topic_at_a_time() -> Non
     world.pass_time(1)
     assert keep(world, OTHER, "w3") == "accepted"
     assert {name: world.configs["orders"][name] for name in RETENTION} == RETENTION
+
+
+@pytest.mark.parametrize("choice", [OutputChoice(OutputPolicy.RECREATE), OutputChoice(OutputPolicy.NEW, "orders-2")])
+def test_what_is_changed_for_a_time_is_not_made_to_last_by_making_a_topic_like_it(choice: OutputChoice) -> None:
+    makes = replace(OTHER, name="makes", inputs=("steps",), outputs={"orders": Output(Behaviour.IDEMPOTENT)})
+    world = AppWorld(ONE, makes)
+    assert keep(world, ONE, "w1") == "accepted"
+    spec = ReprocessSpec("makes", Earliest(), outputs={"orders": choice})
+    assert world.send(lambda meta: Reprocess(meta, spec), subject="w2") == "rejected"
+    answer = world.answers[-1]
+    assert (answer.code, "w1 has changed retention.ms of orders until it ends" in answer.message) == (
+        Code.IN_USE.value, True,
+    )  # fmt: skip
+    world.stop()
+    world.pass_time(1)
+    assert world.send(lambda meta: Reprocess(meta, spec), subject="w2") == "accepted"
+    world.run_through("w2")
+    assert world.topics[choice.name or "orders"].id.startswith(f"{choice.name or 'orders'}-made")
+    assert "retention.ms" not in world.configs[choice.name or "orders"]
 
 
 def test_two_runbooks_do_not_slow_one_client_at_a_time() -> None:

@@ -192,7 +192,8 @@ def _plan(spec: ReprocessSpec, found: Found, params: WorkflowParams) -> Planned 
     )
     kept = (lease_step(KEEP, spec.cluster, rows),) if rows else ()
     steps = (*kept, *_steps(spec, unit, facts, forms, internal))
-    return Planned(plan, steps, told, rows, leases=frozenset().union(*_leases(spec, unit, found)))
+    leases = frozenset().union(*_leases(spec, unit, found), form_leases(spec, found, again))
+    return Planned(plan, steps, told, rows, leases=leases)
 
 
 def _leases(spec: ReprocessSpec, unit: Unit, found: Found) -> Iterator[frozenset[RowKey]]:
@@ -237,6 +238,15 @@ def forms_of(spec: WithOutputs, found: Found, intermediate: Iterable[str] = ()) 
         if choice.name is not None and (topic := found.topics[name]) is not None
     ]
     return {RECREATE: again, CREATE: new}
+
+
+def form_leases(spec: WithOutputs, found: Found, intermediate: Iterable[str] = ()) -> frozenset[RowKey]:
+    """Configs of topics that are made again, or like which others are made: one that another workflow has changed for its own
+    time only would be made to last.
+    """
+    named = [n for n, choice in spec.outputs.items() if choice.policy in {OutputPolicy.RECREATE, OutputPolicy.NEW}]
+    known = (topic.form for name in (*named, *intermediate) if (topic := found.topics[name]) is not None)
+    return frozenset().union(*(lease_keys(spec.cluster, form, form.configs) for form in known))
 
 
 def topic_changes(forms: Forms, internal: Mapping[str, str]) -> Iterator[Change]:

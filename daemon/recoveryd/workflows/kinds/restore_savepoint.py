@@ -26,6 +26,7 @@ from recoveryd.workflows.kinds.reprocess import (
     NOTE,
     STOP,
     Forms,
+    form_leases,
     forms_of,
     last_steps,
     new_names,
@@ -172,7 +173,8 @@ def _plan(spec: RestoreSpec, found: Found, params: WorkflowParams) -> Planned | 
     )
     told = f"{len(cut.topics)} internal topics of {spec.group} are to be filled, {len(positions)} offsets set"
     rows = tuple(_still_rows(spec, cut))
-    return Planned(plan, tuple(_steps(spec, unit, cut, state, forms, gone)), told, rows)
+    steps = tuple(_steps(spec, unit, cut, state, forms, gone))
+    return Planned(plan, steps, told, rows, leases=form_leases(spec, found))
 
 
 def _as_outputs(state: Forms) -> Forms:
