@@ -207,6 +207,9 @@ class AppWorld(WorkflowWorld):
 
     def _note(self, effect: TakeStep, action: Action) -> StepReported:
         assert isinstance(action, TakeSnapshot)
+        other = [name for name, known in action.topic_ids.items() if self.topics[name].id != known]
+        if other:
+            return report(effect, Outcome.FAILED, f"{other[0]} was created again", code=Code.TOPIC_RECREATED.value)
         places = [(t, p) for t in action.topics for p in range(self.partitions)]
         rows = tuple(OffsetUndo(t, p, self.committed.get((t, p)), group=action.group) for t, p in places)
         logs = {

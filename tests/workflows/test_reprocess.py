@@ -194,6 +194,15 @@ def test_records_that_go_while_the_application_is_being_stopped_are_noticed() ->
 
 
 @pytest.mark.scenario("S-WIKI-1f", "S-WIKI-1j", "S-RUN-4")
+@pytest.mark.parametrize("topic", ["orders", "steps"])
+def test_an_input_that_is_created_again_while_the_application_is_being_stopped_is_noticed(topic: str) -> None:
+    world = begun()
+    world.topics[topic] = Log(f"{topic}-2", 0, 100)
+    world.stops()
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.TOPIC_RECREATED.value)
+    assert world.done == []
+
+
 def test_owners_are_told_what_it_means_for_them() -> None:
     world = AppWorld()
     world.readers = {"totals": ("billing",), "log": ("audit",)}

@@ -8,6 +8,7 @@ from recoveryd.adapters.kafka.steps.group_steps import is_settled
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.replay.spec import Replay
+from recoveryd.units.facts import Member
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.positions import OfSavepoint
@@ -25,7 +26,7 @@ from recoveryd.workflows.model.spec import (
 from recoveryd.workflows.model.workflow import ConfigUndo, UndoState
 from tests.builders.core import make_spec
 from tests.builders.records import make_recovery
-from tests.workflows.app_world import INTERNAL, PARTITIONS, UNIT, AppWorld
+from tests.workflows.app_world import INTERNAL, PARTITIONS, UNIT, AppWorld, Log
 from tests.workflows.world import report
 
 COMPACTED = {name: {"cleanup.policy": "compact"} for name in INTERNAL}
@@ -287,6 +288,17 @@ def test_what_cannot_be_restored_is_refused() -> None:
     world = saved()
     del world.topics[f"savepoint.before.{INTERNAL[0]}"]
     assert (restore(world), world.answers[-1].code) == ("rejected", Code.SOURCE_TOPIC_MISSING.value)
+
+
+def test_a_restore_notices_an_input_that_is_created_again_before_it_changes_anything() -> None:
+    world = saved()
+    world.members = [Member("m1", "shop-1", "host")]
+    assert restore(world) == "accepted"
+    before = list(world.done)
+    world.topics["orders"] = Log("orders-2", 0, 100)
+    world.stops()
+    ended = world.look("w2")
+    assert (ended.state, ended.error_code, world.done) == (State.FAILED, Code.TOPIC_RECREATED.value, before)
 
 
 def test_a_restore_that_one_record_cannot_hold_is_refused_before_anything_is_changed() -> None:

@@ -191,7 +191,8 @@ def _plan(spec: ReprocessSpec, found: Found, params: WorkflowParams) -> Planned 
         f"{len(forms[RECREATE])} topics are made again, {len(forms[CREATE])} are new"
     )
     kept = (lease_step(KEEP, spec.cluster, rows),) if rows else ()
-    steps = (*kept, *_steps(spec, unit, facts, forms, internal))
+    ids = {name: topic_id for group in found.groups for name, topic_id in group.topic_ids.items()}
+    steps = (*kept, *_steps(spec, unit, facts, forms, internal, ids))
     leases = frozenset().union(*_leases(spec, unit, found), form_leases(spec, found, again))
     return Planned(plan, steps, told, rows, leases=leases)
 
@@ -262,11 +263,13 @@ def _steps(
     facts: UnitFacts,
     forms: Forms,
     internal: Mapping[str, str],
+    ids: Mapping[str, str],
 ) -> Iterator[WorkflowStep]:
     cluster, group = spec.cluster, spec.group
+    read = (*unit.inputs, *unit.intermediate)
     yield WorkflowStep(STOP, AwaitStopped(cluster, group, unit.name))
     yield WorkflowStep(EMPTY, AwaitEmpty(cluster, group))
-    yield WorkflowStep(NOTE, TakeSnapshot(cluster, group, (*unit.inputs, *unit.intermediate), tuple(unit.outputs)))
+    yield WorkflowStep(NOTE, TakeSnapshot(cluster, group, read, tuple(unit.outputs), topic_ids=ids))
     if internal:
         yield WorkflowStep(DELETE, DeleteTopics(cluster, internal, group=group))
     yield from output_steps(spec, forms)

@@ -173,7 +173,7 @@ def _plan(spec: RestoreSpec, found: Found, params: WorkflowParams) -> Planned | 
     )
     told = f"{len(cut.topics)} internal topics of {spec.group} are to be filled, {len(positions)} offsets set"
     rows = tuple(_still_rows(spec, cut))
-    steps = tuple(_steps(spec, unit, cut, state, forms, gone))
+    steps = tuple(_steps(spec, unit, found.groups[0].topic_ids, state, forms, gone))
     return Planned(plan, steps, told, rows, leases=form_leases(spec, found))
 
 
@@ -248,14 +248,16 @@ def _state_forms(spec: RestoreSpec, cut: Cut, found: Found) -> Forms:
 
 
 def _steps(
-    spec: RestoreSpec, unit: Unit, cut: Cut, state: Forms, forms: Forms, gone: Mapping[str, str]
+    spec: RestoreSpec, unit: Unit, ids: Mapping[str, str], state: Forms, forms: Forms, gone: Mapping[str, str]
 ) -> Iterator[WorkflowStep]:
-    cluster, group = spec.cluster, spec.group
+    """`ids`: of the topics that it reads, as the plan saw them."""
+    cluster, group, cut = spec.cluster, spec.group, _cut_of(spec)
     internal = tuple(_name_now(spec, cut, topic) for topic in cut.topics)
     between = tuple(_name_now(spec, cut, topic) for topic in cut.topics if topic.is_between)
     yield WorkflowStep(STOP, AwaitStopped(cluster, group, unit.name))
     yield WorkflowStep(EMPTY, AwaitEmpty(cluster, group))
-    yield WorkflowStep(NOTE, TakeSnapshot(cluster, group, (*unit.inputs, *unit.intermediate, *between)))
+    read = (*unit.inputs, *unit.intermediate, *between)
+    yield WorkflowStep(NOTE, TakeSnapshot(cluster, group, read, topic_ids=ids))
     if gone:
         yield WorkflowStep(DELETE, DeleteTopics(cluster, gone, group=group))
     if state[RECREATE_STATE]:
