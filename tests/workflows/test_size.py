@@ -13,7 +13,14 @@ from recoveryd.wire.topics import MAX_STATUS_RECORD_BYTES
 from recoveryd.workflows.kinds.savepoint import copy_data
 from recoveryd.workflows.model.facts import GroupFound
 from recoveryd.workflows.model.positions import PartitionLook
-from recoveryd.workflows.model.size import RECORD_BYTES_MOST, refuse_copy, refuse_size, refuse_sizes
+from recoveryd.workflows.model.size import (
+    RECORD_BYTES_MOST,
+    TOPIC_MOST,
+    named_after,
+    refuse_copy,
+    refuse_size,
+    refuse_sizes,
+)
 from recoveryd.workflows.model.workflow import Change, OffsetUndo, UndoState
 from recoveryd.workflows.wire.status import WorkflowForm
 from tests.workflows.world import GroupWorld
@@ -82,6 +89,14 @@ def test_a_copy_whose_command_nobody_would_take_is_refused_at_plan_time() -> Non
         refused.code if (refused := refuse_copy(name, ())) else None for name in ("_internal", "x" * 250, "x" * 249)
     ]
     assert codes == [Code.INTERNAL_TOPIC, Code.INVALID_VALUE, None]
+
+
+def test_topics_that_belong_to_others_have_names_of_their_own_however_long_those_are() -> None:
+    assert named_after("orders", ".shadow-w1") == "orders.shadow-w1"
+    longest = ["x" * 248 + end for end in "ab"]
+    names = [named_after(topic, ".shadow-w1") for topic in longest]
+    assert len({*names, *longest}) == 4
+    assert {(len(name), name.endswith(".shadow-w1")) for name in names} == {(TOPIC_MOST, True)}
 
 
 def test_the_largest_copy_that_is_taken_fits_a_command() -> None:

@@ -2,6 +2,7 @@
 what the status topic takes and every reader reads.
 """
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -19,6 +20,16 @@ TOPIC_MOST: Final = 249  # characters of a topic's name
 _COPY_ROW_BYTES: Final = 47  # two offsets and what stands between them
 _ROW_BYTES: Final = 280  # of a change and its undo in JSON, apart from names and metadata
 _PINNED_BYTES: Final = 125  # of each partition of each of two groups, in what an upgrade pins
+
+
+def named_after(topic: str, end: str) -> str:
+    """The name of a topic that belongs to another. Of one too long for that, its hash stands for what is cut off, so that those
+    of two topics that begin alike are not the same.
+    """
+    if len(topic) + len(end) <= TOPIC_MOST:
+        return topic + end
+    mark = f".{hashlib.sha256(topic.encode()).hexdigest()[:12]}"
+    return topic[: TOPIC_MOST - len(mark) - len(end)] + mark + end
 
 
 def refuse_copy(target: str, partitions: Iterable[int]) -> Refused | None:

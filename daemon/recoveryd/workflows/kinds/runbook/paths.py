@@ -37,7 +37,7 @@ from recoveryd.workflows.model.actions import (
     Settle,
     TopicForm,
 )
-from recoveryd.workflows.model.size import TOPIC_MOST
+from recoveryd.workflows.model.size import named_after
 from recoveryd.workflows.model.spec import OutputChoice, OutputPolicy, RunbookPath, RunbookSpec
 from recoveryd.workflows.model.workflow import TopicUndo, UndoState, Workflow, WorkflowStep
 
@@ -242,7 +242,7 @@ def _copy(
     ranges: Mapping[int, tuple[int, int]],
     is_staged: bool = False,
 ) -> ChildRun:
-    target = staged_name(workflow, topic) if is_staged else spec.target or _named_after(topic, f".{workflow.id}")
+    target = staged_name(workflow, topic) if is_staged else spec.target or named_after(topic, f".{workflow.id}")
     starts, stops = ({p: pair[at] for p, pair in ranges.items()} for at in (0, 1))
     data = copy_data(spec.cluster, topic, target, starts, stops)
     if not is_staged:
@@ -255,12 +255,7 @@ def _limited(spec: RunbookSpec, data: dict[str, Any]) -> dict[str, Any]:
 
 
 def staged_name(workflow: Workflow, topic: str) -> str:
-    return _named_after(topic, f".shadow-{workflow.id}")
-
-
-def _named_after(topic: str, end: str) -> str:
-    """What makes it another name than the topic's own is never cut off."""
-    return topic[: TOPIC_MOST - len(end)] + end
+    return named_after(topic, f".shadow-{workflow.id}")
 
 
 def _staged_forms(

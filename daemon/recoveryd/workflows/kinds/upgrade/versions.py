@@ -3,17 +3,17 @@ know, and which results the exchange does not mend.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from recoveryd.units.compatibility import Compatibility, Existing, compare_versions
 from recoveryd.units.facts import PartitionEnds
 from recoveryd.units.model import Unit
 from recoveryd.workflows.kinds.noting import Place
 from recoveryd.workflows.model.facts import Found, GroupFound
+from recoveryd.workflows.model.size import named_after
 from recoveryd.workflows.model.spec import UpgradeSpec
 
 UnfixedRange = Mapping[str, Mapping[int, tuple[int, int]]]
-_NAME_MOST: Final = 249  # of a topic
 
 
 def inputs_of(old: Unit, new: Unit) -> tuple[str, ...]:
@@ -97,5 +97,5 @@ def _replay(spec: UpgradeSpec, topic: str, ranges: Mapping[int, tuple[int, int]]
             "from": {"offsets": {str(p): start for p, (start, _) in there.items()}},
             "to": {"offsets": {str(p): stop for p, (_, stop) in there.items()}},
         },
-        "target": {"cluster": spec.cluster, "topic": f"{topic}.before-{run}"[:_NAME_MOST], "create": True},
+        "target": {"cluster": spec.cluster, "topic": named_after(topic, f".before-{run}"), "create": True},
     }
