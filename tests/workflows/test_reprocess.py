@@ -12,10 +12,11 @@ from recoveryd.kernel.states import State
 from recoveryd.recovery.commands import Pause, Resume
 from recoveryd.recovery.spec import AtOffset, AtTime, Earliest, Latest
 from recoveryd.units.facts import GroupType, Member
+from recoveryd.workflows.kinds.reprocess_checks import missing_in
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import StepReported
-from recoveryd.workflows.model.positions import Current, Shift, To
-from recoveryd.workflows.model.spec import OutputChoice, OutputPolicy
+from recoveryd.workflows.model.positions import Current, OnOutOfRange, Shift, To
+from recoveryd.workflows.model.spec import OutputChoice, OutputPolicy, ReprocessSpec
 from recoveryd.workflows.model.workflow import StepState
 from tests.workflows.app_world import AGAIN, INTERNAL, OUTPUTS, PARTITIONS, AppWorld, Log
 
@@ -193,7 +194,30 @@ def test_records_that_go_while_the_application_is_being_stopped_are_noticed() ->
     assert world.done == []
 
 
-@pytest.mark.scenario("S-WIKI-1f", "S-WIKI-1j", "S-RUN-4")
+@pytest.mark.parametrize(("policy", "stands"), [(OnOutOfRange.FAIL, None), (OnOutOfRange.CLAMP, 55)])
+def test_a_position_that_goes_while_the_application_is_being_stopped_is_noticed_before_anything_goes(
+    policy: OnOutOfRange, stands: int | None
+) -> None:
+    """Also where so many records may be missing."""
+    world = begun(to=AtOffset(50), accept_missing=100, on_out_of_range=policy)
+    world.topics["orders"].start = 55
+    world.stops()
+    if stands is not None:
+        assert world.waits_at == "clean_local_state"
+        assert {at for (topic, _), at in world.committed.items() if topic == "orders"} == {stands}
+        return
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.OFFSET_OUTSIDE_LOG.value)
+    assert world.done == []
+
+
+def test_what_went_behind_the_time_from_which_it_begins_is_missing() -> None:
+    spec = ReprocessSpec("shop", AtTime(1_000))
+    assert missing_in(spec, {("a", 0): (0, 0), ("a", 1): (10, 10), ("a", 2): (10, 60), ("a", 3): (80, 60)}) == {
+        ("a", 1): 10,
+        ("a", 3): 20,
+    }
+
+
 @pytest.mark.parametrize("topic", ["orders", "steps"])
 def test_an_input_that_is_created_again_while_the_application_is_being_stopped_is_noticed(topic: str) -> None:
     world = begun()
@@ -203,6 +227,7 @@ def test_an_input_that_is_created_again_while_the_application_is_being_stopped_i
     assert world.done == []
 
 
+@pytest.mark.scenario("S-WIKI-1f", "S-WIKI-1j", "S-RUN-4")
 def test_owners_are_told_what_it_means_for_them() -> None:
     world = AppWorld()
     world.readers = {"totals": ("billing",), "log": ("audit",)}

@@ -301,6 +301,17 @@ def test_a_restore_notices_an_input_that_is_created_again_before_it_changes_anyt
     assert (ended.state, ended.error_code, world.done) == (State.FAILED, Code.TOPIC_RECREATED.value, before)
 
 
+def test_a_restore_notices_offsets_of_the_cut_that_go_before_it_changes_anything() -> None:
+    world = saved()
+    world.members = [Member("m1", "shop-1", "host")]
+    assert restore(world) == "accepted"
+    before = list(world.done)
+    world.topics["orders"].start = 90
+    world.stops()
+    ended = world.look("w2")
+    assert (ended.state, ended.error_code, world.done) == (State.FAILED, Code.OFFSET_OUTSIDE_LOG.value, before)
+
+
 def test_a_restore_that_one_record_cannot_hold_is_refused_before_anything_is_changed() -> None:
     world = saved()
     before = list(world.done)

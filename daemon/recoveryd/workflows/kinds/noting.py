@@ -3,10 +3,19 @@
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from recoveryd.recovery.spec import Earliest, Latest
+from recoveryd.recovery.spec import AtOffset, Earliest, Latest
 from recoveryd.workflows.model.actions import AwaitStarted
 from recoveryd.workflows.model.events import StepReported
-from recoveryd.workflows.model.positions import Current, NewPosition, PartitionLook, Shift, To
+from recoveryd.workflows.model.positions import (
+    Current,
+    NewPosition,
+    OnNoRecord,
+    OnOutOfRange,
+    PartitionLook,
+    Shift,
+    To,
+    resolve,
+)
 from recoveryd.workflows.model.workflow import Change, OffsetUndo, Workflow
 
 Place = tuple[str, int]
@@ -38,6 +47,29 @@ def moved_with(to: To, change: Change, event: StepReported, noted: Mapping[Place
     if isinstance(to, Latest) and log is not None:
         return log.high_watermark
     return change.after
+
+
+def inside_log(
+    after: Mapping[Place, int | None],
+    event: StepReported,
+    out_of_range: OnOutOfRange = OnOutOfRange.FAIL,
+    but: Collection[str] = (),
+) -> dict[Place, int | None]:
+    """The places, once more: a log may have lost a position while the application was being stopped, which is to be known
+    before anything is taken away. `but`: topics that are to be made anew. Raises `PositionRefused`.
+    """
+    return {
+        place: _inside(place, at, event, out_of_range) if place[0] not in but else at for place, at in after.items()
+    }
+
+
+def _inside(place: Place, offset: int | None, event: StepReported, out_of_range: OnOutOfRange) -> int | None:
+    topic, partition = place
+    log = event.logs.get(topic, {}).get(partition)
+    if offset is None or log is None:
+        return offset
+    look = PartitionLook(topic, partition, log.log_start, log.high_watermark)
+    return resolve(AtOffset(offset), look, out_of_range, OnNoRecord.FAIL).offset
 
 
 def with_positions(workflow: Workflow, event: StepReported, group: str, after: Mapping[Place, int | None]) -> Workflow:

@@ -18,6 +18,7 @@ from recoveryd.workflows.kinds.noting import (
     Place,
     change_key,
     change_of,
+    inside_log,
     moved_with,
     rows_of,
     with_positions,
@@ -140,7 +141,7 @@ def _new_names(spec: ReprocessSpec, unit: Unit) -> Refused | None:
 
 def _wanted(spec: ReprocessSpec, params: WorkflowParams) -> WantedFacts:
     unit = params.units[spec.unit]
-    recreated = [t for t, policy in spec.intermediate.items() if policy is IntermediatePolicy.RECREATE]
+    recreated = _made_anew(spec)
     kept = unit.inputs if spec.keep_inputs else ()
     names = dict.fromkeys([*spec.outputs, *new_names(spec), *recreated, *kept])
     return WantedFacts(
@@ -169,7 +170,7 @@ def _plan(spec: ReprocessSpec, found: Found, params: WorkflowParams) -> Planned 
     contracts = contracts_of(unit, found)
     if isinstance(contracts, Refused):
         return contracts
-    again = [t for t, policy in spec.intermediate.items() if policy is IntermediatePolicy.RECREATE]
+    again = _made_anew(spec)
     forms = forms_of(spec, found, again)
     internal = {name: topic.id for name in facts.internal.certain if (topic := facts.topics.get(name)) is not None}
     changes = (*topic_changes(forms, internal), *(change_of(p, look) for p, look in positions))
@@ -319,6 +320,10 @@ def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> 
     problem = _lost_meanwhile(spec, after, event)
     if problem is not None:
         return problem
+    try:
+        after = inside_log(after, event, spec.on_out_of_range, _made_anew(spec))
+    except PositionRefused as refused:
+        return outside_log(refused)
     ends = {t: {p: log.high_watermark for p, log in event.logs[t].items()} for t in _inputs(spec, after)}
     caught_up = next(s for s in workflow.steps if s.name == CATCH_UP)
     pinned = replace(caught_up, action=AwaitCaughtUp(spec.cluster, spec.group, ends))
@@ -332,6 +337,10 @@ def _after(spec: ReprocessSpec, change: Change, event: StepReported, noted: Mapp
         if policy is not IntermediatePolicy.RECREATE
         else 0
     )
+
+
+def _made_anew(spec: ReprocessSpec) -> list[str]:
+    return [name for name, policy in spec.intermediate.items() if policy is IntermediatePolicy.RECREATE]
 
 
 def _inputs(spec: ReprocessSpec, places: Mapping[Place, int | None]) -> list[str]:

@@ -44,9 +44,10 @@ def missing_in(spec: ReprocessSpec, places: Mapping[Place, tuple[int, int | None
     """By place, how many records in front of where it begins are gone at most; `places` have log start and position. For a point inside the log nothing is missing."""
     if isinstance(spec.to, Earliest):
         return {place: start for place, (start, _) in places.items() if start > 0}
+    behind = {place: start - at for place, (start, at) in places.items() if at is not None and at < start}
     if isinstance(spec.to, AtTime):
-        return {place: start for place, (start, at) in places.items() if start > 0 and at == start}
-    return {place: start - at for place, (start, at) in places.items() if at is not None and at < start}
+        return {place: start for place, (start, at) in places.items() if start > 0 and at == start} | behind
+    return behind
 
 
 def _places(spec: ReprocessSpec, positions: Positions) -> dict[Place, tuple[int, int | None]]:

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused, nearest_name
-from recoveryd.recovery.spec import AtOffset
 from recoveryd.units.approvals import approval_for
 from recoveryd.units.facts import Group, GroupType
 from recoveryd.units.model import ControlKind, Unit, UnitKind
@@ -16,9 +15,9 @@ from recoveryd.workflows.kinds.contracts import contracts_of, told_of_contracts
 from recoveryd.workflows.kinds.earlier import looked_up
 from recoveryd.workflows.kinds.frameworks import flink_start, flink_stop, framework_findings, source_connector
 from recoveryd.workflows.kinds.noting import (
-    Place,
     change_key,
     change_of,
+    inside_log,
     moved_with,
     rows_of,
     with_positions,
@@ -209,20 +208,10 @@ def _noted(workflow: Workflow, step: WorkflowStep, event: StepReported) -> Workf
     noted = rows_of(event)
     after = {change_key(c): moved_with(spec.to, c, event, noted) for c in workflow.plan.changes}
     try:
-        inside = {place: _inside(spec, place, offset, event) for place, offset in after.items()}
+        inside = inside_log(after, event, spec.on_out_of_range)
     except PositionRefused as refused:
         return outside_log(refused)
     return with_positions(workflow, event, spec.group, inside)
-
-
-def _inside(spec: ResetSpec, place: Place, offset: int | None, event: StepReported) -> int | None:
-    """The log may have lost the position while the group was waited for. Raises `PositionRefused`."""
-    topic, partition = place
-    log = event.logs.get(topic, {}).get(partition)
-    if offset is None or log is None:
-        return offset
-    look = PartitionLook(topic, partition, log.log_start, log.high_watermark)
-    return resolve(AtOffset(offset), look, spec.on_out_of_range, spec.on_no_record).offset
 
 
 def _refuse(spec: ResetSpec, found: GroupFound) -> Refused | None:

@@ -16,6 +16,7 @@ from recoveryd.workflows.kinds.earlier import savepoint_of
 from recoveryd.workflows.kinds.noting import (
     change_key,
     change_of,
+    inside_log,
     with_positions,
     with_start_as_before,
     without_commits,
@@ -302,10 +303,17 @@ def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> 
         return with_start_as_before(workflow, event)
     if isinstance(step.action, RecreateTopics):
         return without_commits(workflow.with_undo(event.undo), {form.name for form in step.action.topics})
-    if step.name != NOTE:
-        return workflow.with_undo(event.undo)
+    return _noted(workflow, spec, event) if step.name == NOTE else workflow.with_undo(event.undo)
+
+
+def _noted(workflow: Workflow, spec: RestoreSpec, event: StepReported) -> Workflow | Refused:
+    assert workflow.plan is not None
     cut = _cut_of(spec)
-    after = {change_key(c): c.after for c in workflow.plan.changes if c.what == "offset"}
+    after = _whole({change_key(c): c.after for c in workflow.plan.changes if c.what == "offset"})
+    try:
+        inside_log(after, event, but=[_name_now(spec, cut, topic) for topic in cut.topics])
+    except PositionRefused as refused:
+        return outside_log(refused)
     awaited = next(s.action for s in workflow.steps if isinstance(s.action, AwaitCaughtUp))
     ends = {t: {p: log.high_watermark for p, log in event.logs[t].items()} for t in awaited.ends}
     pinned: dict[str, Action] = {
@@ -313,7 +321,7 @@ def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> 
         CATCH_UP: AwaitCaughtUp(spec.cluster, spec.group, ends),
     }
     steps = tuple(replace(s, action=pinned[s.name]) if s.name in pinned else s for s in workflow.steps)
-    return with_positions(replace(workflow, steps=steps), event, spec.group, _whole(after))
+    return with_positions(replace(workflow, steps=steps), event, spec.group, after)
 
 
 def _whole(after: Mapping[tuple[str, int], object]) -> dict[tuple[str, int], int | None]:
