@@ -6,17 +6,18 @@ from dataclasses import replace
 
 import pytest
 
+from recoveryd.capabilities import make_decider
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.effects import SendCommand
-from recoveryd.kernel.events import CommandNotSent
+from recoveryd.kernel.events import CommandNotSent, Tick
 from recoveryd.kernel.states import State
 from recoveryd.recovery.commands import Pause, Resume
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd.replay.spec import Replay
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
-from recoveryd.workflows.model.spec import Escalate, Reprocess, Rollback, RunbookPath
+from recoveryd.workflows.model.spec import Escalate, Reprocess, Rollback, RunbookPath, Savepoint, SavepointSpec
 from recoveryd.workflows.model.workflow import StepState
 from recoveryd.workflows.wire.reprocess import ReprocessData
 from recoveryd_jobs.contract.reports import Verification
@@ -191,6 +192,52 @@ def test_a_command_that_can_never_be_sent_ends_the_step() -> None:
     assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.INVALID_SUBJECT.value)
     assert "the subject is too long" in world.workflow.why
     assert world.quotas == {}
+
+
+def test_more_than_a_daemon_takes_at_once_are_begun_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recoveryd.workflows.machine.children.AT_ONCE", 1)
+    world = RunbookWorld(ALSO)
+    world.begin(RunbookPath.REPLAY, sink={"orders": {0: 80}, "steps": {0: 75}})
+    world.have_recovery(make_recovery("w1-0", state=State.AWAITING_APPROVAL))
+    world.pass_time(2_000, every_s=2)
+    world.lead()
+    world.pass_time(60)
+    assert {sent.subject for sent in of(world, "replay")} == {"w1-0"}
+    assert world.workflow.state is State.WAITING
+    for name in ("w1-0", "w1-1"):
+        world.have_recovery(make_recovery(name, state=State.COMPLETED, verification=Verification("match", 5, 5, "d")))
+        world.pass_time(5)
+        assert {sent.subject for sent in of(world, "replay")} == {"w1-0", "w1-1"}
+    assert next(step.state for step in world.workflow.steps if step.name == "execute") is StepState.DONE
+
+
+def test_what_there_is_no_room_for_is_asked_for_again() -> None:
+    world = RunbookWorld()
+    world.core = make_decider(replace(world.params, max_active_recoveries=1))
+    world.have_recovery(make_recovery("busy", state=State.PLANNING))
+    world.begin(RunbookPath.REPLAY, topic="orders", ranges={0: (10, 20)})
+    (sent,) = of(world, "replay")
+    assert read(world, sent) == "rejected"
+    assert world.answers[-1].code == Code.TOO_MANY_RECOVERIES.value
+    assert world.workflow.state is State.WAITING
+    world.have_recovery(make_recovery("busy", state=State.COMPLETED))
+    world.pass_time(40)
+    again = of(world, "replay")[-1]
+    assert again.id != sent.id
+    read(world, again)
+    assert world.state.of(RECOVERY).recoveries["w1-0"].state is State.PLANNING
+
+
+def test_what_a_workflow_begins_finds_room_however_many_workflows_there_are() -> None:
+    """Each of them could wait for room that none of the others leaves before it has begun what it wants."""
+    world = restoring()
+    others = {f"u{n}": replace(SAFE, name=f"u{n}", group=f"g{n}") for n in range(50)}
+    world.core = make_decider(replace(world.params, units={**world.params.units, **others}))
+    gather = world.gather
+    world.gather = lambda effect: Tick() if effect.workflow.startswith("u") else gather(effect)  # type: ignore[method-assign, assignment, return-value]
+    answers = [world.send(lambda m, u=u: Savepoint(m, SavepointSpec(u, u)), subject=u) for u in others]  # type: ignore[misc]
+    assert answers == ["", *[""] * 48, "rejected"]
+    assert read(world, of(world, "reprocess")[0]) == "accepted"
 
 
 def test_one_that_completed_and_was_forgotten_while_another_goes_on_is_not_begun_again() -> None:

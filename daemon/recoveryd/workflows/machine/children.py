@@ -26,6 +26,10 @@ from recoveryd.workflows.model.workflow import Steering, StepState, Workflow, Wo
 FIRST_TRY: Final = "first_try"  # in the evidence of a step: which look was the first after a pause
 FAILED: Final = "failed"  # in the evidence of a step: why it fails once what it began is at rest
 COMPLETED: Final = "completed"  # in the evidence of a step: of those that have, which may be forgotten by now
+SENT: Final = (
+    "sent"  # in the evidence of a step that begins more than some at a time: so many commands were sent so far
+)
+AT_ONCE: Final = 16  # of what one step begins: a daemon takes so many recoveries and no more
 _SENT_EVERY: Final = 15  # looks
 _BACK: Final = ".rollback."  # in the ids of commands by which it has something put back
 _BAD: Final = frozenset({"mismatch"})
@@ -51,15 +55,20 @@ def look_at_children(draft: WorkflowDraft, workflow: Workflow, step: WorkflowSte
     unseen = [run for run in step.action.runs if found[run.recovery] is None and run.recovery not in completed]
     if not unseen and not live:
         return _told(workflow, step, Outcome.DONE, f"{named} completed", evidence=completed)
-    if unseen and step.tries - _first_try(step) >= draft.params.ready_wait_ms // draft.params.look_every_ms:
-        why = f"the command for {unseen[0].recovery} was not read for {draft.params.ready_wait_ms // 60_000} minutes"
+    runs, sent = step.action.runs, _sent(step)
+    unread = [run for run in unseen if run in runs[:sent]]
+    if unread and step.tries - _first_try(step) >= draft.params.ready_wait_ms // draft.params.look_every_ms:
+        why = f"the command for {unread[0].recovery} was not read for {draft.params.ready_wait_ms // 60_000} minutes"
         return _told(workflow, step, Outcome.FAILED, why, code=Code.STEP_FAILED.value)
-    for run in unseen if is_due else ():
+    fresh = runs[sent : sent + max(0, AT_ONCE - len(live) - len(unread))]  # of more than may be begun at once
+    for run in (*(unread if is_due else ()), *fresh):
         _begin(draft, workflow, run)
     copying = (r for r in live if isinstance(r, Recovery))
     left = sum(max(0, (p.stop or 0) - p.position) for r in copying for p in r.progress.partitions)
     why = f"{len(completed)} of {named} completed" + (f": {live[0].id}: {live[0].why}" if live else "")
-    evidence = {**step.evidence, COMPLETED: completed} if completed else {}
+    begun = {SENT: sent + len(fresh), FIRST_TRY: step.tries} if fresh else {}
+    more = {**begun, **({COMPLETED: completed} if completed else {})}
+    evidence = {**step.evidence, **more} if more else {}
     return _told(workflow, step, Outcome.NOT_YET, why, evidence=evidence, left=left)
 
 
@@ -68,6 +77,15 @@ def _completed(step: WorkflowStep, ended: Sequence[Child]) -> dict[str, object]:
     noted = step.evidence.get(COMPLETED)
     before = noted if isinstance(noted, Mapping) else {}
     return {**before, **{child.id: _evidence(child) for child in ended}}
+
+
+def _sent(step: WorkflowStep) -> int:
+    """How many were begun so far; all, where so many may be at once."""
+    assert isinstance(step.action, RunChildren)
+    if len(step.action.runs) <= AT_ONCE:
+        return len(step.action.runs)
+    sent = step.evidence.get(SENT)
+    return sent if isinstance(sent, int) else 0
 
 
 def _first_try(step: WorkflowStep) -> int:

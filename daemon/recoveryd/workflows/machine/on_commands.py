@@ -256,8 +256,10 @@ def _refuse(kind: WorkflowKind, spec: Any, draft: WorkflowDraft, command: str) -
     own = next((topic for topic in kind.topics(spec) if topic in params.own_topics), None)
     if own is not None:
         return Refused(Code.INTERNAL_TOPIC, f"topics: {own} is an internal topic")
-    active = [w for w in draft.workflows.live.values() if w.state is not State.AWAITING_APPROVAL]
-    if len(active) >= params.active_most:
+    live = draft.workflows.live.values()
+    active = [w for w in live if w.state is not State.AWAITING_APPROVAL]
+    # Of those that were begun already, each may begin others, or all of them could wait for each other.
+    if len(active) >= params.active_most and not any(is_child_of(w, command) for w in live):
         message = f"{len(active)} workflows are active, at most {params.active_most} can be"
         return Refused(Code.TOO_MANY_RECOVERIES, message)
     if spec.dry_run:

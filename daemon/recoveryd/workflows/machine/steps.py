@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.decision import Answer
 from recoveryd.kernel.events import CommandNotSent
 from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.states import State
@@ -151,8 +152,19 @@ def hear_answers(draft: WorkflowDraft, command_id: str) -> None:
         hear_of_steering(draft, workflow, command_id)
     for workflow in tuple(draft.workflows.live.values()):
         answer = next((a for a in draft.draft.answers if refused_child(draft, workflow, a)), None)
-        if answer is not None and workflow.step is not None:
+        if answer is not None and workflow.step is not None and answer.code == Code.TOO_MANY_RECOVERIES.value:
+            _ask_later(draft, workflow, workflow.step, answer)
+        elif answer is not None and workflow.step is not None:
             fail(draft, workflow, workflow.step, f"{answer.subject}: {answer.message}", answer.code)
+
+
+def _ask_later(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, answer: Answer) -> None:
+    """What there is no room for now is asked for once more, under another id, as often as it takes: the step has begun, and it
+    may be that nothing else runs.
+    """
+    why = f"{answer.subject}: {answer.message}; it is asked for again"
+    draft.revise(workflow.with_step(asked_anew(draft, workflow, step)), why=why)
+    draft.reason = why
 
 
 def on_not_sent(draft: WorkflowDraft, event: CommandNotSent) -> None:
