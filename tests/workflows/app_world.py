@@ -154,7 +154,7 @@ class AppWorld(WorkflowWorld):
         names = [name for _, name in wanted.topics] + (list(internal.certain) if wanted.internal else [])
         found = {name: self._topic(name) for name in names}
         counts = {name: self.topics[name].end - 1 for _, name in wanted.counted}
-        return WorkflowFacts(effect.workflow, Found(groups, units, found, counts, self.now_ms))
+        return WorkflowFacts(effect.workflow, Found(groups, units, found, counts, self.now_ms), effect.version)
 
     def _topic(self, name: str) -> TopicFound | None:
         log, configs = self.topics.get(name), self.configs.get(name, {"cleanup.policy": "delete"})

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.events import Tick
 from recoveryd.kernel.states import State
 from recoveryd.recovery.commands import Pause
 from recoveryd.recovery.spec import AtOffset, AtTime, Earliest, Latest
@@ -16,7 +17,7 @@ from recoveryd.units.approvals import ApprovalBy, ApprovalRule, ApprovedVerb
 from recoveryd.units.events import UnitsRead
 from recoveryd.units.facts import GroupType, Member
 from recoveryd.units.model import Unit
-from recoveryd.workflows.model.effects import TakeStep
+from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
 from recoveryd.workflows.model.events import GatheringFailed, Outcome, StepReported
 from recoveryd.workflows.model.positions import Current, OfSnapshot, OnNoRecord, OnOutOfRange, Shift, To
 from recoveryd.workflows.model.spec import Reset, ResetSpec
@@ -289,6 +290,25 @@ def test_a_unit_with_approvers_waits_for_one_who_did_not_ask() -> None:
     assert (world.approve("//ops/kim", "another"), world.answers[-1].code) == ("rejected", Code.STALE_PLAN.value)
     assert world.approve("//ops/kim") == "accepted"
     assert (world.workflow.state, world.committed) == (State.COMPLETED, at(LOG[1]))
+
+
+def test_a_late_answer_to_an_earlier_one_of_the_same_id_makes_no_plan() -> None:
+    """A plan is asked for, and then the same under its id, which is free again."""
+    world = GroupWorld()
+    asked: list[GatherForWorkflow] = []
+    gather = world.gather
+    world.gather = lambda effect: asked.append(effect) or Tick()  # type: ignore[method-assign, assignment, func-returns-value, return-value]
+    world.reset(dry_run=True)
+    world.pass_time(130)
+    assert len(asked) == 2
+    world.feed(gather(asked[1]))
+    assert world.workflow.state is State.PLANNED
+    world.reset(AtOffset(20))
+    for late in (gather(asked[0]), GatheringFailed("w1", Code.NO_SUCH_GROUP.value, "gone", False, asked[0].version)):
+        world.feed(late)
+        assert world.workflow.state is State.PLANNING
+    world.feed(gather(asked[2]))
+    assert (world.workflow.state, world.committed) == (State.COMPLETED, at(20))
 
 
 NO_ANSWER = GatheringFailed("w1", Code.CLUSTER_UNREACHABLE.value, "no answer", True)

@@ -206,7 +206,7 @@ class TwoVersions(AppWorld):
         if wanted.internal:
             names += [name for facts in units.values() for name in facts.internal.certain]
         topics = {name: self._topic(name) for name in names}
-        return WorkflowFacts(effect.workflow, Found(tuple(groups), units, topics, at_ms=self.now_ms))
+        return WorkflowFacts(effect.workflow, Found(tuple(groups), units, topics, at_ms=self.now_ms), effect.version)
 
     def facts(self, unit: Unit) -> UnitFacts:
         self._select(unit.group)

@@ -236,7 +236,7 @@ class GroupWorld(WorkflowWorld):
         read = {name: UnitTopic(name, "id", ends, 1) for name in self.topics}
         units = dict.fromkeys(effect.wanted.contracts, UnitFacts(self.now_ms, read, group))
         found = GroupFound(group, tuple(looks), missing, {TOPIC: "id"})
-        return WorkflowFacts(effect.workflow, Found((found,), units if self.tells_contracts else {}))
+        return WorkflowFacts(effect.workflow, Found((found,), units if self.tells_contracts else {}), effect.version)
 
 
 def report(effect: TakeStep, outcome: Outcome, why: str, **more: object) -> StepReported:

@@ -167,7 +167,7 @@ def _not_stopped(effect: StopApplication, _kind: str, _code: Code, message: str,
 def _gathering_failed(
     effect: GatherForWorkflow, _kind: str, code: Code, message: str, retriable: bool
 ) -> GatheringFailed:
-    return GatheringFailed(effect.workflow, code.value, message, retriable)
+    return GatheringFailed(effect.workflow, code.value, message, retriable, effect.version)
 
 
 def _step_failed(effect: TakeStep, _kind: str, code: Code, message: str, retriable: bool) -> StepReported:

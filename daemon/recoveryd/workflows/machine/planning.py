@@ -25,12 +25,13 @@ def gather(draft: WorkflowDraft, workflow: Workflow) -> None:
         refuse(draft, workflow, lost.code, lost.message)
         return
     draft.asked(workflow.id)
-    draft.effect(GatherForWorkflow(workflow.id, draft.kind_of(workflow).wanted(workflow.spec, draft.params)))
+    wanted = draft.kind_of(workflow).wanted(workflow.spec, draft.params)
+    draft.effect(GatherForWorkflow(workflow.id, wanted, workflow.version))
     draft.due(workflow.id, draft.now_ms + draft.params.no_answer_ms)
 
 
 def on_gathered(draft: WorkflowDraft, event: WorkflowFacts) -> None:
-    workflow = _waiting(draft, event.workflow)
+    workflow = _waiting(draft, event)
     if workflow is not None:
         guarded(draft, workflow, lambda draft, workflow: _plan(draft, workflow, event.found), refuse)
 
@@ -84,7 +85,7 @@ def _lost_unit(draft: WorkflowDraft, workflow: Workflow) -> Refused | None:
 
 
 def on_gathering_failed(draft: WorkflowDraft, event: GatheringFailed) -> None:
-    workflow = _waiting(draft, event.workflow)
+    workflow = _waiting(draft, event)
     if workflow is None:
         return
     waited_ms = draft.now_ms - draft.asked(workflow.id)
@@ -135,10 +136,10 @@ def asked_for_approval(draft: WorkflowDraft, workflow: Workflow) -> Approval | N
     return None if unit is None else approval_for(draft.params.approvals, workflow.verb, unit)
 
 
-def _waiting(draft: WorkflowDraft, workflow_id: str) -> Workflow | None:
-    """The workflow, if it waits for facts."""
-    workflow = draft.workflows.live.get(workflow_id)
-    if workflow is None:
+def _waiting(draft: WorkflowDraft, event: WorkflowFacts | GatheringFailed) -> Workflow | None:
+    """The workflow, if it waits for these facts."""
+    workflow = draft.workflows.live.get(event.workflow)
+    if workflow is None or event.version not in {None, workflow.version}:
         return None
     is_approved = workflow.state is State.AWAITING_APPROVAL and bool(workflow.approved)
     return workflow if workflow.state is State.PLANNING or is_approved else None

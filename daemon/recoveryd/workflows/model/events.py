@@ -20,8 +20,11 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WorkflowFacts:
+    """`version` of the workflow that asked; None in histories of an earlier release."""
+
     workflow: str
     found: Found
+    version: int | None = None
 
 
 START_FAILED: Final = "start_failed"  # in the evidence of a start: it was asked for, and what was started is not well
@@ -54,3 +57,4 @@ class GatheringFailed:
     code: str
     message: str
     is_retriable: bool
+    version: int | None = None

@@ -73,7 +73,7 @@ class KafkaSteps:
 
     async def gather(self, effect: GatherForWorkflow) -> WorkflowFacts:
         """Raises `ClusterProblem`."""
-        return WorkflowFacts(effect.workflow, await self._gatherer.gather(effect.wanted))
+        return WorkflowFacts(effect.workflow, await self._gatherer.gather(effect.wanted), effect.version)
 
     async def take(self, effect: TakeStep) -> StepReported:
         """Raises `ClusterProblem`."""
