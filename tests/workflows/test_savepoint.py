@@ -2,6 +2,8 @@
 only is put back however it ends.
 """
 
+from collections.abc import Callable
+
 import pytest
 
 from recoveryd.adapters.kafka.steps.group_steps import is_settled
@@ -288,6 +290,15 @@ def test_what_cannot_be_restored_is_refused() -> None:
     world = saved()
     del world.topics[f"savepoint.before.{INTERNAL[0]}"]
     assert (restore(world), world.answers[-1].code) == ("rejected", Code.SOURCE_TOPIC_MISSING.value)
+
+
+@pytest.mark.parametrize("begin", [lambda world, name: save(world, "other", name), restore])
+def test_an_id_that_leaves_no_room_for_those_of_copies_is_refused(begin: Callable[[AppWorld, str], str]) -> None:
+    world = saved()
+    before = list(world.done)
+    assert (begin(world, "x" * 59), world.answers[-1].code) == ("rejected", Code.INVALID_SUBJECT.value)
+    assert world.done == before
+    assert begin(world, "x" * 58) == "accepted"
 
 
 def test_a_restore_notices_an_input_that_is_created_again_before_it_changes_anything() -> None:
