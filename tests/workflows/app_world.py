@@ -207,7 +207,8 @@ class AppWorld(WorkflowWorld):
 
     def _note(self, effect: TakeStep, action: Action) -> StepReported:
         assert isinstance(action, TakeSnapshot)
-        other = [name for name, known in action.topic_ids.items() if self.topics[name].id != known]
+        ids = {name: log.id for name, log in self.topics.items()}
+        other = [name for name, known in action.topic_ids.items() if ids.get(name) != known]
         if other:
             return report(effect, Outcome.FAILED, f"{other[0]} was created again", code=Code.TOPIC_RECREATED.value)
         places = [(t, p) for t in action.topics for p in range(self.partitions)]

@@ -149,6 +149,19 @@ def test_one_that_stands_still_by_a_defect_does_not_stop_the_others(monkeypatch:
     assert world.stop() == "accepted"
 
 
+def test_one_whose_step_is_not_understood_by_a_defect_stands_still_and_can_be_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = AppWorld()
+    monkeypatch.setitem(KINDS, "reprocess", replace(KINDS["reprocess"], after_step=_raises))  # type: ignore[arg-type]
+    world.reprocess()
+    world.stops()
+    assert world.workflow.state is State.WAITING
+    assert "stands still by a defect of recoveryd: KeyError('a defect')" in world.workflow.why
+    assert world.stop() == "accepted"
+    assert world.workflow.state is State.STOPPED
+
+
 def _of_w2_only(workflow: object, step: object) -> object:
     if getattr(workflow, "id", "") == "w1":
         raise ValueError("w1")

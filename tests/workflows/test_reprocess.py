@@ -219,9 +219,14 @@ def test_what_went_behind_the_time_from_which_it_begins_is_missing() -> None:
 
 
 @pytest.mark.parametrize("topic", ["orders", "steps"])
-def test_an_input_that_is_created_again_while_the_application_is_being_stopped_is_noticed(topic: str) -> None:
+@pytest.mark.parametrize("is_there", [True, False])
+def test_an_input_that_is_deleted_or_created_again_while_the_application_is_being_stopped_is_noticed(
+    topic: str, is_there: bool
+) -> None:
     world = begun()
-    world.topics[topic] = Log(f"{topic}-2", 0, 100)
+    del world.topics[topic]
+    if is_there:
+        world.topics[topic] = Log(f"{topic}-2", 0, 100)
     world.stops()
     assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.TOPIC_RECREATED.value)
     assert world.done == []

@@ -1,4 +1,6 @@
-"""A defect of ours in one workflow stops nobody else: neither the ticks of the others, nor the daemon."""
+"""A defect of ours in one workflow stops nobody else: neither the ticks of the others, nor the daemon, which would meet it
+again at each start.
+"""
 
 from collections.abc import Callable
 
@@ -14,7 +16,7 @@ def guarded(
     draft: WorkflowDraft,
     workflow: Workflow,
     do: Callable[[WorkflowDraft, Workflow], None],
-    refuse: Callable[[WorkflowDraft, Workflow, Code, str], None],
+    refuse: Callable[[WorkflowDraft, Workflow, Code, str], None] | None = None,
 ) -> None:
     """`do` it; where that raises, nothing of it stays. One that has no plan yet is refused then, any other is tried again
     after a while, and says why it stands.
@@ -26,7 +28,7 @@ def guarded(
         draft.workflows = before
         draft.put(workflow)  # what was journaled of it halfway does not count
         where = _where(bug)
-        if workflow.state in _BEFORE_STEPS:
+        if workflow.state in _BEFORE_STEPS and refuse is not None:
             refuse(draft, workflow, Code.INVARIANT_BROKEN, f"a defect of recoveryd: {bug!r} at {where}")
             return
         why = f"stands still by a defect of recoveryd: {bug!r} at {where}; `stop` ends it"

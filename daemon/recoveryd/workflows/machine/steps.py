@@ -26,6 +26,7 @@ from recoveryd.workflows.machine.children import (
 from recoveryd.workflows.machine.closing import is_over, told_try, with_deadline, without
 from recoveryd.workflows.machine.deciding import appends, has_to_be_decided, told_appended, with_decision
 from recoveryd.workflows.machine.draft import WorkflowDraft
+from recoveryd.workflows.machine.guarding import guarded
 from recoveryd.workflows.machine.holding import held_from, held_from_steps
 from recoveryd.workflows.machine.readiness import NEAR_SINCE, look_at_readiness
 from recoveryd.workflows.machine.undoing import puts_back, restore_step, told_lost, told_stopped, without_unbegun
@@ -121,7 +122,7 @@ def on_step(draft: WorkflowDraft, event: StepReported) -> None:
         return  # of an earlier try, or of somebody who ended meanwhile
     if workflow.state is State.PAUSED:
         return  # what was looked at before the pause is looked at again after it
-    take_report(draft, workflow, step, event)
+    guarded(draft, workflow, lambda draft, workflow: take_report(draft, workflow, step, event))
 
 
 def take_report(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: StepReported) -> None:
