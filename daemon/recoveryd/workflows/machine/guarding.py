@@ -1,5 +1,5 @@
-"""A defect of ours in one workflow stops nobody else: neither the ticks of the others, nor the daemon, which would meet it
-again at each start.
+"""A defect of ours in one workflow stops nobody else: neither the ticks of the others, nor the daemon. The workflow says why it
+stands.
 """
 
 from collections.abc import Callable
