@@ -219,7 +219,9 @@ def test_what_there_is_no_room_for_is_asked_for_again() -> None:
     (sent,) = of(world, "replay")
     assert read(world, sent) == "rejected"
     assert world.answers[-1].code == Code.TOO_MANY_RECOVERIES.value
+    world.pass_time(5)
     assert world.workflow.state is State.WAITING
+    assert "w1-0: 1 recoveries are active, the config allows 1; it is asked for again" in world.workflow.why
     world.have_recovery(make_recovery("busy", state=State.COMPLETED))
     world.pass_time(40)
     again = of(world, "replay")[-1]

@@ -29,6 +29,7 @@ COMPLETED: Final = "completed"  # in the evidence of a step: of those that have,
 SENT: Final = (
     "sent"  # in the evidence of a step that begins more than some at a time: so many commands were sent so far
 )
+NO_ROOM: Final = "no_room"  # in the evidence of a step: why something is asked for once more
 AT_ONCE: Final = 16  # of what one step begins: a daemon takes so many recoveries and no more
 _SENT_EVERY: Final = 15  # looks
 _BACK: Final = ".rollback."  # in the ids of commands by which it has something put back
@@ -65,7 +66,9 @@ def look_at_children(draft: WorkflowDraft, workflow: Workflow, step: WorkflowSte
         _begin(draft, workflow, run)
     copying = (r for r in live if isinstance(r, Recovery))
     left = sum(max(0, (p.stop or 0) - p.position) for r in copying for p in r.progress.partitions)
-    why = f"{len(completed)} of {named} completed" + (f": {live[0].id}: {live[0].why}" if live else "")
+    refused = step.evidence.get(NO_ROOM) if unread else None
+    said = f"{live[0].id}: {live[0].why}" if live else refused
+    why = f"{len(completed)} of {named} completed" + (f": {said}" if said else "")
     begun = {SENT: sent + len(fresh), FIRST_TRY: step.tries} if fresh else {}
     more = {**begun, **({COMPLETED: completed} if completed else {})}
     evidence = {**step.evidence, **more} if more else {}

@@ -13,6 +13,7 @@ from recoveryd.kernel.states import State
 from recoveryd.workflows.machine.around import around_of
 from recoveryd.workflows.machine.children import (
     FAILED,
+    NO_ROOM,
     asked_anew,
     forget_steering,
     has_children,
@@ -164,7 +165,8 @@ def _ask_later(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, ans
     may be that nothing else runs.
     """
     why = f"{answer.subject}: {answer.message}; it is asked for again"
-    draft.revise(workflow.with_step(asked_anew(draft, workflow, step)), why=why)
+    anew = asked_anew(draft, workflow, step)
+    draft.revise(workflow.with_step(replace(anew, evidence={**anew.evidence, NO_ROOM: why})), why=why)
     draft.reason = why
 
 
