@@ -357,6 +357,25 @@ def test_a_hold_of_days_can_be_promoted_after_it() -> None:
     assert world.workflow.state is State.COMPLETED, world.workflow.why
 
 
+@pytest.mark.parametrize(("gone_s", "goes_on"), [(300, True), (7_200, False)])
+def test_a_hold_begins_anew_where_nobody_could_look_for_long(gone_s: int, goes_on: bool) -> None:
+    world = shadowed(hold_ms=600_000)
+    world.pass_time(500, every_s=10)
+    world.now_ms += gone_s * 1_000
+    if goes_on:
+        world.lead()
+        assert world.say(Promote) == "accepted"
+        return
+    assert world.say(Promote) == "rejected", "before the next look"
+    assert "were not looked at since" in world.answers[-1].message
+    world.lead()
+    world.pass_time(30, every_s=10)
+    assert world.say(Promote) == "rejected"
+    assert "may be promoted from" in world.answers[-1].message
+    world.pass_time(700, every_s=10)
+    assert world.say(Promote) == "accepted"
+
+
 def test_a_gate_that_turns_red_begins_the_hold_anew() -> None:
     world = shadowed(hold_ms=600_000)
     world.pass_time(500, every_s=10)

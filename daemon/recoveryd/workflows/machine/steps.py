@@ -50,6 +50,8 @@ from recoveryd.workflows.model.params import WorkflowParams
 from recoveryd.workflows.model.workflow import Ending, StepState, WaitingFor, Workflow, WorkflowStep
 
 GREEN_SINCE = "green_since_ms"  # in the evidence of a step that holds
+GREEN_SEEN = "green_seen_ms"  # there too: when all was seen to be well, of the last looks
+UNSEEN_MS = 900_000  # so long nobody looks, as where no daemon leads, and a hold begins anew
 _TAKEN = frozenset({StepState.RUNNING, StepState.WAITING})
 _NOT_ENDED = frozenset({StepState.PENDING, StepState.RUNNING, StepState.WAITING})
 _LOOKS: Mapping[type, Callable[[WorkflowDraft, Workflow, WorkflowStep], StepReported]] = {

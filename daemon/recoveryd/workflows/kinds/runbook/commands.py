@@ -8,7 +8,7 @@ from recoveryd.kernel.times import format_time_ms
 from recoveryd.workflows.kinds.runbook.names import DECIDE, VERIFY
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.on_commands import known, stop_workflow, wrong_state
-from recoveryd.workflows.machine.steps import GREEN_SINCE, done
+from recoveryd.workflows.machine.steps import GREEN_SEEN, GREEN_SINCE, UNSEEN_MS, done
 from recoveryd.workflows.model.actions import LookAtUnit
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.spec import Discard, Escalate, Promote, RunbookSpec
@@ -24,6 +24,13 @@ def on_promote(draft: WorkflowDraft, event: CommandReceived, command: Promote) -
     green_ms = _green_since_ms(workflow)
     if green_ms is None:
         draft.answer(event, "rejected", f"{workflow.id} is held: {workflow.why}", Code.NOT_READY.value)
+        return
+    unseen_ms = _unseen_since_ms(workflow, draft.now_ms)
+    if unseen_ms is not None:
+        message = (
+            f"the gates of {workflow.id} were not looked at since {format_time_ms(unseen_ms)}; its hold begins anew"
+        )
+        draft.answer(event, "rejected", message, Code.NOT_READY.value)
         return
     assert isinstance(workflow.spec, RunbookSpec)
     ready_ms = green_ms + workflow.spec.hold_ms
@@ -41,6 +48,12 @@ def _green_since_ms(workflow: Workflow) -> int | None:
         since = step.evidence.get(GREEN_SINCE)
         return since if isinstance(since, int) else None
     return next(step.ended_ms or 0 for step in workflow.steps if step.name == VERIFY)
+
+
+def _unseen_since_ms(workflow: Workflow, now_ms: int) -> int | None:
+    """When the gates of a hold were seen last, if that is too long ago."""
+    seen = workflow.step.evidence.get(GREEN_SEEN) if workflow.step is not None else None
+    return seen if isinstance(seen, int) and now_ms - seen > UNSEEN_MS else None
 
 
 def on_discard(draft: WorkflowDraft, event: CommandReceived, command: Discard) -> None:

@@ -15,12 +15,13 @@ from recoveryd.workflows.kinds.runbook.paths import COPIES, is_empty, problem_of
 from recoveryd.workflows.kinds.runbook.report import path_of, what_stays
 from recoveryd.workflows.kinds.runbook.truths import Alignment, align
 from recoveryd.workflows.machine.kind import Around
-from recoveryd.workflows.machine.steps import GREEN_SINCE
+from recoveryd.workflows.machine.steps import GREEN_SEEN, GREEN_SINCE, UNSEEN_MS
 from recoveryd.workflows.model.actions import LookAtUnit
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.spec import RunbookPath, RunbookSpec
 from recoveryd.workflows.model.workflow import Workflow, WorkflowStep
 
+_SEEN_EVERY_MS: Final = 300_000  # each is a version of the record
 _ROWS_MOST: Final = 500  # partitions whose truths are told one by one
 
 
@@ -145,10 +146,15 @@ def _with_waivers(workflow: Workflow, step: WorkflowStep) -> WorkflowStep:
 
 
 def _held(step: WorkflowStep, event: StepReported, around: Around) -> StepReported:
-    """Its gates have to be green all the time; from when on they were is in the evidence."""
+    """Its gates have to be green all the time; from when on they were is in the evidence, and when that was seen, to some minutes:
+    what nobody looked at for longer may have been anything.
+    """
     action = step.action
     assert isinstance(action, LookAtUnit)
-    since = step.evidence.get(GREEN_SINCE)
+    since, seen = step.evidence.get(GREEN_SINCE), step.evidence.get(GREEN_SEEN)
+    if isinstance(seen, int) and around.now_ms - seen > UNSEEN_MS:
+        since = None
+    is_new = not isinstance(seen, int) or not 0 <= around.now_ms - seen < _SEEN_EVERY_MS
     evidence = dict(event.evidence)
     if event.outcome is Outcome.NOT_YET:
         why = f"{event.why}; the hold begins anew when that is mended, or `discard` ends it"
@@ -156,7 +162,12 @@ def _held(step: WorkflowStep, event: StepReported, around: Around) -> StepReport
     since_ms = max(since if isinstance(since, int) else around.now_ms, step.began_ms or 0)
     ready_ms = since_ms + action.hold_ms
     why = action.question if around.now_ms >= ready_ms else f"{action.question}; from {format_time_ms(ready_ms)} on"
-    return replace(event, outcome=Outcome.NOT_YET, why=why, evidence={**evidence, GREEN_SINCE: since_ms})
+    return replace(
+        event,
+        outcome=Outcome.NOT_YET,
+        why=why,
+        evidence={**evidence, GREEN_SINCE: since_ms, GREEN_SEEN: around.now_ms if is_new else seen},
+    )
 
 
 def _closed(workflow: Workflow, unit: Unit, facts: UnitFacts, event: StepReported) -> StepReported:
