@@ -3,10 +3,12 @@ only is put back however it ends.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from recoveryd.adapters.kafka.steps.group_steps import is_settled
+from recoveryd.capabilities import make_decider
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.replay.spec import Replay
@@ -28,7 +30,7 @@ from recoveryd.workflows.model.spec import (
 from recoveryd.workflows.model.workflow import ConfigUndo, UndoState
 from tests.builders.core import make_spec
 from tests.builders.records import make_recovery
-from tests.workflows.app_world import INTERNAL, PARTITIONS, UNIT, AppWorld, Log
+from tests.workflows.app_world import GROUP, INTERNAL, PARTITIONS, UNIT, AppWorld, Log
 from tests.workflows.world import report
 
 COMPACTED = {name: {"cleanup.policy": "compact"} for name in INTERNAL}
@@ -341,6 +343,14 @@ def test_a_reset_and_a_reprocess_can_begin_at_a_savepoint() -> None:
     assert world.reprocess_as("w3", OfSavepoint("before")) == "accepted"
     assert world.reprocess_as("w4", OfSavepoint("after")) == "rejected"
     assert world.answers[-1].code == Code.NO_SUCH_SAVEPOINT.value
+
+
+def test_offsets_of_a_savepoint_are_not_those_of_another_cluster() -> None:
+    world = saved()
+    world.core = make_decider(replace(world.params, clusters=frozenset({"main", "far"})))
+    spec = ResetSpec("far", GROUP, OfSavepoint("before"))
+    assert world.send(lambda meta: Reset(meta, spec), subject="w2") == "rejected"
+    assert "the savepoint before is of main, whose offsets mean nothing on far" in world.answers[-1].message
 
 
 def test_a_recovery_of_others_that_has_the_id_is_not_taken_for_the_copy() -> None:

@@ -36,6 +36,9 @@ def looked_up(to: To, cluster: str, group: str, workflows: Workflows) -> To | Re
             if saved is None or saved.cut is None:
                 hint = "`recoveryctl savepoint list` shows them."
                 return Refused(Code.NO_SUCH_SAVEPOINT, f"there is no savepoint {name!r}", hint)
+            if saved.cut.cluster != cluster:
+                message = f"the savepoint {name} is of {saved.cut.cluster}, whose offsets mean nothing on {cluster}"
+                return Refused(Code.INVALID_VALUE, message, "Name a time, or a savepoint of the same cluster.")
             by_topic = saved.cut.offsets.items()
             return AtTopicOffsets(
                 {topic: {p: at for p, at in ats.items() if at is not None} for topic, ats in by_topic}
