@@ -252,6 +252,7 @@ _WORKFLOW_WORDS: Final[Told] = {
     "QuotaUndo.state": _UNDO_STATE,
     "Cut.ends": "by topic and partition, of these and of the outputs",
     "Cut.offsets": "by topic and partition, of inputs and intermediate topics; null = nothing was committed",
+    "Cut.topic_ids": "ids of inputs and intermediate topics, so that one that is created again since is told apart",
     "Cut.is_exact": "whether offsets and state are of one moment; `why` says how that is known",
     "CutTopic.copy": "the topic that holds what lay between `starts` and `stops`",
     "CutTopic.is_between": "what lies there was written and not read yet, as in a repartition topic",

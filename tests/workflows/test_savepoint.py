@@ -14,7 +14,7 @@ from recoveryd.kernel.states import State
 from recoveryd.replay.spec import Replay
 from recoveryd.units.facts import Member
 from recoveryd.workflows.model.effects import TakeStep
-from recoveryd.workflows.model.events import Outcome, StepReported
+from recoveryd.workflows.model.events import GatheringFailed, Outcome, StepReported
 from recoveryd.workflows.model.positions import OfSavepoint
 from recoveryd.workflows.model.spec import (
     OutputChoice,
@@ -88,6 +88,14 @@ def test_a_cut_has_offsets_state_and_ends_of_one_moment() -> None:
         for topic, end in (("orders", 100), ("steps", 80), ("totals", 40), ("log", 30))
     }
     assert {name: world.configs[name] for name in INTERNAL} == COMPACTED
+
+
+def test_an_input_that_is_created_again_before_the_cut_is_noticed() -> None:
+    world = AppWorld()
+    save(world)
+    world.topics["orders"] = Log("orders-2", 0, 100)
+    world.stops()
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.TOPIC_RECREATED.value)
 
 
 @pytest.mark.scenario("S-WIKI-3")
@@ -290,6 +298,10 @@ def test_what_cannot_be_restored_is_refused() -> None:
     world.topics["orders"].start = 61
     assert (restore(world), world.answers[-1].code) == ("rejected", Code.OFFSET_OUTSIDE_LOG.value)
     world = saved()
+    world.topics["steps"] = Log("steps-2", 0, 80)
+    assert (restore(world), world.answers[-1].code) == ("rejected", Code.TOPIC_RECREATED.value)
+    assert "steps was created again since the savepoint" in world.answers[-1].message
+    world = saved()
     del world.topics[f"savepoint.before.{INTERNAL[0]}"]
     assert (restore(world), world.answers[-1].code) == ("rejected", Code.SOURCE_TOPIC_MISSING.value)
 
@@ -343,6 +355,23 @@ def test_a_reset_and_a_reprocess_can_begin_at_a_savepoint() -> None:
     assert world.reprocess_as("w3", OfSavepoint("before")) == "accepted"
     assert world.reprocess_as("w4", OfSavepoint("after")) == "rejected"
     assert world.answers[-1].code == Code.NO_SUCH_SAVEPOINT.value
+
+
+@pytest.mark.parametrize("verb", ["reset", "reprocess"])
+def test_offsets_of_a_savepoint_are_not_those_of_a_topic_that_was_created_again(verb: str) -> None:
+    """Also where the daemon dies before it has made the plan."""
+    world = saved()
+    world.topics["orders"] = Log("orders-2", 0, 100)
+    world.gathering_fails = [GatheringFailed("w2", Code.CLUSTER_UNREACHABLE.value, "no answer", True)]
+    to = OfSavepoint("before")
+    if verb == "reset":
+        spec = ResetSpec("", "", to, unit=UNIT.name, state=StateChoice.KEEP)
+        world.send(lambda meta: Reset(meta, spec), subject="w2")
+    else:
+        world.reprocess_as("w2", to, outputs=APPEND)
+    world.lead()
+    world.pass_time(5)
+    assert (world.look("w2").state, world.look("w2").error_code) == (State.REJECTED, Code.TOPIC_RECREATED.value)
 
 
 def test_offsets_of_a_savepoint_are_not_those_of_another_cluster() -> None:

@@ -1,5 +1,7 @@
 """Positions that earlier workflows noted: looked up when a command arrives, so that the plan has offsets."""
 
+from collections.abc import Mapping
+
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.states import State
@@ -40,11 +42,19 @@ def looked_up(to: To, cluster: str, group: str, workflows: Workflows) -> To | Re
                 message = f"the savepoint {name} is of {saved.cut.cluster}, whose offsets mean nothing on {cluster}"
                 return Refused(Code.INVALID_VALUE, message, "Name a time, or a savepoint of the same cluster.")
             by_topic = saved.cut.offsets.items()
-            return AtTopicOffsets(
-                {topic: {p: at for p, at in ats.items() if at is not None} for topic, ats in by_topic}
-            )
+            offsets = {topic: {p: at for p, at in ats.items() if at is not None} for topic, ats in by_topic}
+            return AtTopicOffsets(offsets, saved.cut.topic_ids)
         case _:
             return to
+
+
+def refuse_created_again(noted: Mapping[str, str], now: Mapping[str, str]) -> Refused | None:
+    """Of topics that a savepoint noted by their ids: offsets in one mean nothing in the next of its name."""
+    name = next((name for name, topic_id in now.items() if noted.get(name, topic_id) != topic_id), None)
+    if name is None:
+        return None
+    message = f"{name} was created again since the savepoint, whose offsets mean nothing there"
+    return Refused(Code.TOPIC_RECREATED, message, "Begin at a time, or take another savepoint.")
 
 
 def _offsets(rows: tuple[object, ...], group: str) -> Offsets:

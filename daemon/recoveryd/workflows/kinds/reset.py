@@ -12,7 +12,7 @@ from recoveryd.units.approvals import approval_for
 from recoveryd.units.facts import Group, GroupType
 from recoveryd.units.model import ControlKind, Unit, UnitKind
 from recoveryd.workflows.kinds.contracts import contracts_of, told_of_contracts
-from recoveryd.workflows.kinds.earlier import looked_up
+from recoveryd.workflows.kinds.earlier import looked_up, refuse_created_again
 from recoveryd.workflows.kinds.frameworks import flink_start, flink_stop, framework_findings, source_connector
 from recoveryd.workflows.kinds.noting import (
     change_key,
@@ -223,8 +223,10 @@ def _refuse(spec: ResetSpec, found: GroupFound) -> Refused | None:
     lost = sorted(wanted - {(look.topic, look.partition) for look in found.looks})
     if lost:
         return Refused(Code.SOURCE_PARTITION_MISSING, f"{lost[0][0]} has no partition {lost[0][1]}; nothing is changed")
+    noted = spec.to.topic_ids if isinstance(spec.to, AtTopicOffsets) else {}
+    refused = refuse_created_again(noted, found.topic_ids) or refuse_group(spec.group, found.group)
     committed = found.group.committed if found.group is not None else {}
-    return refuse_group(spec.group, found.group) or refuse_size(spec.group, found.looks, committed)
+    return refused or refuse_size(spec.group, found.looks, committed)
 
 
 def refuse_group(name: str, group: Group | None) -> Refused | None:

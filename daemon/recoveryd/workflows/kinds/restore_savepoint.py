@@ -12,7 +12,7 @@ from typing import Final
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused, nearest_name
 from recoveryd.units.model import Unit
-from recoveryd.workflows.kinds.earlier import savepoint_of
+from recoveryd.workflows.kinds.earlier import refuse_created_again, savepoint_of
 from recoveryd.workflows.kinds.noting import (
     change_key,
     change_of,
@@ -194,7 +194,11 @@ def _problem(spec: RestoreSpec, unit: Unit, cut: Cut, found: Found) -> Refused |
         return Refused(Code.SOURCE_TOPIC_MISSING, f"topics do not exist: {', '.join(group.missing)}")
     between = (_between(spec, cut, t, p)[1] for t in cut.topics if t.is_between for p in range(t.form.partitions))
     noted = replace(group, looks=(*group.looks, *between))
-    refused = refuse_group(spec.group, group.group) or refuse_sizes([(spec.group, noted)])
+    refused = (
+        refuse_created_again(cut.topic_ids, group.topic_ids)
+        or refuse_group(spec.group, group.group)
+        or refuse_sizes([(spec.group, noted)])
+    )
     if refused is not None:
         return refused
     for topic in cut.topics:

@@ -98,13 +98,16 @@ def _plan(spec: SavepointSpec, found: Found, params: WorkflowParams) -> Planned 
         changes=tuple(Change("topic", f.name, None, None, f"empty, {f.partitions} partitions") for f in copies),
         findings=tuple(_findings(spec, unit, facts)),
     )
-    steps = tuple(_steps(spec, unit, forms, copies, rows))
+    ids = dict(found.groups[0].topic_ids)
+    steps = tuple(_steps(spec, unit, forms, copies, rows, {} if spec.live else ids))
     topics = tuple(
         CutTopic(form.name, copy.name, form, not form.name.endswith(_CHANGELOG))
         for form, copy in zip(forms.values(), copies, strict=True)
     )
     is_exact = not spec.live or facts.is_exactly_once is True
-    cut = Cut(spec.name, spec.unit, spec.cluster, spec.group, found.at_ms, topics=topics, is_exact=is_exact)
+    cut = Cut(
+        spec.name, spec.unit, spec.cluster, spec.group, found.at_ms, topics=topics, topic_ids=ids, is_exact=is_exact
+    )
     told = f"{len(copies)} internal topics of {spec.group} are to be copied"
     leases = (lease_keys(spec.cluster, form, _standing_still(form)) for form in forms.values())
     return Planned(plan, steps, told, rows, cut, frozenset().union(*leases))
@@ -169,6 +172,7 @@ def _steps(
     forms: Mapping[str, TopicForm],
     copies: tuple[TopicForm, ...],
     rows: tuple[ConfigUndo, ...],
+    ids: Mapping[str, str],
 ) -> Iterator[WorkflowStep]:
     cluster, group = spec.cluster, spec.group
     if not spec.live:
@@ -181,7 +185,8 @@ def _steps(
     committed = (*unit.inputs, *unit.intermediate, *between)
     ends = (*changelogs, *unit.outputs)
     state = (*changelogs, *between) if spec.live else ()
-    yield WorkflowStep(NOTE, TakeSnapshot(cluster, group, committed, ends, is_live=spec.live, state_topics=state))
+    note = TakeSnapshot(cluster, group, committed, ends, is_live=spec.live, topic_ids=ids, state_topics=state)
+    yield WorkflowStep(NOTE, note)
     if copies:
         yield WorkflowStep(CREATE, CreateTopics(cluster, copies, is_own=True))
         yield WorkflowStep(COPY, RunChildren())

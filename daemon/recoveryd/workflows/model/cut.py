@@ -28,7 +28,7 @@ class CutTopic:
 @dataclass(frozen=True, slots=True)
 class Cut:
     """`offsets` are those that the group had committed on inputs and intermediate topics, None = none. `ends`: where these
-    and the outputs ended. `is_exact`: whether
+    and the outputs ended. `topic_ids` of inputs and intermediate topics; empty in cuts of an earlier release. `is_exact`: whether
     offsets and state are of one moment; `why` says how that is known.
     """
 
@@ -40,5 +40,6 @@ class Cut:
     offsets: Mapping[str, Mapping[int, int | None]] = field(default_factory=dict)
     topics: tuple[CutTopic, ...] = ()
     ends: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
     is_exact: bool = False
     why: str = ""

@@ -7,7 +7,7 @@ second without a word.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import assert_never
 
@@ -38,9 +38,12 @@ class Shift:
 
 @dataclass(frozen=True, slots=True)
 class AtTopicOffsets:
-    """An offset for each partition of each topic; a partition that is not named stays where it is."""
+    """An offset for each partition of each topic; a partition that is not named stays where it is. `topic_ids`: of topics of which
+    it is known to which of that name the offsets belong.
+    """
 
     offsets: Mapping[str, Mapping[int, int]]
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

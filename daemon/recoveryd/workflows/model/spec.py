@@ -29,8 +29,9 @@ _WORD_OF = {type(to): word for word, to in _WORDS.items()}
 def write_to(to: Any) -> Any:
     """As commands have it, apart from times, which are absolute."""
     match to:
-        case AtTopicOffsets(by_topic):
-            return {"offsets": {t: {str(p): at for p, at in found.items()} for t, found in by_topic.items()}}
+        case AtTopicOffsets(by_topic, topic_ids):
+            offsets = {t: {str(p): at for p, at in found.items()} for t, found in by_topic.items()}
+            return {"offsets": offsets, **({"topic_ids": dict(topic_ids)} if topic_ids else {})}
         case AtTime(time_ms):
             return format_time_ms(time_ms)
         case AtOffset(value) | Shift(value) | OfSnapshot(value) | OfSavepoint(value):
@@ -51,7 +52,8 @@ def read_to(data: Any) -> Any:
         return OfSnapshot(data["snapshot"])
     if "savepoint" in data:
         return OfSavepoint(data["savepoint"])
-    return AtTopicOffsets({t: {int(p): at for p, at in found.items()} for t, found in data["offsets"].items()})
+    offsets = {t: {int(p): at for p, at in found.items()} for t, found in data["offsets"].items()}
+    return AtTopicOffsets(offsets, data.get("topic_ids", {}))
 
 
 _TO_SCHEMA = {"anyOf": [{"type": "string"}, {"type": "object"}]}
