@@ -79,6 +79,26 @@ def test_what_is_changed_for_a_time_is_not_made_to_last_by_making_a_topic_like_i
     assert "retention.ms" not in world.configs[choice.name or "orders"]
 
 
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_what_was_left_changed_is_put_back_by_a_rollback_unless_somebody_else_set_it_since(is_ours: bool) -> None:
+    world = AppWorld(ONE)
+    keep(world, ONE, "w1")
+    world.fail_at("restore_configs", retriable=False)
+    world.stop()
+    assert world.workflow.state is State.CLOSING
+    world.stop()
+    assert world.workflow.state is State.STOPPED
+    assert {row.state for row in world.workflow.undo} == {UndoState.LEFT}
+    world.fault = lambda _: None
+    if not is_ours:
+        world.configs["orders"]["retention.ms"] = "7"
+    assert world.rollback() == "accepted"
+    assert world.workflow.state is State.ROLLED_BACK
+    assert "retention.bytes" not in world.configs["orders"]
+    assert world.configs["orders"].get("retention.ms") == (None if is_ours else "7")
+    assert [step.name for step in world.workflow.steps].count("restore_configs") == 1
+
+
 def test_two_runbooks_do_not_slow_one_client_at_a_time() -> None:
     world = RunbookWorld()
     world.core = make_decider(Params(units={"shop": SAFE, "other": replace(SAFE, name="other", group="other")}))

@@ -23,7 +23,7 @@ from recoveryd.workflows.machine.holding import held_from, held_from_steps
 from recoveryd.workflows.machine.kind import Knows, WorkflowKind
 from recoveryd.workflows.machine.planning import asked_for_approval, gather
 from recoveryd.workflows.machine.steps import done, end, go_on, is_changing, take_again, take_anew
-from recoveryd.workflows.machine.undoing import told_stopped, without_lost_places
+from recoveryd.workflows.machine.undoing import told_stopped, with_left_open, without_lost_places
 from recoveryd.workflows.machine.waiving import waive
 from recoveryd.workflows.model.actions import ANSWERED_BY_PEOPLE, LookAtUnit
 from recoveryd.workflows.model.events import Outcome, StepReported
@@ -205,7 +205,8 @@ def on_rollback(draft: WorkflowDraft, event: CommandReceived, command: Rollback)
         return
     steps = draft.kind_of(workflow).undo(workflow)
     stays = "; ".join(draft.kind_of(workflow).stays(workflow))
-    if not steps:
+    wanted = with_left_open(workflow)  # at the end of a rollback it is tried once more
+    if not steps and wanted is workflow:
         why = stays or "it changed nothing"
         draft.answer(event, "rejected", f"{workflow.id} has nothing to put back: {why}", Code.NOTHING_TO_DO.value)
         return
@@ -216,11 +217,11 @@ def on_rollback(draft: WorkflowDraft, event: CommandReceived, command: Rollback)
     names = {step.name for step in steps}  # of a rollback that failed before
     told = f"{workflow.id} is rolled back" + (f"; {stays}" if stays else "")
     draft.answer(event, "accepted", told)
-    before = (s for s in workflow.steps if s.name not in names)
+    before = (s for s in wanted.steps if s.name not in names)
     kept = (replace(s, state=StepState.SKIPPED) if s.state in _NOT_ENDED else s for s in before)
     why = f"rolled back by {command.meta.who}"
     back = replace(
-        without_lost_places(workflow, steps),
+        without_lost_places(wanted, steps),
         steps=(*kept, *steps),
         is_rolling_back=True,
         taken_back_by=command.meta.id,

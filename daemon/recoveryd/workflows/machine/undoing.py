@@ -113,6 +113,17 @@ def _configs_back(workflow: Workflow, *, is_temporary: bool) -> SetConfigs | Non
     return SetConfigs(workflow.spec.cluster, configs, is_temporary, is_back=True) if configs else None
 
 
+def with_left_open(workflow: Workflow) -> Workflow:
+    """With what was changed for a time only and was left so, to be put back after all, in place of the step that could not; the same
+    workflow where there is none.
+    """
+    left = [row for row in workflow.undo if isinstance(row, ConfigUndo | QuotaUndo) and row.state is UndoState.LEFT]
+    if not left:
+        return workflow
+    steps = tuple(step for step in workflow.steps if step.name not in {RESTORE, RESTORE_QUOTAS})
+    return replace(workflow, steps=steps).with_undo(replace(row, state=UndoState.OPEN) for row in left)
+
+
 def without_unbegun(workflow: Workflow) -> Workflow:
     """Without what was to be changed for a time, and never was: nothing of it is open."""
     temporary = frozenset(row.key for row in workflow.temporary if not was_begun(workflow, row))
