@@ -70,6 +70,18 @@ def test_a_command_that_is_read_after_its_workflow_ended_begins_nothing(how: str
     assert [w for w in world._workflows() if w != "w1"] == []
 
 
+def test_a_command_of_somebody_else_with_the_id_of_one_that_it_sends_begins_nothing() -> None:
+    """It would be taken for its own: begun beside it on the same unit, and waited for."""
+    world = restoring()
+    (sent,) = of(world, "reprocess")
+    spec = ReprocessData.model_validate({**sent.data}).to_core()
+    answer = world.send(lambda meta: Reprocess(meta, spec), "//ops/eve", sent.subject, sent.id)
+    assert (answer, world.answers[-1].code) == ("rejected", Code.NOT_IN_THIS_STATE.value)
+    assert "w1-anew" not in world._workflows()
+    assert world.workflow.state is State.WAITING
+    assert read(world, sent) == "accepted"
+
+
 def test_the_same_holds_for_a_replay_which_is_of_another_capability() -> None:
     world = RunbookWorld()
     world.begin(RunbookPath.REPLAY, topic="orders", ranges={0: (10, 20)})

@@ -161,4 +161,5 @@ def _steer(draft: WorkflowDraft, event: object) -> None:
         forget_idle(draft)
     if isinstance(event, CommandReceived):
         command = event.command
-        hear_answers(draft, command.id if isinstance(command, RefusedCommand) else command.meta.id)
+        about = command if isinstance(command, RefusedCommand) else command.meta
+        hear_answers(draft, about.id, about.source)

@@ -204,9 +204,10 @@ def refuse_child(draft: WorkflowDraft, command: Command) -> Refused | None:
     parent = None if told is None else draft.workflows.get(told[1])
     if told is None or parent is None:
         return None
-    if (parent.created_ms, parent.command.source) != (int(told[2]), meta.source):
+    if parent.created_ms != int(told[2]):
         return None
-    if is_taken_back(parent, meta.id) if told[3] else _wants(draft, parent, command):
+    is_wanted = is_taken_back(parent, meta.id) if told[3] else _wants(draft, parent, command)
+    if is_wanted and parent.command.source == meta.source:  # else somebody took the id of a command for their own
         return None
     what = f"the rollback of {meta.subject}" if told[3] else meta.subject
     message = f"workflow {parent.id} is {parent.state.value} and does not want {what} any more"

@@ -150,11 +150,14 @@ def take_report(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, ev
         fail(draft, workflow, step, event.why, event.code or Code.STEP_FAILED.value)
 
 
-def hear_answers(draft: WorkflowDraft, command_id: str) -> None:
-    """A command of its own that was refused ends the step which sent it."""
+def hear_answers(draft: WorkflowDraft, command_id: str, source: str) -> None:
+    """A command of its own that was refused ends the step which sent it. One that somebody else sent under such an id is none."""
     for workflow in tuple(draft.workflows.live.values()):
-        hear_of_steering(draft, workflow, command_id)
+        if workflow.command.source == source:
+            hear_of_steering(draft, workflow, command_id)
     for workflow in tuple(draft.workflows.live.values()):
+        if workflow.command.source != source:
+            continue
         answer = next((a for a in draft.draft.answers if refused_child(draft, workflow, a)), None)
         if answer is not None and workflow.step is not None and answer.code == Code.TOO_MANY_RECOVERIES.value:
             _ask_later(draft, workflow, workflow.step, answer)
