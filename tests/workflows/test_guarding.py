@@ -7,13 +7,14 @@ import pytest
 
 from recoveryd.capabilities import make_decider
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.events import Tick
 from recoveryd.kernel.states import State
 from recoveryd.recovery.commands import Approve
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.spec import Earliest
 from recoveryd.units.approvals import ApprovalBy, ApprovalRule
 from recoveryd.workflows.kinds.all_kinds import KINDS
-from recoveryd.workflows.model.effects import take_step
+from recoveryd.workflows.model.effects import GatherForWorkflow, take_step
 from recoveryd.workflows.model.events import GatheringFailed
 from recoveryd.workflows.model.spec import (
     OutputChoice,
@@ -87,6 +88,18 @@ def test_a_unit_that_became_another_application_while_a_plan_is_made_ends_it(ver
     assert (ended.state, ended.error_code) == (State.REJECTED, Code.STALE_PLAN.value)
     assert f"{changed} has another cluster or group now" in ended.why
     assert world.done == [f"make savepoint.before.{name}" for name in INTERNAL]
+
+
+def test_an_input_that_a_unit_got_while_the_cluster_was_asked_is_not_passed_over() -> None:
+    world = AppWorld()
+    asked: list[GatherForWorkflow] = []
+    gather = world.gather
+    world.gather = lambda effect: asked.append(effect) or Tick()  # type: ignore[method-assign, assignment, func-returns-value, return-value]
+    world.reprocess()
+    world.core = make_decider(Params(units={UNIT.name: replace(UNIT, inputs=(*UNIT.inputs, "customers"))}))
+    world.feed(gather(asked[0]))
+    assert (world.workflow.state, world.workflow.error_code) == (State.REJECTED, Code.STALE_PLAN.value)
+    assert "shop reads customers now" in world.workflow.why
 
 
 @pytest.mark.parametrize("verb", ["reprocess", "restore_savepoint"])

@@ -131,11 +131,13 @@ def _strange_names(spec: ReprocessSpec, unit: Unit) -> Refused | None:
     return Refused(Code.INVALID_VALUE, f"intermediate: {strange[0]} is not one of {unit.name}", hint)
 
 
-def _new_names(spec: ReprocessSpec, unit: Unit) -> Refused | None:
-    new = sorted(set(unit.intermediate) - set(spec.intermediate))
+def _new_names(spec: ReprocessSpec, unit: Unit, found: Found) -> Refused | None:
+    """What it reads now and did not when the command was taken, or when the cluster was asked."""
+    asked = {name for group in found.groups for name in (*group.topic_ids, *group.missing)}
+    new = sorted({*unit.intermediate} - set(spec.intermediate) | {*unit.inputs, *unit.intermediate} - asked)
     if not new:
         return None
-    message = f"{unit.name} writes and reads {new[0]} now, and did not when the command was taken; nothing was changed"
+    message = f"{unit.name} reads {new[0]} now, and did not when the command was taken; nothing was changed"
     return Refused(Code.STALE_PLAN, message)
 
 
@@ -157,7 +159,7 @@ def _wanted(spec: ReprocessSpec, params: WorkflowParams) -> WantedFacts:
 
 def _plan(spec: ReprocessSpec, found: Found, params: WorkflowParams) -> Planned | Refused:
     unit, facts = params.units[spec.unit], found.units[spec.unit]
-    changed = outputs_left_out(spec.outputs, unit) or _strange_names(spec, unit) or _new_names(spec, unit)
+    changed = outputs_left_out(spec.outputs, unit) or _strange_names(spec, unit) or _new_names(spec, unit, found)
     if changed is not None:  # the unit may be another one since the command was taken
         return changed
     try:
