@@ -15,7 +15,8 @@ from recoveryd_jobs.verify.judge import judge, report
 from recoveryd_jobs.verify.ledger import ProofLedger
 from recoveryd_jobs.verify.match import SOURCE, TARGET, Matches
 from recoveryd_jobs.verify.reader import Range
-from recoveryd_jobs.verify.sides import ROW, Shown, SourceSide, TargetSide
+from recoveryd_jobs.verify.shown import ROW, Shown
+from recoveryd_jobs.verify.sides import SourceSide, TargetSide
 from tests.builders.copying import Cluster, Recovery, Row, rows
 from tests.builders.proving import agreed, places, verify
 from tests.spark.test_contract import SPEC

@@ -4,7 +4,7 @@ from recoveryd_jobs.contract import Receipt, TargetRun, encode
 from recoveryd_jobs.verify.ledger import ProofLedger
 from recoveryd_jobs.verify.plan import ProofPlan
 from recoveryd_jobs.verify.reader import Range
-from recoveryd_jobs.verify.sides import Shown
+from recoveryd_jobs.verify.shown import Shown
 from recoveryd_jobs.verify.tasks import audit_places
 
 

@@ -16,7 +16,8 @@ from recoveryd_jobs.verify.judge import PairFinding, PairQuestion
 from recoveryd_jobs.verify.ledger import ProofLedger
 from recoveryd_jobs.verify.plan import Asked, ProofPlan
 from recoveryd_jobs.verify.reader import Place, Range, RangeReader
-from recoveryd_jobs.verify.sides import Shown, segments
+from recoveryd_jobs.verify.segments import segments
+from recoveryd_jobs.verify.shown import Shown
 from tests.builders.copying import AheadClock, Cluster, Recovery, Row, put, rows
 
 _PATIENCE_S = 60.0

@@ -21,7 +21,8 @@ from recoveryd_jobs.verify.judge import Head, PairFinding, PairQuestion, Tail, g
 from recoveryd_jobs.verify.ledger import ProofLedger
 from recoveryd_jobs.verify.match import SOURCE, TARGET
 from recoveryd_jobs.verify.plan import Asked, ProofPlan
-from recoveryd_jobs.verify.sides import DIFFERENCES_MAX, Pair, Shown, segments
+from recoveryd_jobs.verify.segments import segments
+from recoveryd_jobs.verify.shown import DIFFERENCES_MAX, Pair, Shown
 
 _QUEUE_BYTES = 4 * 1024 * 1024
 _WAIT_S = 0.1

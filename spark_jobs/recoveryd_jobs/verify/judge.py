@@ -2,19 +2,19 @@
 
 Where the rows of a pair of partitions agree, the source itself proves the copy. Where they differ, a question for a
 closer look is made. Where the source cannot be read any more, a segment is proved by its receipt if the target holds
-exactly what the receipt says; the report counts these records. Where it can be read in part, its last records must also
-be the last ones of the segment in the target, which the closer look finds out. What was read before it was deleted counts
-as well: no receipt excuses a difference that was seen.
+exactly what the receipt says; the report counts these records. Where only the end of a segment can still be read in the
+source, its last records must be the last ones in the target too; the closer look finds that out. What was read before
+it was deleted counts as well: no receipt excuses a difference that was seen.
 """
 
 import hashlib
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from recoveryd_jobs.contract import Difference, JobSpec, Verification
-from recoveryd_jobs.verify.sides import DIFFERENCES_MAX, ROW, Pair, Shown
+from recoveryd_jobs.verify.shown import DIFFERENCES_MAX, ROW, Pair, Shown
 
 _NAMED_MAX = 5
 NOTHING = "neither side holds a record of the range, so nothing was compared"
@@ -111,27 +111,13 @@ def judge(spec: JobSpec, shown: Iterable[Shown], notes: Iterable[str] = ()) -> P
     verdict.differences = [d for s in tasks for d in s.differences]
     verdict.more = sum(s.differences_more for s in tasks)
     verdict.target_records = sum(s.claimed for s in tasks)
-    sources = {pair: bytes(rows) for s in tasks for pair, rows in s.sources.items()}
-    targets = {pair: bytes(rows) for s in tasks for pair, rows in s.targets.items()}
     folds = {pair: fold for s in tasks for pair, fold in s.folds.items()}
     doubts = Doubts(_places(s.dissent for s in tasks), _places(s.undigested for s in tasks))
     if spec.verify == "source":
-        begins = {p: at for s in tasks for p, at in s.readable_from.items()}
         verdict.source_records = sum(s.selected for s in tasks)
         verdict.has_read_some = verdict.source_records > 0 or not folds
-        tails, heads = (
-            {pair: bytes(rows) for part in parts for pair, rows in part.items()}
-            for parts in ([s.tails for s in tasks], [s.heads for s in tasks])
-        )
-        cuts = {p: tuple(ranges) for s in tasks for p, ranges in s.cut.items()}
-        denied = {pair: frozenset(starts) for s in tasks for pair, starts in s.denied.items()}
-        for pair in sorted(sources.keys() | targets.keys() | tails.keys() | heads.keys() | denied.keys()):
-            if pair in tails or pair in heads or pair in denied or sources.get(pair) != targets.get(pair):
-                seen = [_rows(side.get(pair)) for side in (sources, targets, tails, heads)]
-                cut, not_copied = cuts.get(pair[0], ()), denied.get(pair, frozenset())
-                sides = PairRows(seen[0], seen[1], seen[2], seen[3], cut, not_copied)
-                _compare(verdict, pair, sides, doubts, kept=bool(spec.receipts_topic))
-        _note_unread(verdict, tasks, begins)
+        _compare_all(verdict, tasks, doubts, kept=bool(spec.receipts_topic))
+        _note_unread(verdict, tasks, {p: at for s in tasks for p, at in s.readable_from.items()})
     else:
         verdict.source_records = verdict.by_receipts = sum(s.promised for s in tasks)
         verdict.has_read_all = False
@@ -178,8 +164,25 @@ def _places(found: Iterable[Mapping[Pair, "array[int]"]]) -> set[tuple[Pair, int
     return {(pair, start) for places in found for pair, starts in places.items() for start in starts}
 
 
+def _joined(parts: Iterable[Mapping[Pair, bytearray]]) -> dict[Pair, bytes]:
+    return {pair: bytes(rows) for part in parts for pair, rows in part.items()}
+
+
 def _rows(raw: bytes | None) -> dict[int, tuple[int, bytes]]:
     return {start: (records, digest) for start, records, digest in ROW.iter_unpack(raw or b"")}
+
+
+def _compare_all(verdict: ProofVerdict, tasks: Sequence[Shown], doubts: Doubts, *, kept: bool) -> None:
+    """Every pair whose rows differ, or of which something could not be read or is no copy."""
+    sources, targets = _joined(s.sources for s in tasks), _joined(s.targets for s in tasks)
+    tails, heads = _joined(s.tails for s in tasks), _joined(s.heads for s in tasks)
+    cuts = {p: tuple(ranges) for s in tasks for p, ranges in s.cut.items()}
+    denied = {pair: frozenset(starts) for s in tasks for pair, starts in s.denied.items()}
+    for pair in sorted(sources.keys() | targets.keys() | tails.keys() | heads.keys() | denied.keys()):
+        if pair in tails or pair in heads or pair in denied or sources.get(pair) != targets.get(pair):
+            seen = [_rows(side.get(pair)) for side in (sources, targets, tails, heads)]
+            cut, not_copied = cuts.get(pair[0], ()), denied.get(pair, frozenset())
+            _compare(verdict, pair, PairRows(seen[0], seen[1], seen[2], seen[3], cut, not_copied), doubts, kept=kept)
 
 
 def _compare(verdict: ProofVerdict, pair: Pair, rows: PairRows, doubts: Doubts, *, kept: bool) -> None:

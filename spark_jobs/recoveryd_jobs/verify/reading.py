@@ -18,7 +18,8 @@ from recoveryd_jobs.verify.ledger import ClaimedRun, ProofLedger
 from recoveryd_jobs.verify.match import SOURCE, TARGET, Matches
 from recoveryd_jobs.verify.plan import Asked, ProofPlan, ProofShare, is_compared
 from recoveryd_jobs.verify.reader import GROUP, WAIT_S, Listener, Place, Range, RangeReader
-from recoveryd_jobs.verify.sides import Shown, SourceSide, TargetSide
+from recoveryd_jobs.verify.shown import Shown
+from recoveryd_jobs.verify.sides import SourceSide, TargetSide
 
 _LEAD_BYTES = 8 * 1024 * 1024
 _GROUP_OFFSETS = 100_000  # of both sides together

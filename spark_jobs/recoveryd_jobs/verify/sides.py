@@ -11,153 +11,25 @@ choose the partition, each side yields a digest per segment and pair, and the dr
 """
 
 import hashlib
-import struct
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from confluent_kafka import Message
 
 from recoveryd_jobs.contract import Difference
 from recoveryd_jobs.digest import SequenceDigest
-from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.selection import Columns, Selection
 from recoveryd_jobs.verify.ledger import ClaimedRun, ProofLedger, ReceiptClaim
 from recoveryd_jobs.verify.match import SOURCE, TARGET, Matches, PairMatch
 from recoveryd_jobs.verify.reader import Range
+from recoveryd_jobs.verify.segments import Segment, segments
+from recoveryd_jobs.verify.shown import DIFFERENCES_MAX, ROW, Shown, no_verdict
 
-DIFFERENCES_MAX = 100
-ROW = struct.Struct("<qq16s")  # start of the segment, records, digest
 _DIGEST_SIZE = 16
 
 _offset_of = Message.offset
-Pair = tuple[int, int]
-
-
-@dataclass(slots=True)
-class Shown:
-    """What one task saw.
-
-    `sources`, `targets`: per pair, rows of segments that are still to be compared, or were compared and differ.
-    `cut`: by source partition, [from, to): segments that begin there could not be read whole. `tails`: per pair, rows of
-    such segments that sum up the records after what is gone, which the target must hold as its last ones of the segment.
-    `heads`: per pair, rows of such segments that sum up the records that were read before others of them were deleted,
-    which the target must hold as its first ones. `denied`: per pair, starts of segments of which something was seen that
-    no loss in the source explains.
-    `folds`: per pair, the digest of everything in the target. `dissent`: per pair, starts of segments where the target
-    is not what the receipt says.
-    """
-
-    sources: dict[Pair, bytearray] = field(default_factory=dict)
-    targets: dict[Pair, bytearray] = field(default_factory=dict)
-    cut: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
-    tails: dict[Pair, bytearray] = field(default_factory=dict)
-    heads: dict[Pair, bytearray] = field(default_factory=dict)
-    denied: dict[Pair, "array[int]"] = field(default_factory=dict)
-    folds: dict[Pair, bytes] = field(default_factory=dict)
-    dissent: dict[Pair, "array[int]"] = field(default_factory=dict)
-    undigested: dict[Pair, "array[int]"] = field(default_factory=dict)  # where the receipt has no digest to compare
-    differences: list[Difference] = field(default_factory=list)
-    differences_more: int = 0
-    selected: int = 0  # source records in the rows and tails
-    promised: int = 0  # records that receipts call copied, when the source is not read again
-    claimed: int = 0  # target records in the rows
-    extra: dict[int, int] = field(default_factory=dict)
-    extra_runs: list[tuple[int, int, int]] = field(default_factory=list)  # target partition, first offset, records
-    lost: int = 0  # offsets that receipts call lost and that cannot be read
-    readable_from: dict[int, int] = field(
-        default_factory=dict
-    )  # by source partition: its log start, where that is after the start of the range
-    unread: dict[int, int] = field(
-        default_factory=dict
-    )  # by such a partition: offsets before its log start that receipts do not call lost
-    untimed: list[int] = field(
-        default_factory=lambda: [0, 0]
-    )  # records of each side left out of a time window because they have no time
-
-    def differ(self, difference: Difference) -> None:
-        if len(self.differences) < DIFFERENCES_MAX:
-            self.differences.append(difference)
-        else:
-            self.differences_more += 1
-
-    def tell(self, pair: Pair, side: int, row: bytes) -> None:
-        """Add a row to compare."""
-        (self.sources if side == SOURCE else self.targets).setdefault(pair, bytearray()).extend(row)
-
-    def deny(self, pair: Pair, start: int) -> None:
-        """Note that the segment of the pair that begins at `start` is no copy."""
-        self.denied.setdefault(pair, array("q")).append(start)
-
-
-def no_verdict(partition: int, log_start: int) -> JobError:
-    """The error for deleted records of a source without receipts, which nothing else can prove."""
-    where = f"Partition {partition} of the source begins at {log_start} now"
-    return JobError("data_lost", f"{where}: records were deleted before they were compared, and there are no receipts.")
-
-
-class Segment(NamedTuple):
-    start: int
-    stop: int
-    claim: ReceiptClaim | None
-
-
-def segments(
-    partition: int, start: int, stop: int, ledger: ProofLedger, shown: Shown, *, kept: bool
-) -> Iterator[Segment]:
-    """[start, stop) of a source partition, cut where receipts begin and end. Errors in the receipts themselves go to
-    `shown`. `kept`: the copy has receipts, so they must cover everything.
-    """
-    at = start
-    for claim in ledger.claims(partition):
-        _audit_sums(partition, claim, ledger, shown)
-        if claim.start > at:
-            if (count := min(claim.start, stop) - at) > 0:
-                _differ(shown, partition, at, count, f"No receipt covers the {count} offsets from here.")
-            yield Segment(at, claim.start, None)
-        if claim.start < at:
-            _differ(
-                shown,
-                partition,
-                claim.start,
-                at - claim.start,
-                "The receipt that begins here covers offsets that another one covers.",
-            )
-        if claim.stop > stop:
-            _differ(
-                shown,
-                partition,
-                max(stop, claim.start),
-                claim.stop - max(stop, claim.start),
-                "A receipt goes past the end of the range.",
-            )
-        if claim.stop > max(at, claim.start):
-            yield Segment(max(at, claim.start), claim.stop, claim)
-        at = max(at, claim.stop)
-    if at < stop:
-        if kept:
-            _differ(shown, partition, at, stop - at, f"No receipt covers the {stop - at} offsets from here to the end.")
-        yield Segment(at, stop, None)
-
-
-def _differ(shown: Shown, partition: int, start: int, count: int, message: str) -> None:
-    shown.differ(Difference("ledger", partition, start, None, None, count, message))
-
-
-def _audit_sums(partition: int, claim: ReceiptClaim, ledger: ProofLedger, shown: Shown) -> None:
-    counts, count = (claim.copied, claim.filtered, claim.skipped, claim.lost), claim.stop - claim.start
-    explained = sum(counts)
-    if min(counts) < 0:
-        _differ(shown, partition, claim.start, count, "The receipt has a negative count.")
-    if explained != count:
-        _differ(shown, partition, claim.start, count, f"The receipt explains {explained} of {count} offsets.")
-    said, held = ledger.sent(partition, claim.start)
-    if said != claim.copied:
-        _differ(shown, partition, claim.start, count, f"The receipt says {claim.copied} copied and {said} sent.")
-    if said != held:
-        _differ(shown, partition, claim.start, count, f"The receipt says {said} sent, its runs hold {held}.")
 
 
 class _Piece:
@@ -331,15 +203,15 @@ class SourceSide:
         if seen > said:
             hidden = f"{seen - said} readable records skipped or lost"
             message = f"The receipt calls {hidden}: it says {claim.skipped} skipped, {claim.lost} lost."
-            _differ(self._shown, partition, segment.start, count, message)
+            self._shown.doubt_receipt(partition, segment.start, count, message)
         elif seen < said and not self._compacted:
             message = (
                 f"The receipt says {claim.copied} copied and {claim.filtered} filtered, only {seen} records are there."
             )
-            _differ(self._shown, partition, segment.start, count, message)
+            self._shown.doubt_receipt(partition, segment.start, count, message)
         elif seen == said and selected != claim.copied:
             message = f"The receipt says {claim.copied} copied, {selected} of its records are inside the bounds."
-            _differ(self._shown, partition, segment.start, count, message)
+            self._shown.doubt_receipt(partition, segment.start, count, message)
 
     def _audit_cut(self, partition: int, segment: Segment, claim: ReceiptClaim, gone: int, selected: int) -> None:
         """The same for a segment whose first `gone` offsets cannot be read any more; `selected` are records after these.
@@ -354,13 +226,13 @@ class SourceSide:
                 f"The receipt says {claim.copied} copied and {claim.filtered} filtered; of what can still be read "
                 f"{selected} records are inside the bounds and {rest - selected} are not."
             )
-            _differ(self._shown, partition, segment.start, count, message)
+            self._shown.doubt_receipt(partition, segment.start, count, message)
         elif rest < said - gone and not self._compacted:
             message = (
                 f"The receipt says {claim.copied} copied and {claim.filtered} filtered. {gone} of its offsets cannot be "
                 f"read any more, and after them are only {rest} records."
             )
-            _differ(self._shown, partition, segment.start, count, message)
+            self._shown.doubt_receipt(partition, segment.start, count, message)
 
 
 class _Cursor:

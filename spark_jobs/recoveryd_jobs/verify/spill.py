@@ -22,7 +22,7 @@ from recoveryd_jobs.verify.judge import NOTHING, untimed_note
 from recoveryd_jobs.verify.match import SOURCE, TARGET
 from recoveryd_jobs.verify.plan import STAMPED
 from recoveryd_jobs.verify.reader import Range
-from recoveryd_jobs.verify.sides import DIFFERENCES_MAX, no_verdict
+from recoveryd_jobs.verify.shown import DIFFERENCES_MAX, no_verdict
 
 _CACHE_KB = 32_768
 _NOWHERE = -1  # records without a key may go to any partition

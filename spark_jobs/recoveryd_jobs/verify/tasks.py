@@ -27,7 +27,8 @@ from recoveryd_jobs.verify.match import SOURCE, TARGET
 from recoveryd_jobs.verify.plan import ProofPlan, ProofShare, check_topics, make_topics
 from recoveryd_jobs.verify.reader import Range
 from recoveryd_jobs.verify.reading import ShareReading, check_readable, end_of, open_reader
-from recoveryd_jobs.verify.sides import Shown, segments
+from recoveryd_jobs.verify.segments import segments
+from recoveryd_jobs.verify.shown import Shown
 from recoveryd_jobs.verify.spill import Spill, SpillFinding, SpillSide
 
 T = TypeVar("T")

@@ -1,0 +1,81 @@
+"""What one task of the proof saw: rows and differences, which the driver adds up and judges (`judge`).
+
+A pair is (source partition, target partition); a segment is what one receipt covers of it (`segments`). Rows sum up the
+records of a segment: its start, how many there are, their digest.
+"""
+
+import struct
+from array import array
+from dataclasses import dataclass, field
+
+from recoveryd_jobs.contract import Difference
+from recoveryd_jobs.errors import JobError
+from recoveryd_jobs.verify.match import SOURCE
+
+DIFFERENCES_MAX = 100
+ROW = struct.Struct("<qq16s")  # start of the segment, records, digest
+
+Pair = tuple[int, int]
+
+
+@dataclass(slots=True)
+class Shown:
+    """What one task saw.
+
+    `sources`, `targets`: per pair, rows of segments that are still to be compared, or were compared and differ.
+    `cut`: by source partition, [from, to): segments that begin there could not be read whole. `tails`: per pair, rows of
+    such segments that sum up the records after what is gone, which the target must hold as its last ones of the segment.
+    `heads`: per pair, rows of such segments that sum up the records that were read before others of them were deleted,
+    which the target must hold as its first ones. `denied`: per pair, starts of segments of which something was seen that
+    no loss in the source explains.
+    `folds`: per pair, the digest of everything in the target. `dissent`: per pair, starts of segments where the target
+    is not what the receipt says.
+    `readable_from`: by source partition, its log start, where that is after the start of the range. `unread`: by such a
+    partition, offsets before its log start that receipts do not call lost. `untimed`: how many records of each side were
+    left out of a time window because they have no time.
+    """
+
+    sources: dict[Pair, bytearray] = field(default_factory=dict)
+    targets: dict[Pair, bytearray] = field(default_factory=dict)
+    cut: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    tails: dict[Pair, bytearray] = field(default_factory=dict)
+    heads: dict[Pair, bytearray] = field(default_factory=dict)
+    denied: dict[Pair, "array[int]"] = field(default_factory=dict)
+    folds: dict[Pair, bytes] = field(default_factory=dict)
+    dissent: dict[Pair, "array[int]"] = field(default_factory=dict)
+    undigested: dict[Pair, "array[int]"] = field(default_factory=dict)  # where the receipt has no digest to compare
+    differences: list[Difference] = field(default_factory=list)
+    differences_more: int = 0
+    selected: int = 0  # source records in the rows and tails
+    promised: int = 0  # records that receipts call copied, when the source is not read again
+    claimed: int = 0  # target records in the rows
+    extra: dict[int, int] = field(default_factory=dict)
+    extra_runs: list[tuple[int, int, int]] = field(default_factory=list)  # target partition, first offset, records
+    lost: int = 0  # offsets that receipts call lost and that cannot be read
+    readable_from: dict[int, int] = field(default_factory=dict)
+    unread: dict[int, int] = field(default_factory=dict)
+    untimed: list[int] = field(default_factory=lambda: [0, 0])
+
+    def differ(self, difference: Difference) -> None:
+        if len(self.differences) < DIFFERENCES_MAX:
+            self.differences.append(difference)
+        else:
+            self.differences_more += 1
+
+    def doubt_receipt(self, partition: int, start: int, count: int, message: str) -> None:
+        """Note a difference in the ledger itself, about `count` offsets of a source partition."""
+        self.differ(Difference("ledger", partition, start, None, None, count, message))
+
+    def tell(self, pair: Pair, side: int, row: bytes) -> None:
+        """Add a row to compare."""
+        (self.sources if side == SOURCE else self.targets).setdefault(pair, bytearray()).extend(row)
+
+    def deny(self, pair: Pair, start: int) -> None:
+        """Note that the segment of the pair that begins at `start` is no copy."""
+        self.denied.setdefault(pair, array("q")).append(start)
+
+
+def no_verdict(partition: int, log_start: int) -> JobError:
+    """The error for deleted records of a source without receipts, which nothing else can prove."""
+    where = f"Partition {partition} of the source begins at {log_start} now"
+    return JobError("data_lost", f"{where}: records were deleted before they were compared, and there are no receipts.")
