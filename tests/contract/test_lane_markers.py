@@ -10,10 +10,9 @@ from recoveryd.adapters.kafka.lane_markers import (
     by_lane,
     is_landed,
     open_receipts,
-    read_chunk,
     read_receipts,
 )
-from recoveryd_jobs.contract import Receipt, TargetRun, encode
+from recoveryd_jobs.contract import Receipt, TargetRun, encode, read_chunk_header
 
 ONE = Receipt("s", "r", 0, 1, 7, 0, 10, 20, 10, 0, 0, 0, 1, (TargetRun(0, 10, ((30, 10),)),))
 TWO = replace(ONE, partition=1)
@@ -59,5 +58,5 @@ def test_of_each_key_the_newest_receipt_counts() -> None:
     lies = [laid(5, ONE), laid(6, TWO), Laid(7, b"s/r#head/0", b"{}"), laid(8, again), Laid(9, TWO.key.encode(), None)]
     assert read_receipts("s", "r", lies) == [again]
     assert by_lane({("t", 1): 0, ("t", 0): 0, ("t", 2): 3}) == {0: [("t", 0), ("t", 1)], 3: [("t", 2)]}
-    assert read_chunk([("recoveryd-chunk", b"abc.3")]) == ("abc", 3)
-    assert read_chunk([("recoveryd-chunk", None)]) == ("", 0)
+    assert read_chunk_header([("recoveryd-chunk", b"abc.3")]) == ("abc", 3)
+    assert read_chunk_header([("recoveryd-chunk", None)]) == ("", 0)

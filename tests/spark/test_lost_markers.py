@@ -7,18 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from recoveryd_jobs.contract import PartitionRange, Receipt, TargetRun
+from recoveryd_jobs.contract import PartitionRange, Receipt, TargetRun, chunk_header, read_chunk_header
 from recoveryd_jobs.lane.life import LaneOutcome
 from recoveryd_jobs.lane.lost_markers import (
     Open,
     Runs,
     Unseen,
-    chunk_header,
     landed,
     left_open,
     not_seen,
     pieces_of,
-    read_chunk_header,
 )
 from recoveryd_jobs.lane.mending import as_runs, moved
 from recoveryd_jobs.topics import LogBounds

@@ -17,7 +17,15 @@ from recoveryd_jobs.contract.ledger_records import (
     spanning,
     spanning_copied,
 )
-from recoveryd_jobs.contract.names import copy_client_id, head_key, progress_key, receipts_partition, transactional_id
+from recoveryd_jobs.contract.names import (
+    chunk_header,
+    copy_client_id,
+    head_key,
+    progress_key,
+    read_chunk_header,
+    receipts_partition,
+    transactional_id,
+)
 from recoveryd_jobs.contract.reports import (
     ERROR_CODES,
     Difference,
@@ -63,12 +71,14 @@ __all__ = [
     "TargetSpec",
     "Times",
     "Verification",
+    "chunk_header",
     "copy_client_id",
     "decode",
     "decode_progress",
     "encode",
     "head_key",
     "progress_key",
+    "read_chunk_header",
     "receipts_partition",
     "spanning",
     "spanning_copied",

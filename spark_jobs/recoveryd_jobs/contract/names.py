@@ -1,6 +1,11 @@
-"""Keys, ids and places that daemon and jobs must make alike."""
+"""Keys, ids, headers and places that daemon and jobs must make and read alike."""
 
+import uuid
 import zlib
+from collections.abc import Iterable
+from typing import Final
+
+_CHUNK_HEADER: Final = "recoveryd-chunk"
 
 
 def head_key(scope: str, recovery: str, lane: int) -> str:
@@ -31,3 +36,14 @@ def receipts_partition(recovery: str, partitions: int) -> int:
 def progress_key(recovery: str, lane: int | None) -> str:
     """Key on the progress topic: one per lane, and one for the driver (`lane` None)."""
     return f"{recovery}/driver" if lane is None else f"{recovery}/lane/{lane}"
+
+
+def chunk_header(receipts: int) -> tuple[str, bytes]:
+    """For each receipt of a chunk with this many: a name that no other chunk and no other try of it has, and the number."""
+    return _CHUNK_HEADER, f"{uuid.uuid4().hex}.{receipts}".encode()
+
+
+def read_chunk_header(headers: Iterable[tuple[str, bytes | None]]) -> tuple[str, int]:
+    """The chunk's name and how many receipts it has; ("", 0) where no header says so, as in what earlier releases wrote."""
+    name, _, count = (dict(headers).get(_CHUNK_HEADER) or b"").decode(errors="replace").partition(".")
+    return (name, int(count)) if count.isdecimal() else ("", 0)

@@ -14,10 +14,9 @@ from typing import Any
 from confluent_kafka import KafkaError, Message
 
 from recoveryd_jobs import errors, failpoints
-from recoveryd_jobs.contract import DIGEST_FORM, JobSpec, LedgerHead, Receipt, TargetRun, Times, encode
+from recoveryd_jobs.contract import DIGEST_FORM, JobSpec, LedgerHead, Receipt, TargetRun, Times, chunk_header, encode
 from recoveryd_jobs.errors import JobError, Redo, raise_failed
 from recoveryd_jobs.lane.heads import Heads
-from recoveryd_jobs.lane.lost_markers import chunk_header
 from recoveryd_jobs.lane.mending import Markers
 from recoveryd_jobs.lane.record_copier import Delivered
 from recoveryd_jobs.receipts import LaneLedger, Standing

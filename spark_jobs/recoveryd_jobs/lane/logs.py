@@ -11,9 +11,18 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from recoveryd_jobs import errors
 from recoveryd_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
-from recoveryd_jobs.contract import ContractError, JobSpec, Receipt, decode, encode, head_key
+from recoveryd_jobs.contract import (
+    ContractError,
+    JobSpec,
+    Receipt,
+    chunk_header,
+    decode,
+    encode,
+    head_key,
+    read_chunk_header,
+)
 from recoveryd_jobs.errors import Doubt, Redo
-from recoveryd_jobs.lane.lost_markers import Header, Runs, Unseen, chunk_header, read_chunk_header
+from recoveryd_jobs.lane.lost_markers import Runs, Unseen
 from recoveryd_jobs.lane.mending import LoggedRecord, moved
 from recoveryd_jobs.selection import headers_of
 from recoveryd_jobs.sinks.transactional import TransactionalTarget
@@ -190,7 +199,7 @@ class LanePen:
         self._target.flush(deadline_s)
         if len(new) != sum(map(len, records.values())):
             raise Redo("some records were not confirmed, or not with their places")
-        headers: list[Header] = [chunk_header(len(receipts))]
+        headers = [chunk_header(len(receipts))]
         for receipt in receipts:
             raw = encode(moved(receipt, new, self._spec.attempt))
             self._target.send(self._spec.receipts_topic, raw, receipt.key.encode(), ledger, headers=headers)

@@ -20,29 +20,14 @@ many receipts it has. Hence, of a chunk whose receipts no committed reader sees:
     another chunk was begun at the same place   it did not land
 """
 
-import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from recoveryd_jobs.contract import JobSpec, LaneSpec, Receipt
 from recoveryd_jobs.topics import LogBounds
 
-CHUNK_HEADER: Final = "recoveryd-chunk"
-
 Runs = tuple[tuple[int, int], ...]  # [first offset, count], in order
-Header = tuple[str, bytes]
-
-
-def chunk_header(receipts: int) -> Header:
-    """For each receipt of a chunk with this many: a name that no other chunk and no other try of it has."""
-    return CHUNK_HEADER, f"{uuid.uuid4().hex}.{receipts}".encode()
-
-
-def read_chunk_header(headers: Iterable[tuple[str, bytes | None]]) -> tuple[str, int]:
-    """("", 0) where there is none, as in what earlier releases wrote."""
-    name, _, count = (dict(headers).get(CHUNK_HEADER) or b"").decode(errors="replace").partition(".")
-    return (name, int(count)) if count.isdecimal() else ("", 0)
 
 
 def target_partitions(spec: JobSpec, lane: LaneSpec) -> list[int]:

@@ -18,7 +18,6 @@ from recoveryd.adapters.kafka.lane_markers import (
     by_lane,
     is_landed,
     open_receipts,
-    read_chunk,
     read_receipts,
 )
 from recoveryd.adapters.kafka.offsets import LATEST, read_offsets
@@ -27,7 +26,7 @@ from recoveryd.adapters.kafka.reading import headers_of, pair_of, read_range
 from recoveryd.errors import ClusterProblem
 from recoveryd.recovery.effects import ReadLedger
 from recoveryd.settings.kafka_properties import ClientAccess
-from recoveryd_jobs.contract import Receipt, ReceiptsHome, transactional_id
+from recoveryd_jobs.contract import Receipt, ReceiptsHome, read_chunk_header, transactional_id
 
 _ASK_S: Final = 10.0
 _READ_S: Final = 45.0
@@ -131,7 +130,7 @@ class LaneCommits:
     def _laid(self, bounds: tuple[int, int], isolation: str) -> Iterator[Laid]:
         for message in self._read(self._home, bounds, isolation):
             key, value = pair_of(message)
-            yield Laid(message.offset() or 0, key or b"", value, read_chunk(headers_of(message)))
+            yield Laid(message.offset() or 0, key or b"", value, read_chunk_header(headers_of(message)))
 
     def _read(self, place: Place, bounds: tuple[int, int], isolation: str) -> Iterator[Message]:
         return read_range(self._properties, *place, bounds, _READ_S, isolation_level=isolation)

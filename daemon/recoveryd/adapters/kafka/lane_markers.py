@@ -10,24 +10,17 @@ from dataclasses import dataclass, field
 
 from recoveryd_jobs.contract import ContractError, Receipt, decode
 
-CHUNK_HEADER = "recoveryd-chunk"  # on each receipt of a chunk: its name and how many it has
-
 Place = tuple[str, int]  # topic, partition
 
 
 @dataclass(frozen=True, slots=True)
 class Laid:
-    """A record of the ledger's partition. `chunk`: name and count, ("", 0) where that is not told."""
+    """A record of the ledger's partition. `chunk`: as `read_chunk_header` tells."""
 
     offset: int
     key: bytes
     value: bytes | None
     chunk: tuple[str, int] = ("", 0)
-
-
-def read_chunk(headers: Iterable[tuple[str, bytes | None]]) -> tuple[str, int]:
-    name, _, count = (dict(headers).get(CHUNK_HEADER) or b"").decode(errors="replace").partition(".")
-    return (name, int(count)) if count.isdecimal() else ("", 0)
 
 
 @dataclass(slots=True)
