@@ -14,7 +14,7 @@ def test_no_two_classes_have_one_name() -> None:
     for folder in ("daemon", "spark_jobs"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             for node in ast.parse(path.read_text(encoding="utf-8")).body:
-                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                if isinstance(node, ast.ClassDef):
                     found[node.name].append(str(path.relative_to(ROOT)))
     assert len(found) > 400
     assert {name: places for name, places in found.items() if len(places) > 1} == {}

@@ -36,7 +36,9 @@ class SecretFile:
 
 
 @dataclass(slots=True)
-class _Known:
+class _SecretState:
+    """The files that are in force, and those that were looked at last. `refused`: why the newest are not taken over."""
+
     in_force: _Signature
     seen: _Signature
     not_before_s: float = 0.0
@@ -51,10 +53,10 @@ class SecretFiles:
         self._clock = clock
         self._look_s = look_s
         self._asked = asyncio.Event()
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _SecretState] = {}
         for secret in secrets:
             now = _signature(secret.files)
-            self._known[secret.name] = _Known(now, now)
+            self._known[secret.name] = _SecretState(now, now)
 
     @property
     def refused(self) -> Mapping[str, bool]:

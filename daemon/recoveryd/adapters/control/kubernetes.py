@@ -47,7 +47,7 @@ class _Pods:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _Workload:
     wanted: int
     ready: int
     is_noted: bool  # whether Kubernetes has begun with what is wanted
@@ -101,7 +101,7 @@ class KubernetesApplications:
         why = f"{report.why}, {waited_ms / 1000:.0f} s after {wish.desired.value} was wanted"
         return replace(report, why=why, needs=Needs.MENDING)
 
-    def _scale(self, application: KubernetesApplication, wish: Wish, seen: _Seen, report: Report) -> Report:
+    def _scale(self, application: KubernetesApplication, wish: Wish, seen: _Workload, report: Report) -> Report:
         goal = 0 if wish.desired is Desired.STOPPED else _replicas(application, wish)
         if goal is None:
             why = f"nobody knows how many replicas {application.workload} had; set `replicas` of its control"
@@ -122,7 +122,7 @@ def _replicas(application: KubernetesApplication, wish: Wish) -> int | None:
     return before if _is_count(before) and 1 <= before <= _REPLICAS_MOST else None
 
 
-def _see(application: KubernetesApplication) -> _Seen:
+def _see(application: KubernetesApplication) -> _Workload:
     answer = application.api.get(application.path)
     spec, status = _part(answer, "spec"), answer.get("status") or {}
     generation, noted = _part(answer, "metadata").get("generation"), status.get("observedGeneration", 0)
@@ -131,7 +131,7 @@ def _see(application: KubernetesApplication) -> _Seen:
         raise _not_understood("no counts of replicas")
     query = [("labelSelector", _selector(_part(spec, "selector"))), ("limit", str(_PODS_MOST))]
     pods = application.api.get(f"/api/v1/namespaces/{application.namespace}/pods", query)
-    return _Seen(wanted, ready, noted >= generation, _pods(pods))
+    return _Workload(wanted, ready, noted >= generation, _pods(pods))
 
 
 def _selector(selector: Mapping[str, Any]) -> str:
@@ -168,7 +168,7 @@ def _reasons(pod: Mapping[str, Any]) -> list[str]:
     return [reason for reason in states if isinstance(reason, str) and reason.isidentifier()]
 
 
-def _report(application: KubernetesApplication, seen: _Seen) -> Report:
+def _report(application: KubernetesApplication, seen: _Workload) -> Report:
     pods = seen.pods
     if seen.wanted == 0 and seen.is_noted and pods.left == 0:
         state, why = ApplicationState.STOPPED, f"{application.workload} has no pods"

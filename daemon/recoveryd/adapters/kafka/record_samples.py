@@ -32,7 +32,7 @@ class RecordSample:
 
 
 @dataclass(slots=True)
-class _Seen:
+class _Tally:
     count: int = 0
     bytes: int = 0
     largest: int = 0
@@ -60,11 +60,13 @@ def sample_records(
     return _summary(starts, ends)
 
 
-def _look(consumer: Consumer, topic: str, ranges: Mapping[int, tuple[int, int]], deadline_s: float) -> dict[int, _Seen]:
+def _look(
+    consumer: Consumer, topic: str, ranges: Mapping[int, tuple[int, int]], deadline_s: float
+) -> dict[int, _Tally]:
     """Up to so many records from the start of each range; a partition is done at its stop or when the broker says that
     was all.
     """
-    seen = {partition: _Seen() for partition in ranges}
+    seen = {partition: _Tally() for partition in ranges}
     waiting = set(ranges)
     give_up_s = time.monotonic() + deadline_s
     if waiting:
@@ -88,7 +90,7 @@ def _look(consumer: Consumer, topic: str, ranges: Mapping[int, tuple[int, int]],
     return seen
 
 
-def _add(seen: _Seen, message: Message) -> None:
+def _add(seen: _Tally, message: Message) -> None:
     size = len(message.key() or b"") + len(message.value() or b"")
     size += sum(len(name) + len(value or b"") for name, value in headers_of(message))
     seen.count += 1
@@ -100,12 +102,12 @@ def _add(seen: _Seen, message: Message) -> None:
         seen.newest_ms = time_ms if seen.newest_ms is None else max(seen.newest_ms, time_ms)
 
 
-def _summary(starts: Mapping[int, _Seen], ends: Mapping[int, _Seen]) -> RecordSample:
-    both: Iterable[_Seen] = [*starts.values(), *ends.values()]
+def _summary(starts: Mapping[int, _Tally], ends: Mapping[int, _Tally]) -> RecordSample:
+    both: Iterable[_Tally] = [*starts.values(), *ends.values()]
     times = [s.oldest_ms for s in starts.values() if s.oldest_ms is not None]
     means = {}
     for partition, start in starts.items():
-        end = ends.get(partition, _Seen())
+        end = ends.get(partition, _Tally())
         if start.count + end.count:
             means[partition] = (start.bytes + end.bytes) / (start.count + end.count)
     largest = max((s.largest for s in both), default=0)

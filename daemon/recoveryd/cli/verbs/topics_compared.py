@@ -27,8 +27,8 @@ Side = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """`topic` None = the whole cluster."""
+class _ComparedTopic:
+    """One of the two that are compared. `topic` None = the whole cluster."""
 
     cluster: str
     topic: str | None
@@ -78,7 +78,7 @@ def diff_topics(
     return ExitCode.DIFFERENCES if rows else ExitCode.DONE
 
 
-def _compared(settings: "Settings", left: _Place, right: _Place, every: bool) -> Iterator[Row]:
+def _compared(settings: "Settings", left: _ComparedTopic, right: _ComparedTopic, every: bool) -> Iterator[Row]:
     if left.topic is not None and right.topic is not None:
         sides = [_one(settings, place) for place in (left, right)]
         name = left.topic if left.topic == right.topic else f"{left.topic} | {right.topic}"
@@ -112,9 +112,9 @@ def _facts(topic: "SurveyedTopic") -> dict[str, Any]:
     return facts
 
 
-def _place(settings: "Settings", text: str) -> _Place:
+def _place(settings: "Settings", text: str) -> _ComparedTopic:
     cluster, colon, topic = text.rpartition(":")
-    return _Place(_known(settings, cluster if colon else _MAIN), topic or None)
+    return _ComparedTopic(_known(settings, cluster if colon else _MAIN), topic or None)
 
 
 def _known(settings: "Settings", cluster: str) -> str:
@@ -140,7 +140,7 @@ def _survey(settings: "Settings", cluster: str, names: Sequence[str]) -> Mapping
     return survey(cluster, settings.librdkafka(cluster), names)
 
 
-def _one(settings: "Settings", place: _Place) -> "SurveyedTopic":
+def _one(settings: "Settings", place: _ComparedTopic) -> "SurveyedTopic":
     assert place.topic is not None
     found = _survey(settings, place.cluster, [place.topic])[place.topic]
     if found is None:
@@ -173,7 +173,7 @@ def _listed(rows: Sequence[Row]) -> "RenderableType":
     return table
 
 
-def _differences(sides: tuple[_Place, _Place], rows: Sequence[Row]) -> "RenderableType":
+def _differences(sides: tuple[_ComparedTopic, _ComparedTopic], rows: Sequence[Row]) -> "RenderableType":
     from recoveryd.cli.render.tables import columns  # noqa: PLC0415
 
     table = columns("TOPIC", "FIELD", *map(str, sides))
