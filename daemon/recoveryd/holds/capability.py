@@ -6,7 +6,6 @@ from recoveryd.holds.commands import on_hold, on_release, stop_hold
 from recoveryd.holds.draft import HOLDS, HoldDraft
 from recoveryd.holds.ending import expire
 from recoveryd.holds.events import GroupSeen
-from recoveryd.holds.forgetting import forget_old
 from recoveryd.holds.known import Holds
 from recoveryd.holds.looking import on_offsets_of_held
 from recoveryd.holds.metrics import make_measures
@@ -21,6 +20,7 @@ from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins,
 from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.decision import Noun
 from recoveryd.kernel.events import BecameLeader, SignalReceived, Tick
+from recoveryd.kernel.keeping import overdue_ids
 from recoveryd.kernel.state import CoreState
 from recoveryd.live.events import OffsetsSampled
 
@@ -66,4 +66,5 @@ def _subject(draft: HoldDraft, hold_id: str) -> Subject | None:
 def _steer(draft: HoldDraft, event: object) -> None:
     if isinstance(event, _TIME):
         expire(draft)
-        forget_old(draft)
+        if gone := overdue_ids(draft.holds.ended, draft.params, draft.now_ms):
+            draft.forget_holds(gone)

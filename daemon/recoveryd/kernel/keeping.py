@@ -18,6 +18,16 @@ class Ended(Protocol):
     def updated_ms(self) -> int: ...
 
 
+class Keeps(Protocol):
+    """The parameters of a capability that say how long, and how many, of its ended nouns are kept."""
+
+    @property
+    def keep_terminal_ms(self) -> int: ...
+
+    @property
+    def keep_terminal_most(self) -> int: ...
+
+
 _Ended = TypeVar("_Ended", bound=Ended)
 
 
@@ -30,3 +40,9 @@ def overdue(ended: Mapping[str, _Ended], keep_ms: int, keep_most: int, now_ms: i
         if number >= too_many and now_ms - one.updated_ms < keep_ms:
             return
         yield one
+
+
+def overdue_ids(ended: Mapping[str, Ended], params: Keeps, now_ms: int) -> list[str]:
+    """Ids of those to forget now, at most one batch: for nouns that have nothing outside the status topic."""
+    due = overdue(ended, params.keep_terminal_ms, params.keep_terminal_most, now_ms)
+    return [one.id for one in islice(due, AT_ONCE)]

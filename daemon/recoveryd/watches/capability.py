@@ -8,6 +8,7 @@ from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins,
 from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.decision import Noun
 from recoveryd.kernel.events import BecameLeader, Tick
+from recoveryd.kernel.keeping import overdue_ids
 from recoveryd.kernel.metrics import Measures, Sample, count_states
 from recoveryd.kernel.state import CoreState
 from recoveryd.live.events import OffsetsSampled, ReaderSampled
@@ -16,7 +17,6 @@ from recoveryd.watches.commands import on_watch, stop_watch
 from recoveryd.watches.draft import WATCHES, FindWorkflow, WatchDraft
 from recoveryd.watches.ending import on_webhook_ended
 from recoveryd.watches.events import UnitStopReported, WebhookEnded
-from recoveryd.watches.forgetting import forget_old
 from recoveryd.watches.known import Watches
 from recoveryd.watches.looking import forget_looks, keep_time, on_offsets_of_watched, on_reader_sampled
 from recoveryd.watches.model import KIND, Watch
@@ -81,4 +81,5 @@ def _subject(draft: WatchDraft, watch_id: str) -> Subject | None:
 def _steer(draft: WatchDraft, event: object) -> None:
     if isinstance(event, _TIME):
         keep_time(draft)
-        forget_old(draft)
+        if gone := overdue_ids(draft.watches.ended, draft.params, draft.now_ms):
+            draft.forget_watches(gone)
