@@ -82,17 +82,12 @@ def _changelogs(unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
     lost = tuple(
         store
         for store in sorted(unit.topology.stores)
-        if f"{unit.group}-{store}-changelog" not in facts.topics and not _is_table_of_input(unit, store)
+        if f"{unit.group}-{store}-changelog" not in facts.topics and not unit.is_table_of_input(store)
     )
     if lost:
         message = f"no changelog exists for the stores {_listed(lost)}"
         hint = "start the application once, or switch logging of the store on; without it a savepoint cannot hold them"
         yield UnitFinding("changelog_missing", Grade.WARN, message, hint)
-
-
-def _is_table_of_input(unit: Unit, store: str) -> bool:
-    """With optimisation a table has its input for a changelog."""
-    return any(store.startswith(f"{name}-STATE-STORE-") for name in unit.inputs)
 
 
 def _ids_that_contain_it(unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:

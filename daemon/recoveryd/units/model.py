@@ -126,3 +126,9 @@ class Unit:
     def own_topics(self) -> frozenset[str]:
         """Topics that the config names for it, internal ones among them."""
         return frozenset((*self.inputs, *self.intermediate, *self.outputs, *(self.internal_topics or ())))
+
+    def is_table_of_input(self, store: str) -> bool:
+        """Whether the store, by its name, is a table read from an input. With optimisation switched on, Streams uses the
+        input as the changelog of such a table and makes none.
+        """
+        return any(store.startswith(f"{name}-STATE-STORE-") for name in self.inputs)

@@ -18,7 +18,6 @@ from recoveryd.adapters.http.asking import HttpAnswer, HttpQuestions, HttpRefusa
 
 BODY_MOST: Final = 16 * 1024 * 1024  # traces of many tasks, offsets of many partitions
 OFFSETS_S: Final = 100.0  # Connect itself gives up after 90 s
-_TOLD_MOST: Final = 300
 _NAME_MOST: Final = 100
 _NO_SUCH_PATH: Final = "HTTP 404 Not Found"
 
@@ -161,7 +160,7 @@ def _read(answer: HttpAnswer) -> dict[str, Any]:
     if answer.status == 404 and isinstance(message, str) and message != _NO_SUCH_PATH:
         raise NoConnector
     # Connect answers a stop with 500 when it took too long; these pass, and so does a rebalance.
-    raise HttpRefusal.of(answer.status, _line(message) if isinstance(message, str) and answer.status == 400 else "")
+    raise HttpRefusal.of(answer.status, message if isinstance(message, str) and answer.status == 400 else "")
 
 
 def _sink(name: str, told: object) -> SinkConnector | None:
@@ -215,7 +214,3 @@ def _is_offset(row: object) -> bool:
 
 def _not_understood(what: str) -> HttpRefusal:
     return HttpRefusal(f"its answer is not that of Kafka Connect: {what}", is_passing=False)
-
-
-def _line(text: str) -> str:
-    return " ".join("".join(c if c.isprintable() else " " for c in text[:_TOLD_MOST]).split())

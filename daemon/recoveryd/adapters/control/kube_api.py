@@ -20,7 +20,6 @@ from recoveryd.adapters.http.asking import HttpRefusal
 ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 BODY_MOST: Final = 16 * 1024 * 1024
 _PIECE: Final = 64 * 1024
-_TOLD_MOST: Final = 300
 _SAYS_WHY: Final = frozenset({403, 404, 422})  # with the right or the name that is missing
 
 
@@ -129,7 +128,7 @@ class KubeApi:
                 raise HttpRefusal("its answer is not that of Kubernetes: no JSON object", is_passing=False)
             return answer
         told = answer.get("message") if isinstance(answer, dict) and status in _SAYS_WHY else None
-        raise HttpRefusal.of(status, _line(told) if isinstance(told, str) else "")
+        raise HttpRefusal.of(status, told if isinstance(told, str) else "")
 
     def _logged_in(self) -> Any:
         with self._lock:
@@ -215,7 +214,3 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         left += [cause.__cause__, cause.__context__, getattr(cause, "reason", None)]
         left += [argument for argument in cause.args if isinstance(argument, BaseException)]
         left = [c for c in left if isinstance(c, BaseException)]
-
-
-def _line(text: str) -> str:
-    return " ".join("".join(c if c.isprintable() else " " for c in text[:_TOLD_MOST]).split())

@@ -16,6 +16,7 @@ from recoveryd.adapters.http.failures import is_passing, why_unanswered
 TIMEOUT_S: Final = 10.0
 BODY_MOST: Final = 1024 * 1024
 _PASSING: Final = frozenset({408, 409, 429})
+_TOLD_MOST: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class HttpRefusal(Exception):  # noqa: N818  (named for what happened)
 
     @classmethod
     def of(cls, status: int, told: str = "") -> "HttpRefusal":
-        """`told`: what the other side said to it."""
+        """`told`: what the other side said to it, any text; one short line of it is shown."""
         if 300 <= status < 400:
             why = f"{status}: it redirects, which is not followed; put the right address into the config"
         elif status == 401:
@@ -44,7 +45,8 @@ class HttpRefusal(Exception):  # noqa: N818  (named for what happened)
             why = "403: whoever asks may not do this"
         else:
             why = f"it answered {status}"
-        why += f": {told}" if told else ""
+        line = " ".join("".join(c if c.isprintable() else " " for c in told[:_TOLD_MOST]).split())
+        why += f": {line}" if line else ""
         return cls(why, is_passing=status >= 500 or status in _PASSING, status=status)
 
 

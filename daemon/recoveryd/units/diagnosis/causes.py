@@ -90,7 +90,7 @@ def _state(unit: Unit, watched: Watched, moves: Sequence[PartitionMove]) -> Iter
     fault = FaultClass.STATE
     kept = [name for name in watched.internal.certain if name.endswith("-changelog")]
     stores = unit.topology.stores if unit.topology is not None else ()
-    expected = {f"{unit.group}-{store}-changelog" for store in stores if not _is_table(unit, store)}
+    expected = {f"{unit.group}-{store}-changelog" for store in stores if not unit.is_table_of_input(store)}
     has_run = any(move.after for move in moves)
     if has_run and (lost := sorted(expected - watched.topics.keys())):
         message = f"{named(lost)} does not exist, although its inputs were processed: the state cannot be built from it"
@@ -103,11 +103,6 @@ def _state(unit: Unit, watched: Watched, moves: Sequence[PartitionMove]) -> Iter
     if deleted := [n for n in kept if n in watched.topics and not watched.topics[n].is_compacted]:
         message = f"{named(deleted)} is not compacted: keys that were not written for a while are lost"
         yield Cause(fault, "changelog_not_compacted", Grade.WARN, message, tuple(deleted))
-
-
-def _is_table(unit: Unit, store: str) -> bool:
-    """With optimisation a table has its input for a changelog."""
-    return any(store.startswith(f"{name}-STATE-STORE-") for name in unit.inputs)
 
 
 def _is_emptied(watched: Watched, name: str) -> bool:
