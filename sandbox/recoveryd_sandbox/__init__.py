@@ -2,5 +2,5 @@
 
 Here are the broker process and its jars, real demo data, a generator of live traffic, and an application of Kafka
 Streams. Nothing in `daemon` or `spark_jobs` may depend on this package, except the command line, which offers it as
-`recoveryctl sandbox`.
+`recoveryctl sandbox`. Start at `broker`, or at `demo` to see all of it work.
 """

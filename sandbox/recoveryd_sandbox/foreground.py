@@ -1,8 +1,8 @@
 """How a program of the sandbox runs in the foreground and how it ends: what Ctrl-C does, and which exit code says what.
 
 The demos, the game day and the measured response all start a broker and a daemon that nobody else would end, so an
-interruption has to come as an exception that their context managers see. What no exception comes from, as SIGKILL, leaves
-to the keeper.
+interruption has to come as an exception that their context managers see. What raises no exception, such as SIGKILL, is
+left to the keeper.
 """
 
 import signal

@@ -20,7 +20,7 @@ from recoveryd.kernel.events import Leaving
 log = structlog.stdlib.get_logger(__name__)
 
 LOOK_EVERY_S: Final = 0.2
-QUIET_S: Final = 2.0  # so long nothing has to be left, before it counts: what an effect found is decided a little later
+QUIET_S: Final = 2.0  # how long nothing may be left before that counts: what an effect found is decided a little later
 REST_LIMIT_S: Final = 60.0
 
 

@@ -3,6 +3,7 @@
 It writes control records and reads the status and events topics (or the HTTP API); anything it does, a Kafka producer
 can do. One module per group of verbs; `app` puts them together. Importing this package loads no Kafka client, no
 pydantic and no Rich: they are imported where a verb needs them, so that help and completion answer at once.
+Start at `app`, then `verbs`.
 """
 
 from collections.abc import Sequence

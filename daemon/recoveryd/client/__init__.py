@@ -9,7 +9,7 @@ finishes and commits what it has, says so, and goes on by itself at release. doc
 programs in other languages.
 
 Standard library and confluent-kafka only: nothing here imports the rest of the daemon. `book` and `heeding` decide,
-without I/O; `status`, `telling` and `consumer` carry it out.
+without I/O; `status`, `telling` and `consumer` carry it out. Start at `consumer`.
 """
 
 from recoveryd.client.consumer import HoldAwareConsumer

@@ -1,4 +1,6 @@
-"""Units as a capability: it takes no command yet; it watches."""
+"""Units as a capability: it takes no commands. It watches how long inputs are kept, and takes over units that were read
+again from the config.
+"""
 
 from collections.abc import Iterator, Mapping
 

@@ -28,9 +28,9 @@ class ProofPlan:
 
     `targets`: of an exclusive target, all partitions that got something, even those that the copy does not write to.
     `beside`: by partition of a shared target that the copy does not write to, how many offsets others wrote.
-    `width`: how many partitions the target had, of a verification when it was planned. `added`: by partition that a
-    target whose range was planned got since then, how many offsets it holds. `uncopied`: the same of a source of which
-    the copy should have all.
+    `width`: how many partitions the target had; for a verification, when it was planned. `added`: by partition that the
+    target got since a verification was planned, how many offsets it holds. `uncopied`: by partition that the source got
+    since the plan, how many offsets it holds that a copy of all partitions lacks.
     """
 
     sources: tuple[Range, ...]

@@ -145,7 +145,7 @@ def _audit_strays(plan: ProofPlan, share: ProofShare, ledger: ProofLedger, shown
 
 
 def audit_places(plan: ProofPlan, mine: Container[int], ledger: ProofLedger, shown: Shown) -> None:
-    """What receipts claim of partitions that the proof does not read, nobody would look at."""
+    """Look at what receipts claim about partitions that the proof does not read, since nothing else would."""
     for partition, start, target, records in ledger.claims_outside(r.partition for r in plan.targets):
         if partition in mine and records:
             message = (

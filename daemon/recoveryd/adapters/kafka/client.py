@@ -71,7 +71,7 @@ def make_admin(properties: Properties) -> AdminClient:
 
 
 def _made_admin(config: dict[str, Any]) -> AdminClient:
-    collect_in_own_thread()  # here and not where a program begins: so no question is asked without it
+    collect_in_own_thread()  # here, so that no admin client exists before; a program need not think of it
     return _made(AdminClient, config)
 
 

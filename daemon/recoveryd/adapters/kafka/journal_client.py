@@ -1,4 +1,8 @@
-"""The client that writes the journal, over as many as it takes: one is there or none, and it is the newest one or not."""
+"""The journal's one writing client, as its session sees it. There is at most one; it is made anew after it was lost.
+
+Another daemon may hold the journal's transactional id meanwhile: `holds` says what we know of that, and who leads is
+judged in `journal_session`.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -13,8 +17,8 @@ from recoveryd.errors import ClusterProblem
 
 
 class JournalClient:
-    """`make_writer` makes a client for the journal's transactional id. `holds`: nobody opened the journal since, as far as
-    we know; whoever opens it and looked who leads says so.
+    """`make_writer` makes a client for the journal's transactional id. `holds`: as far as we know, nobody else opened the
+    journal since this client did. The session sets it once it has opened a client and looked who leads.
     """
 
     def __init__(self, make_writer: Callable[[], TransactionalWriter], open_deadline_s: float) -> None:

@@ -1,4 +1,4 @@
-"""One daemon's hold on the journal, over as many clients as it takes.
+"""One daemon's hold on the journal. When its client is lost, it goes on with a new one, unless another daemon leads.
 
 A client can be shut out for two reasons that look alike: another daemon opened the journal, or the broker stood still
 and ended a transaction by its time-out. So a client that is lost says nothing about who leads; the journal does. To go

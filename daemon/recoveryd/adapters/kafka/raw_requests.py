@@ -2,7 +2,7 @@
 `raw_coordinator`, `raw_forms` and `raw_descriptions` use them.
 
 aiokafka comes with Faust, so no third client library is needed. It knows DescribeClientQuotas and the requests of
-transactions; the fields of all others are in those two. Internals may change with any version: `tests/runtime/test_raw_requests.py` compares what the pinned
+transactions; the fields of all others are in `raw_forms` and `raw_descriptions`. Internals may change with any version: `tests/runtime/test_raw_requests.py` compares what the pinned
 version sends and reads with Kafka's protocol.
 """
 

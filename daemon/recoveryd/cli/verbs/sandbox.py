@@ -1,5 +1,5 @@
 """`recoveryctl sandbox up|down|seed|live`: a real Kafka to try things on, one broker or several. The work is done in
-the package `sandbox`.
+the package `recoveryd_sandbox`.
 """
 
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""Whether it is us: a rise of the pressure is compared with our own steps before and after it. Of each signal by
-itself, since what is known of one excuses no other.
+"""Whether replays are the cause ("it is us") when the pressure of a signal rises: the rise is compared with our own
+steps before and after it. Each signal is judged by itself, since what is known of one excuses no other.
 
 A rise that follows a raise of ours is ours, unless the signal shows such rises at rest too; so is one that is large.
 Both are cut at once (`rules`). A small rise that follows nothing is doubted: the rate holds for some loop delays, and a
@@ -31,7 +31,7 @@ FOREIGN_MS = 600_000  # after that it is asked again
 
 
 class RiseDoubt(NamedTuple):
-    """Of a signal at its SLO that may not be us: the rate meanwhile, a sentence, and what is known from now on."""
+    """A signal is at its SLO and we may not be the cause: the rate meanwhile, a sentence, and what is known from now on."""
 
     rate: float
     why: str
@@ -41,7 +41,7 @@ class RiseDoubt(NamedTuple):
 def in_doubt(
     state: ControllerState, seen: Assessment, over: Pressure, now_ms: int, params: ControllerParams
 ) -> RiseDoubt | None:
-    """9. What holds while this signal is at its SLO and it may not be us; None = it is, or must be taken for it."""
+    """Rule 9: what holds while this signal is at its SLO and we may not be the cause; None = we are, or have to assume it."""
     cause = state.causes.get(over.name, RiseCause())
     if not may_be_doubted(state, over, params) or _was_ours(cause, now_ms):
         return None
@@ -103,9 +103,9 @@ def after_cut(
     state: ControllerState, doubts: Mapping[str, RiseDoubt], worst: Pressure, now_ms: int
 ) -> Mapping[str, RiseCause]:
     """What is known after a cut: it is the trial of what follows. A pressure that grew after a cut was taken back, or
-    came at a higher rate, is ours; one of which only too long nothing was asked is tried once more.
+    came at a higher rate, is ours; one that was foreign, but was not asked about for `FOREIGN_MS`, is tried once more.
 
-    The comparisons of other signals are void, as two cuts lie between.
+    What other signals were compared with is void, since this cut changed the rate for them too.
     """
     known = {**state.causes, **{name: doubt.cause for name, doubt in doubts.items()}}
     others = {name: c if c.foreign_ms is not None else c._replace(trial=None) for name, c in known.items()}
@@ -127,8 +127,8 @@ def tried_at(rate: float, seen: Assessment, now_ms: int) -> Mapping[str, RiseCau
 
 
 def relieved(causes: Mapping[str, RiseCause], seen: Assessment, now_ms: int) -> Mapping[str, RiseCause]:
-    """After a sample below the SLO nothing of this signal is compared any more. A doubt stays open for its time, and
-    that it is foreign is remembered for a while, since noise comes and goes.
+    """A sample below the SLO ends the comparisons of its signal. A doubt stays open for its time, and a pressure that was
+    found to be foreign is remembered as such for a while, since noise comes and goes.
     """
     well = {p.name for p in seen.pressures if p.name in seen.newest and not is_over(p)}
     found = {name: _relieved(c, seen, now_ms) if name in well else c for name, c in causes.items()}

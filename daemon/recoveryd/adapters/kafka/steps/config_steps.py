@@ -84,14 +84,16 @@ def _gone(admin: AdminClient, action: SetConfigs) -> list[str]:
 
 
 def _rows_of(effect: TakeStep, action: SetConfigs) -> list[ConfigUndo]:
-    """Those that are not put back yet, of what the action is about: what is to stay is no row of a time only."""
+    """The rows of the action's configs that are not put back yet. Configs that are to stay and temporary ones have rows of
+    their own.
+    """
     rows = (row for row in effect.rows if isinstance(row, ConfigUndo) and row.state is UndoState.OPEN)
     rows = (row for row in rows if row.is_temporary is action.is_temporary)
     return [row for row in rows if row.config in action.configs.get(row.name, {})]
 
 
 def _state_then(row: ConfigUndo, ours: list[ConfigUndo], now: _Values) -> UndoState:
-    """Also done: one that an earlier try has put back."""
+    """DONE also for a row that an earlier try has put back; KEPT for one that somebody else changed."""
     is_back = row in ours or now.get(row.name, {}).get(row.config) == row.to
     return UndoState.DONE if is_back else UndoState.KEPT
 

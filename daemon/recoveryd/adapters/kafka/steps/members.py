@@ -1,4 +1,4 @@
-"""What is said of members of a group."""
+"""The sentence that names the members of a group, and the report of a step that has to wait until they are gone."""
 
 from collections.abc import Sequence
 from typing import Final
