@@ -116,7 +116,9 @@ class GroupOffsets(Protocol):
         ...
 
     async def members(self, cluster: str, group: str) -> tuple[SeenMember, ...] | None:
-        """The members of one group; None where the cluster knows none of this name, or does not tell of its protocol."""
+        """The members of one group; None where the cluster knows none of this name, or does not
+        tell of its protocol.
+        """
         ...
 
     async def close(self) -> None: ...
@@ -260,7 +262,9 @@ class Clock(Protocol):
 
 
 class ConnectorOffsets(Protocol):
-    """Offsets of sink connectors by the REST interface of Kafka Connect, each by topic and partition. Raises `ClusterProblem`."""
+    """Offsets of sink connectors by the REST interface of Kafka Connect, each by topic and partition. Raises
+    `ClusterProblem`.
+    """
 
     async def sink_offsets(self, unit: str) -> Mapping[tuple[str, int], int]: ...
 
@@ -273,8 +277,8 @@ class ApplicationControl(Protocol):
     """Stops and starts the applications of units, or says who does. Every failure is a report, never an exception."""
 
     async def ask(self, wish: Wish) -> Report:
-        """Bring the application nearer to what is wanted, within seconds. Idempotent: ask again until the report fulfils
-        the wish or needs more than time.
+        """Bring the application nearer to what is wanted, within seconds. Idempotent: ask again until the report
+        fulfils the wish or needs more than time.
         """
         ...
 
@@ -317,8 +321,8 @@ class CommandSender(Protocol):
     """Writes commands to the control topic."""
 
     async def send(self, effect: SendCommand) -> None:
-        """Returns once the record is safe. Raises `ClusterProblem`, or `FormProblem` for what the daemon would refuse by
-        its form alone.
+        """Returns once the record is safe. Raises `ClusterProblem`, or `FormProblem` for what the daemon would refuse
+        by its form alone.
         """
         ...
 

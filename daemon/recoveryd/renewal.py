@@ -25,8 +25,8 @@ from recoveryd.settings.renewing import (
 
 @dataclass(slots=True)
 class SecretHolders:
-    """`clients`, `accesses` and `targets` are read by others whenever they make a client or a call. `try_login` blocks, and
-    raises `ClusterProblem` unless a broker lets it in.
+    """`clients`, `accesses` and `targets` are read by others whenever they make a client or a call. `try_login` blocks,
+    and raises `ClusterProblem` unless a broker lets it in.
     """
 
     settings: Settings

@@ -181,8 +181,8 @@ def read(
     begin: int = 0,
     end: int | None = None,
 ) -> FoundReceipt:
-    """The receipts of this recovery up to the current high watermark, or up to `end`, in the order of the topic: all, or
-    only those after the lane's head when one is found from offset `begin` on.
+    """The receipts of this recovery up to the current high watermark, or up to `end`, in the order of the topic: all,
+    or only those after the lane's head when one is found from offset `begin` on.
 
     `waiting` is told why it takes long, and may raise to end the wait. Raises JobError: `ledger_broken` for a missing
     topic or receipts that are gone or unreadable, `stop_blocked` when another producer's transaction hides the end for

@@ -235,7 +235,9 @@ class Topic:
             answer = self.ask_id()
 
     def width(self, deadline_s: float) -> int:
-        """How many partitions it has, once all brokers agree about them. Raises JobError; NoAnswer after `deadline_s` (monotonic)."""
+        """How many partitions it has, once all brokers agree about them. Raises JobError; NoAnswer after `deadline_s`
+        (monotonic).
+        """
         try:
             return agree(
                 lambda: self.check_id(deadline_s),

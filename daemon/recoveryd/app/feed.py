@@ -57,8 +57,8 @@ class FeedConfig:
 
 
 class Leadership(Protocol):
-    """What the feed tells: that the control partition comes (`assigned`) and goes (`revoked`), and, just before it goes,
-    that the group took this daemon for dead (`expelled`). It joins again only when `expelled` has returned.
+    """What the feed tells: that the control partition comes (`assigned`) and goes (`revoked`), and, just before it
+    goes, that the group took this daemon for dead (`expelled`). It joins again only when `expelled` has returned.
 
     `waits_for_journal` says that the broker does not answer other questions either, so that missing commits mean
     nothing.
@@ -250,9 +250,9 @@ class _NoTables(TableManager):
 
 
 class _PatientRecovery(Recovery):
-    """After each rebalance Faust asks for the group's position before it lets records in again. When the broker does not
-    answer within the request time-out, Faust takes that for its own stop: the worker stays in the group, but nothing
-    lets records in any more, after no later rebalance either. Here such a wait ends with the answer, the next
+    """After each rebalance Faust asks for the group's position before it lets records in again. When the broker does
+    not answer within the request time-out, Faust takes that for its own stop: the worker stays in the group, but
+    nothing lets records in any more, after no later rebalance either. Here such a wait ends with the answer, the next
     rebalance, or the worker.
     """
 

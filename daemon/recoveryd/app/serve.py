@@ -3,9 +3,9 @@
         HTTP up -> own topics checked -> group joined -> (assigned) journal opened -> leads ...
       -> a signal, or a failure that only a restart mends
 
-Exit codes: 0 asked to end; 75 one-shot mode ended with something left to do; 70 own invariant broken, fenced or stalled commits (the supervisor restarts it); 78 the
-config or the own topics are wrong (a restart changes nothing). Ending takes at most ten seconds; Spark applications run
-on under their lease.
+Exit codes: 0 asked to end; 75 one-shot mode ended with something left to do; 70 own invariant broken, fenced or stalled
+commits (the supervisor restarts it); 78 the config or the own topics are wrong (a restart changes nothing). Ending
+takes at most ten seconds; Spark applications run on under their lease.
 """
 
 import asyncio
@@ -37,8 +37,9 @@ ROUND_LIMIT_S, GROUP_LIMIT_S, CLOSE_LIMIT_S = 4.0, 3.0, 2.0
 
 
 async def serve(settings: Settings, read_again: Callable[[], Settings], once_for_s: float | None = None) -> int:
-    """Run the daemon until a signal or a failure; returns the exit code and raises nothing. SIGHUP reads the units
-    and the secrets again. With `once_for_s` it also ends when nothing is left to do, and begins to end when this time is over.
+    """Run the daemon until a signal or a failure; returns the exit code and raises nothing. SIGHUP reads the units and
+    the secrets again. With `once_for_s` it also ends when nothing is left to do, and begins to end when this time is
+    over.
     """
     end_s = None if once_for_s is None else time.monotonic() + once_for_s
     stopped = asyncio.Event()

@@ -35,9 +35,9 @@ class HoldAwareConsumer(Consumer):
     returns soon; False = not finished yet, ask again. An application that has processed each record before it polls
     again needs none. Then positions are committed, unless `commits` is False because `drain` does it.
 
-    `recoveryd`: the client properties of the cluster with recoveryd's own topics, if that is another one. `cluster`: the
-    name under which the daemon's config has the cluster of this consumer. With `acknowledges` False it obeys without
-    saying so, and needs no right to write to the control topic.
+    `recoveryd`: the client properties of the cluster with recoveryd's own topics, if that is another one. `cluster`:
+    the name under which the daemon's config has the cluster of this consumer. With `acknowledges` False it obeys
+    without saying so, and needs no right to write to the control topic.
 
     Raises `HoldsUnknown` when the status topic cannot be read within `known_within_s`: who does not know what is held
     must not read.

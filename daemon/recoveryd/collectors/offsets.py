@@ -2,9 +2,9 @@
 first, then ends.
 
 It samples source and target of every active recovery, the configured topics, and the groups of the configuration, of
-watches and of workflows, and members of groups that obey a hold. It also looks at the control topic's id: if that topic were deleted and created again under a running daemon,
-its offsets would restart, and records would be taken for old ones. That look also tells whether the main cluster
-answers at all, which an idle leader would not notice.
+watches and of workflows, and members of groups that obey a hold. It also looks at the control topic's id: if that topic
+were deleted and created again under a running daemon, its offsets would restart, and records would be taken for old
+ones. That look also tells whether the main cluster answers at all, which an idle leader would not notice.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Turns many measurements of a latency into one reading: an upper bound of their 90th percentile.
 
-Of 29 measurements the worst is above the 90th percentile with 95 % certainty; of more, one further down is. So a reading
-is rather too high than too low, and what one slow record can do to it shrinks with every further one.
+Of 29 measurements the worst is above the 90th percentile with 95 % certainty; of more, one further down is. So a
+reading is rather too high than too low, and what one slow record can do to it shrinks with every further one.
 """
 
 from math import comb

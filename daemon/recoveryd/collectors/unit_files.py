@@ -1,5 +1,5 @@
-"""Reads the units of the config again when somebody asks for it, and tells the core, also when this daemon begins to lead
-later.
+"""Reads the units of the config again when somebody asks for it, and tells the core, also when this daemon begins to
+lead later.
 """
 
 import asyncio

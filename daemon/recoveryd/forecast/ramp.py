@@ -1,10 +1,10 @@
-"""The rate of a copy whose granted rate moved lately, as while the controller climbs: what was copied in the last minutes
-then says little about the next ones.
+"""The rate of a copy whose granted rate moved lately, as while the controller climbs: what was copied in the last
+minutes then says little about the next ones.
 
 The estimate starts from the rate that is granted now, as far as the lanes use it, and follows its trend up to a bound:
 the last rate that was safe, where that is known. Where it is not, the rate may end anywhere between the present one and
-the limit; the middle of the two (by ratio) is never far off. What is uncertain is said: at worst nothing grows any more,
-at best the trend goes on to the limit. Counts may be records or bytes.
+the limit; the middle of the two (by ratio) is never far off. What is uncertain is said: at worst nothing grows any
+more, at best the trend goes on to the limit. Counts may be records or bytes.
 """
 
 import math

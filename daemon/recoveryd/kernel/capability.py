@@ -68,7 +68,9 @@ def steers(command: type[C], handle: Callable[[V, CommandReceived, C], None]) ->
 
 
 def names(command: type[C], handle: Callable[[V, CommandReceived, C], None]) -> Verb[V]:
-    """The command says in its data what it is about. Its subject is one of this capability, or an id that nothing has."""
+    """The command says in its data what it is about. Its subject is one of this capability, or an
+    id that nothing has.
+    """
     return Verb(command, handle, is_beginning=True, is_new=False)
 
 

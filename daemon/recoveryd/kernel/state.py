@@ -15,7 +15,8 @@ Numbers = Mapping[str, Mapping[str, float]]
 class DaemonRecord:
     """The `_daemon` record. `applied_control_offset`: the last control record whose outcome is journaled; -1 = none.
 
-    `kept`: numbers that a capability wants to have again after a restart: by its name, a domain, what they are, of what.
+    `kept`: numbers that a capability wants to have again after a restart: by its name, a domain, what they are, of
+    what.
     """
 
     applied_control_offset: int = -1

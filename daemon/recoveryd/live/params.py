@@ -28,8 +28,9 @@ class LiveParams:
     """What is watched and protected of live traffic. A budget domain is a cluster's name; only clusters with something
     to protect are domains.
 
-    `lag` holds for all readers but those in `lags`. `readers`: consumer groups whose lag is evaluated. `protected`: those with an SLO, with the name of their reading in
-    the domain of their cluster. `health`: (cluster, name) of the health signals that are readings.
+    `lag` holds for all readers but those in `lags`. `readers`: consumer groups whose lag is evaluated. `protected`:
+    those with an SLO, with the name of their reading in the domain of their cluster. `health`: (cluster, name) of the
+    health signals that are readings.
     """
 
     domains: Mapping[str, ControllerParams] = field(default_factory=dict)

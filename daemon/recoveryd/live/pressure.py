@@ -44,8 +44,8 @@ class Protection:
 
 
 class Pressure(NamedTuple):
-    """Pressure of one signal by samples taken since the last cut: `share` = newest value / SLO, `strain` on the scale of
-    the law, `room` = strain at the target less the present one; `age_ms` of the newest.
+    """Pressure of one signal by samples taken since the last cut: `share` = newest value / SLO, `strain` on the scale
+    of the law, `room` = strain at the target less the present one; `age_ms` of the newest.
     """
 
     name: str

@@ -91,8 +91,8 @@ class Protecting:
     def with_lag(
         self, book: LagBook, reader: Reader, lag: ReaderLag, reading: Reading | None, domains: Iterable[str]
     ) -> "Protecting":
-        """With the verdict on a reader by `book`, and as `with_reading` with what it is for the controller. In one step,
-        because ten thousand reports may come in a second.
+        """With the verdict on a reader by `book`, and as `with_reading` with what it is for the controller. In one
+        step, because ten thousand reports may come in a second.
         """
         refused = None if reading is None else self._refuse(reader.cluster, domains)
         is_taken = reading is not None and refused is None

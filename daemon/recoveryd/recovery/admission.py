@@ -43,8 +43,8 @@ def refuse_recovery(spec: Spec, recoveries: Iterable[Recovery], params: Params) 
 
 
 def needs_approval(recovery: Recovery, plan: Plan, params: Params) -> str | None:
-    """Why a person has to look at the plan first, or None. Who reads a target that a workflow copies to was looked at with the
-    plan of that.
+    """Why a person has to look at the plan first, or None. Who reads a target that a workflow copies to was looked at
+    with the plan of that.
     """
     if params.approval_above_bytes is not None and plan.bytes_at_most > params.approval_above_bytes:
         return f"{plan.bytes_at_most:,} bytes are more than {params.approval_above_bytes:,} (approval.above_bytes)"

@@ -22,7 +22,9 @@ from recoveryd.recovery.slice import RECOVERY, RecoverySlice
 
 
 class RecoveryDraft(View):
-    """`quotas`, `forgetting` and `is_leaving` may be replaced; `stored` are the recoveries as they were before the event."""
+    """`quotas`, `forgetting` and `is_leaving` may be replaced; `stored` are the recoveries as they were before the
+    event.
+    """
 
     def __init__(self, draft: Draft, params: Params, kinds: Mapping[str, Kind]) -> None:
         super().__init__(draft)

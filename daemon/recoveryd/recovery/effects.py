@@ -11,8 +11,8 @@ from recoveryd_jobs.contract import Directive, ReceiptsHome
 
 @dataclass(frozen=True, slots=True)
 class GatherFacts:
-    """Ask the clusters for the facts that planning needs → FactsGathered or EffectFailed("gather_facts"). `units`: those
-    that it concerns, of which is asked what their contracts need.
+    """Ask the clusters for the facts that planning needs → FactsGathered or EffectFailed("gather_facts"). `units`:
+    those that it concerns, of which is asked what their contracts need.
     """
 
     recovery: str
@@ -81,8 +81,8 @@ class ReadLedger:
 
 @dataclass(frozen=True, slots=True)
 class EndedRecovery:
-    """`receipts` None = it has no receipts, or its plan did not pin where they are. `control_offset`: of the command that
-    began it, which tells it from another one that gets its id.
+    """`receipts` None = it has no receipts, or its plan did not pin where they are. `control_offset`: of the command
+    that began it, which tells it from another one that gets its id.
     """
 
     id: str

@@ -154,7 +154,9 @@ def _climbing(case: Case, lanes: list[LaneWork]) -> list[LaneWork]:
 
 
 def _granted(case: Case) -> list[GrantedSample]:
-    """The samples of the pace with the grants, in offsets; none while their size is not known, or no controller grants."""
+    """The samples of the pace with the grants, in offsets; none while their size is not known, or
+    no controller grants.
+    """
     per_byte = _offsets_per_byte(case)
     if per_byte <= 0:
         return []

@@ -1,4 +1,5 @@
-"""Who reads what a copy writes: consumer groups and sink connectors, each with what a record that comes twice does there.
+"""Who reads what a copy writes: consumer groups and sink connectors, each with what a record that comes twice does
+there.
 
 What nobody has declared is unknown, never harmless, and has to be approved by somebody.
 """

@@ -40,8 +40,8 @@ def _weight(partition: PlannedPartition) -> int:
 
 
 def lane_shares(recovery: Recovery, observed: Observed) -> Mapping[int, float]:
-    """Each lane's part of the recovery's rate, by what it has left to copy, so that large lanes end together; a finished
-    lane gets nothing.
+    """Each lane's part of the recovery's rate, by what it has left to copy, so that large lanes end together; a
+    finished lane gets nothing.
 
     A tenth is shared out equally, so that a small lane is not kept waiting by a large one. Nothing is lost by that: the
     small lane ends sooner, and its part goes to the others.

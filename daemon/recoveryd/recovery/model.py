@@ -87,8 +87,8 @@ class DomainBudget:
 
 @dataclass(frozen=True, slots=True)
 class PlannedBudget:
-    """What the recovery would get if it began now. `bytes_per_s` None = unlimited; `floor` is the least that it is slowed
-    to, `ceiling` the most that it may be granted. `shared_with`: so many others draw on the same budgets.
+    """What the recovery would get if it began now. `bytes_per_s` None = unlimited; `floor` is the least that it is
+    slowed to, `ceiling` the most that it may be granted. `shared_with`: so many others draw on the same budgets.
     """
 
     mode: str  # unlimited | fixed | controller, the one in force
@@ -113,8 +113,8 @@ class PlannedTraffic:
 
 @dataclass(frozen=True, slots=True)
 class Affected:
-    """A consumer group or sink connector that reads the target. `behaviour`: what a record that comes twice does to what it
-    writes, as its unit declares; unknown where nobody has said it. `seen_by`: cluster, connect, config.
+    """A consumer group or sink connector that reads the target. `behaviour`: what a record that comes twice does to
+    what it writes, as its unit declares; unknown where nobody has said it. `seen_by`: cluster, connect, config.
     """
 
     kind: str  # group | sink
@@ -211,8 +211,8 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class CompletenessRow:
-    """`offsets = copied + filtered + skipped + lost + unexplained` for [start, stop) of one partition. The times are the
-    smallest and the largest timestamp of what was copied; None = nothing was, or it is not known.
+    """`offsets = copied + filtered + skipped + lost + unexplained` for [start, stop) of one partition. The times are
+    the smallest and the largest timestamp of what was copied; None = nothing was, or it is not known.
     """
 
     partition: int

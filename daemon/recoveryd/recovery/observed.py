@@ -49,8 +49,8 @@ class AtEnd(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Sums of the durable positions of each lane's partitions, and when they were taken. `granted`: the bytes/s that the
-    controller granted then, None without one.
+    """Sums of the durable positions of each lane's partitions, and when they were taken. `granted`: the bytes/s that
+    the controller granted then, None without one.
     """
 
     at_ms: int

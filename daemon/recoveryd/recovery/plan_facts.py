@@ -68,8 +68,8 @@ class ReceiptsFacts:
 
 @dataclass(frozen=True, slots=True)
 class TargetReaders:
-    """Who reads the target: consumer groups as its cluster tells, sink connectors as Kafka Connect does. `problems`: what
-    was not told, each in a sentence.
+    """Who reads the target: consumer groups as its cluster tells, sink connectors as Kafka Connect does. `problems`:
+    what was not told, each in a sentence.
     """
 
     groups: tuple[str, ...] = ()

@@ -1,4 +1,6 @@
-"""Which part of a range lies in remote storage (Kafka's tiered storage): it is read more slowly, and often costs money."""
+"""Which part of a range lies in remote storage (Kafka's tiered storage): it is read more slowly,
+and often costs money.
+"""
 
 from collections.abc import Sequence
 

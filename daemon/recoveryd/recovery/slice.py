@@ -13,8 +13,8 @@ from recoveryd.recovery.recoveries import Recoveries
 
 @dataclass(frozen=True, slots=True)
 class Forgetting:
-    """`under_way`: clusters on which receipts of ended recoveries are being deleted; nothing more is asked of them until
-    they answered. `not_before_ms`: by cluster, when to try again after a failure.
+    """`under_way`: clusters on which receipts of ended recoveries are being deleted; nothing more is asked of them
+    until they answered. `not_before_ms`: by cluster, when to try again after a failure.
     """
 
     under_way: frozenset[str] = frozenset()

@@ -35,7 +35,9 @@ def expected_ms(durations_ms: Sequence[int]) -> int:
 
 
 def with_forecast(draft: ScheduleDraft, schedule: Schedule, run: ScheduleRun) -> Schedule:
-    """The schedule after this run, which has ended. Tells when the next one is not expected to fit any more, or again."""
+    """The schedule after this run, which has ended. Tells when the next one is not expected to fit
+    any more, or again.
+    """
     if run.ended_ms is None or not _took_its_time(run, run.ended_ms):
         return schedule
     took = (*schedule.durations_ms, run.ended_ms - run.fired_ms)[-RUNS_KEPT:]

@@ -26,7 +26,8 @@ class RunAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleRun:
-    """One firing. `due_ms` is its time by the cron expression, `fired_ms` when it was decided; `deadline_ms` is absolute.
+    """One firing. `due_ms` is its time by the cron expression, `fired_ms` when it was decided; `deadline_ms` is
+    absolute.
 
     `data` is what was sent, while the run goes on. `control_offset` is where its command lies on the control topic, -1
     while it was not read from there. `outcome` says how it ended: the state of what it began, or the answer.
@@ -58,8 +59,8 @@ class LastEnd:
 
 @dataclass(frozen=True, slots=True)
 class RunForecast:
-    """Of the next run: how long it is expected to take by the last `runs`, and how long it may until the one after it is
-    due.
+    """Of the next run: how long it is expected to take by the last `runs`, and how long it may until the one after it
+    is due.
     """
 
     fits: bool

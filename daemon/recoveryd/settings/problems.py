@@ -16,8 +16,8 @@ from recoveryd.wire.spelling import nearest
 def config_problem(
     error: ValidationError, origins: Mapping[Key, Origin], model: type[BaseModel] = SettingsModel, hint: str = ""
 ) -> ConfigProblem:
-    """The problem to report: the first unknown key if there is one, else the first problem found. `hint` is for problems
-    that have no better one.
+    """The problem to report: the first unknown key if there is one, else the first problem found. `hint` is for
+    problems that have no better one.
     """
     details = error.errors(include_url=False, include_input=False)
     first = min(details, key=lambda detail: detail["type"] != "extra_forbidden")

@@ -1,4 +1,5 @@
-"""Webhooks that commands may name, and that hear of transitions: the URL, and the secret for signing. A command never holds a URL.
+"""Webhooks that commands may name, and that hear of transitions: the URL, and the secret for signing. A command never
+holds a URL.
 
 The secret is in the config or, better, in a separate file that only the daemon reads. Neither the secret nor the path
 of a URL, which is often secret too, is ever shown.

@@ -1,7 +1,7 @@
 """The gate: what the budget controller must reach on seeds it was not tuned on, or the build fails.
 
-`gate` is what the controller must reach on the formula, `measured_gate` on a measured plant. `expectations` is what the other policies must show; otherwise the model has
-changed, and the limits of the gate mean nothing.
+`gate` is what the controller must reach on the formula, `measured_gate` on a measured plant. `expectations` is what the
+other policies must show; otherwise the model has changed, and the limits of the gate mean nothing.
 """
 
 from dataclasses import dataclass

@@ -50,8 +50,8 @@ class Versions:
 @dataclass(frozen=True, slots=True)
 class ResponseStep:
     """One rate, held for `seconds`. `order` counts from 1 as the steps ran, `share` is the wanted part of the unlimited
-    rate, `bytes_per_s` what was copied. Quantiles of the canary are over all its records; `live_p99_ms` is the median of
-    what the live application measured in each second, `lag_s` the longest lag. `broker_cores`: processor seconds per
+    rate, `bytes_per_s` what was copied. Quantiles of the canary are over all its records; `live_p99_ms` is the median
+    of what the live application measured in each second, `lag_s` the longest lag. `broker_cores`: processor seconds per
     second. `second_p99_ms` and `second_lag_s`: each second by itself, in order.
     """
 

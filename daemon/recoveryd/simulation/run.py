@@ -20,8 +20,8 @@ TAIL_S = 600  # how long harm may outlast the replay and still count
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Per second from the start of the replay: p99 and time lag in seconds, and the rate in force. `finished_s` None = not
-    within the horizon.
+    """Per second from the start of the replay: p99 and time lag in seconds, and the rate in force. `finished_s` None =
+    not within the horizon.
     """
 
     finished_s: int | None

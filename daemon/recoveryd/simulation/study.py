@@ -16,8 +16,8 @@ SCALE = 5.0  # capacity at which the controller runs again, without new tuning
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """`scaled` is None, and there are no checks, when the study is too small to be judged. `measured` is None when there
-    is no measured plant.
+    """`scaled` is None, and there are no checks, when the study is too small to be judged. `measured` is None when
+    there is no measured plant.
     """
 
     seeds: tuple[int, ...]

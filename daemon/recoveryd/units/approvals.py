@@ -30,8 +30,8 @@ class OutputKind(StrEnum):
 
 
 class ApprovedVerb(StrEnum):
-    """What is done to a unit: by a plan, which waits for its approval, or by a watch that stops it, which an approver has to
-    send.
+    """What is done to a unit: by a plan, which waits for its approval, or by a watch that stops it, which an approver
+    has to send.
     """
 
     RESET = "reset"

@@ -1,9 +1,10 @@
-"""Whether a new version of an application of Kafka Streams can go on where the old one stopped, under the same application
-id: told from both texts of `Topology#describe` and the internal topics that exist.
+"""Whether a new version of an application of Kafka Streams can go on where the old one stopped, under the same
+application id: told from both texts of `Topology#describe` and the internal topics that exist.
 
-State is found again by name: a store by that of its changelog, what is under way by that of its repartition topic, a local
-directory by the number of its sub-topology. What no text tells is how keys and values are written, how long windows
-are, what a function does and which of two operations that Streams named alike is which, so `compatible` says that everything is found again, not that the code means the same.
+State is found again by name: a store by that of its changelog, what is under way by that of its repartition topic, a
+local directory by the number of its sub-topology. What no text tells is how keys and values are written, how long
+windows are, what a function does and which of two operations that Streams named alike is which, so `compatible` says
+that everything is found again, not that the code means the same.
 """
 
 import re

@@ -13,9 +13,9 @@ How a step of a workflow that waits for an application uses this, each time it i
 - `Needs.MENDING`: it failed, `why` says of what. A person who mended it and wants it tried again is a new wish, with
   another `key` and `since_ms`.
 
-Before the step that stops, `before = (await applications.look(unit)).before` is journaled, of the first look whose state
-is not `UNKNOWN`, which says nothing, and given to the wishes of both steps: so that what ran on another machine is not taken for stopped, and that there are as many instances after the
-start as there were.
+Before the step that stops, `before = (await applications.look(unit)).before` is journaled, of the first look whose
+state is not `UNKNOWN`, which says nothing, and given to the wishes of both steps: so that what ran on another machine
+is not taken for stopped, and that there are as many instances after the start as there were.
 """
 
 from collections.abc import Mapping

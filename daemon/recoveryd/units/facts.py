@@ -57,8 +57,8 @@ class Committed:
 class GroupPart:
     """A sub-topology of a group of the `streams` protocol, as its members told it to the broker: whole names of topics.
 
-    `sources` are topics of others, `repartitions_read` and `changelogs` its own internal ones; what it writes to outputs
-    is not told.
+    `sources` are topics of others, `repartitions_read` and `changelogs` its own internal ones; what it writes to
+    outputs is not told.
     """
 
     id: str

@@ -20,8 +20,8 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """`without`: what recoveryd does where brokers do not answer one of `requests`. Where one `is_needed`, nothing can be
-    recovered without it.
+    """`without`: what recoveryd does where brokers do not answer one of `requests`. Where one `is_needed`, nothing can
+    be recovered without it.
     """
 
     name: str

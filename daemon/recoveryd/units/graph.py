@@ -125,8 +125,8 @@ def _add_unit(unit: Unit, facts: UnitFacts, nodes: dict[str, GraphNode], edges: 
 def _add_told_parts(
     unit: Unit, parts: tuple[GroupPart, ...], nodes: dict[str, GraphNode], edges: dict[tuple[str, str], None]
 ) -> None:
-    """As far as the broker knows a topology. It knows no processors and not which part writes an output, so outputs hang
-    on the unit.
+    """As far as the broker knows a topology. It knows no processors and not which part writes an output, so outputs
+    hang on the unit.
     """
     me = f"unit:{unit.name}"
     nodes[me] = GraphNode(me, NodeRole.UNIT, unit.group)

@@ -1,5 +1,5 @@
-"""One cluster for live traffic and recoveries, or one of their own? Five facts decide, each alone: a shared cluster is as
-strict as the strictest of those who share it.
+"""One cluster for live traffic and recoveries, or one of their own? Five facts decide, each alone: a shared cluster is
+as strict as the strictest of those who share it.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,8 @@ class Isolation(StrEnum):
 @dataclass(frozen=True, slots=True)
 class IsolationFacts:
     """Whether recovery windows and failure budgets of those who share it are alike; how many times what the cluster can
-    spare a replay reads or writes; whether the data may be seen by everybody there; whether one team answers for all of it.
+    spare a replay reads or writes; whether the data may be seen by everybody there; whether one team answers for all of
+    it.
     """
 
     windows_alike: bool

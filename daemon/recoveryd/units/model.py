@@ -25,8 +25,9 @@ class Behaviour(StrEnum):
 
 
 class ConfirmationPolicy(StrEnum):
-    """Before offsets are set back. `told`: the plan says what is open; `asked`: a person is asked what comes of it where an
-    output does not take a record twice; `required`: a command is refused while one of the four confirmations is open.
+    """Before offsets are set back. `told`: the plan says what is open; `asked`: a person is asked what comes of it
+    where an output does not take a record twice; `required`: a command is refused while one of the four confirmations
+    is open.
     """
 
     TOLD = "told"
@@ -75,8 +76,8 @@ class Unit:
 
     `intermediate` are topics that the application itself writes and reads again, not internal ones. `approvers` are
     sources of commands. `schema` and `is_deterministic` are what people say of its inputs' schemas, and of whether the
-    same input gives the same output; `is_exactly_once` counts only where brokers cannot tell. `required_clauses`: of its
-    contract, those without which nothing is processed again. `sink_behaviour`: of what it writes outside of Kafka.
+    same input gives the same output; `is_exactly_once` counts only where brokers cannot tell. `required_clauses`: of
+    its contract, those without which nothing is processed again. `sink_behaviour`: of what it writes outside of Kafka.
     """
 
     name: str
@@ -107,12 +108,16 @@ class Unit:
 
     @property
     def appended(self) -> tuple[str, ...]:
-        """Outputs in which a record that is written again is there twice, and those of which nobody said that it is not."""
+        """Outputs in which a record that is written again is there twice, and those of which nobody said that it is
+        not.
+        """
         return tuple(n for n, output in self.outputs.items() if output.behaviour in {None, Behaviour.APPEND_ONLY})
 
     @property
     def connector(self) -> str:
-        """The unit's own name, where Kafka Connect is asked for its offsets; empty = they are committed to its group."""
+        """The unit's own name, where Kafka Connect is asked for its offsets; empty = they are
+        committed to its group.
+        """
         return self.name if self.kind is UnitKind.CONNECT and self.control is ControlKind.CONNECT else ""
 
     @property
@@ -128,7 +133,7 @@ class Unit:
         return frozenset((*self.inputs, *self.intermediate, *self.outputs, *(self.internal_topics or ())))
 
     def is_table_of_input(self, store: str) -> bool:
-        """Whether the store, by its name, is a table read from an input. With optimisation switched on, Streams uses the
-        input as the changelog of such a table and makes none.
+        """Whether the store, by its name, is a table read from an input. With optimisation switched on, Streams uses
+        the input as the changelog of such a table and makes none.
         """
         return any(store.startswith(f"{name}-STATE-STORE-") for name in self.inputs)

@@ -18,8 +18,8 @@ class PastState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChangelogLook:
-    """[`log_start`, `until`) is what is left of a partition from before the moment, and holds `records`; None = too many
-    to be counted.
+    """[`log_start`, `until`) is what is left of a partition from before the moment, and holds `records`; None = too
+    many to be counted.
     """
 
     topic: str
@@ -81,7 +81,9 @@ def _from_changelogs(unit: Unit, looks: Sequence[ChangelogLook], moment: str, ne
 
 
 def _from_inputs(unit: Unit, moment: str) -> Iterator[str]:
-    """The application, with an id of its own and empty state, reads the copies: where they end, its state is that of then."""
+    """The application, with an id of its own and empty state, reads the copies: where they end, its state is that of
+    then.
+    """
     for topic in unit.inputs:
         yield _copy(topic, moment, f"{topic}.until-{moment[:10]}", f"rebuild the state of {unit.name} at {moment}")
 

@@ -1,5 +1,5 @@
-"""Is a platform ready for recoveries? Seven questions, each answered as strong or weak with what shows it; what could not
-be seen is unknown and never counts as strong.
+"""Is a platform ready for recoveries? Seven questions, each answered as strong or weak with what shows it; what could
+not be seen is unknown and never counts as strong.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,8 +40,8 @@ class PlatformRow:
 @dataclass(frozen=True, slots=True)
 class PlatformSeen:
     """`apis`: keys of the requests that every broker answers. `brokers`: the rack of each by id, None = it has none.
-    `broker_configs` of one broker; None = they may not be read. `leaders`: by input, how many brokers lead its partitions.
-    `units` without facts could not be looked at. `daemon`: what it answered; None = nothing.
+    `broker_configs` of one broker; None = they may not be read. `leaders`: by input, how many brokers lead its
+    partitions. `units` without facts could not be looked at. `daemon`: what it answered; None = nothing.
     """
 
     apis: frozenset[int] | None

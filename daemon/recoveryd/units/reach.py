@@ -46,8 +46,8 @@ class PartitionReach:
 
 @dataclass(frozen=True, slots=True)
 class InputReach:
-    """`kept_ms` None = for ever. `reaches_back_ms`: age of the oldest record. `unread_age_ms`: of the oldest one that is not
-    read yet; `lost_in_ms`: how long until that may go; None = not known, or never.
+    """`kept_ms` None = for ever. `reaches_back_ms`: age of the oldest record. `unread_age_ms`: of the oldest one that
+    is not read yet; `lost_in_ms`: how long until that may go; None = not known, or never.
     """
 
     topic: str

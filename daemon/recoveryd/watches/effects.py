@@ -19,8 +19,8 @@ class CallWebhook:
 
 @dataclass(frozen=True, slots=True)
 class StopApplication:
-    """Let whoever controls the unit's application bring it nearer to a stop → UnitStopReported. `before` None = only look how
-    it runs. `since_ms`: when this was first wanted.
+    """Let whoever controls the unit's application bring it nearer to a stop → UnitStopReported. `before` None = only
+    look how it runs. `since_ms`: when this was first wanted.
     """
 
     watch: str

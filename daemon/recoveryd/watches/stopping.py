@@ -1,4 +1,5 @@
-"""What a watch does with `then: {"stop": unit}` once its condition held: the application is stopped by whoever controls it.
+"""What a watch does with `then: {"stop": unit}` once its condition held: the application is stopped by whoever controls
+it.
 
 How it ran is looked at and journaled first. Then it is asked to stop, again and again, until a report says that it is
 stopped; asking twice is harmless.
@@ -23,8 +24,8 @@ ASK_EVERY_MS = 5_000
 
 
 def refuse_stop(spec: WatchSpec, then: StopUnit, source: str, params: WatchParams) -> Refused | None:
-    """A unit that is not there, that nobody can stop from here, of which less is watched than it reads, or that `source` may
-    not have stopped: nobody is asked when the condition holds, so that an approver has to send the watch.
+    """A unit that is not there, that nobody can stop from here, of which less is watched than it reads, or that
+    `source` may not have stopped: nobody is asked when the condition holds, so that an approver has to send the watch.
     """
     unit = params.units.get(then.unit)
     if unit is None:

@@ -37,7 +37,9 @@ class Resource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Acl:
-    """`cluster`: main, source, target, watched or that of a unit. `when`: the config or command that makes it needed, "" = always."""
+    """`cluster`: main, source, target, watched or that of a unit. `when`: the config or command that makes it needed,
+    "" = always.
+    """
 
     roles: tuple[Role, ...]
     cluster: str
@@ -139,8 +141,8 @@ def lease_acls(source: str) -> tuple[Acl, ...]:
 
 
 def savepoint_acls(internal: str, copy: str) -> tuple[Acl, ...]:
-    """The ACLs for cutting an application and for beginning with a cut, besides those of `reprocess` and of a replay from
-    the one to the other.
+    """The ACLs for cutting an application and for beginning with a cut, besides those of `reprocess` and of a replay
+    from the one to the other.
     """
     held = ("DescribeConfigs", "AlterConfigs")
     return (
@@ -189,7 +191,9 @@ def unit_acls(group: str, internal: str, transactional_id: str) -> tuple[Acl, ..
 
 
 def exactly_once_acls(group: str, transactional_id: str, output: str) -> tuple[Acl, ...]:
-    """What an exactly-once application itself needs, besides Read on its inputs: without it, it does not start again."""
+    """What an exactly-once application itself needs, besides Read on its inputs: without it, it
+    does not start again.
+    """
     app = (Role.APPLICATION,)
     return (
         Acl(app, "unit", Resource.GROUP, group, ("Read",), "commits offsets, also in transactions", when="the application"),

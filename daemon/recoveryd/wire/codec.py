@@ -4,9 +4,9 @@
 happens to the record: a command or a refusal is answered, a signal is used or counted as refused, everything else goes
 to the dead-letter topic. No record is accepted in part.
 
-An exception that nobody foresaw is a defect of recoveryd, and a problem of this record alone: the record is refused with
-RCV-5002 and the log has the traceback. The topic is read again at each start, so one record that raised would keep every
-later daemon from leading.
+An exception that nobody foresaw is a defect of recoveryd, and a problem of this record alone: the record is refused
+with RCV-5002 and the log has the traceback. The topic is read again at each start, so one record that raised would keep
+every later daemon from leading.
 """
 
 import json

@@ -1,5 +1,5 @@
-"""Positions as people write them on one line (`offset:10`, `offsets:0=5,1=7`), the same in flags, files and records, and
-what somebody meant who wrote another tool's word (`beginning`, `end`, `now`, `100`).
+"""Positions as people write them on one line (`offset:10`, `offsets:0=5,1=7`), the same in flags, files and records,
+and what somebody meant who wrote another tool's word (`beginning`, `end`, `now`, `100`).
 """
 
 import difflib

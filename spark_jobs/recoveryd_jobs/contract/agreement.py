@@ -1,9 +1,9 @@
 """Which partitions a topic has, and who leads them, by all brokers of its cluster.
 
-What was just changed is known to some brokers a moment earlier than to others, and any broker answers a client. So every
-broker is asked, and what they tell counts when all tell the same. A record can only lie in a partition that its leader
-knows: none that was there before the question lies in a partition that is not counted. And who led a partition before
-knows that it does so no longer, so it does not tell an old end for the present one.
+What was just changed is known to some brokers a moment earlier than to others, and any broker answers a client. So
+every broker is asked, and what they tell counts when all tell the same. A record can only lie in a partition that its
+leader knows: none that was there before the question lies in a partition that is not counted. And who led a partition
+before knows that it does so no longer, so it does not tell an old end for the present one.
 
 The library asks whom it likes. A client that begins at the address of one broker asks this one more often than not, and
 each answer says whose it is; so new clients are made until every broker has answered.
@@ -31,8 +31,8 @@ _PAUSE_MAX_S = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What one broker says. `broker`: its id, -1 where the answer does not tell. `brokers`: the addresses of all that it
-    knows, by id. `leaders`: of the topic's partitions, -1 = none; () where it does not know the topic.
+    """What one broker says. `broker`: its id, -1 where the answer does not tell. `brokers`: the addresses of all that
+    it knows, by id. `leaders`: of the topic's partitions, -1 = none; () where it does not know the topic.
     """
 
     broker: int
@@ -55,8 +55,8 @@ class NotAgreed(Exception):  # noqa: N818  (says what happened; the caller decid
 def agree(
     describe: Callable[[], T], width_of: Callable[[T], int | None], ask: Ask, deadline_s: float, *, silent: bool = False
 ) -> T:
-    """What `describe` returns, once every broker tells as many partitions as it does, and the same leaders as the others.
-    None by `width_of` is no topic, and nothing to agree about.
+    """What `describe` returns, once every broker tells as many partitions as it does, and the same leaders as the
+    others. None by `width_of` is no topic, and nothing to agree about.
 
     `silent`: a broker that does not answer counts as one that agrees. Raises NotAgreed after `deadline_s` (monotonic),
     and what `describe` raises.

@@ -1,9 +1,9 @@
 """Makes an admin client know who leads a topic's partitions, which it must before it is asked for their offsets.
 
-librdkafka (2.16) begins such a question in the thread of the caller and, where it does not know a leader, has it woken by
-the next metadata that come. A new client gets them at that very moment: its own thread then goes on with the question and
-frees it while the caller still uses it, and the process ends with a segmentation fault. Deleting records begins in the
-same way. A question about leaders that are known waits for nothing.
+librdkafka (2.16) begins such a question in the thread of the caller and, where it does not know a leader, has it woken
+by the next metadata that come. A new client gets them at that very moment: its own thread then goes on with the
+question and frees it while the caller still uses it, and the process ends with a segmentation fault. Deleting records
+begins in the same way. A question about leaders that are known waits for nothing.
 
 It stands in the contract because the daemon and its jobs both ask for offsets.
 """
@@ -28,8 +28,9 @@ def knows_leaders(admin: AdminClient, topic: str) -> bool:
 
 
 def learn_leaders(admin: AdminClient, topic: str, timeout_s: float) -> None:
-    """Waits for an answer about the topic unless one came lately. Where it says that there is no such topic, or a partition
-    has no leader, the next call asks again. Raises KafkaException. The client must have been made with MAKES_NO_TOPIC.
+    """Waits for an answer about the topic unless one came lately. Where it says that there is no such topic, or a
+    partition has no leader, the next call asks again. Raises KafkaException. The client must have been made with
+    MAKES_NO_TOPIC.
     """
     if knows_leaders(admin, topic):
         return

@@ -17,8 +17,8 @@ def spanning(*found: Times | None) -> Times | None:
 
 
 def spanning_copied(*sides: tuple[int, Times | None]) -> Times | None:
-    """Of sides with how many records each copied; None = nothing was copied, or one side copied records and knows no time
-    of them, as receipts of releases that did not note times: what is known then is not the whole.
+    """Of sides with how many records each copied; None = nothing was copied, or one side copied records and knows no
+    time of them, as receipts of releases that did not note times: what is known then is not the whole.
     """
     if any(copied and times is None for copied, times in sides):
         return None

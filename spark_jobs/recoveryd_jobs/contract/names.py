@@ -39,11 +39,15 @@ def progress_key(recovery: str, lane: int | None) -> str:
 
 
 def chunk_header(receipts: int) -> tuple[str, bytes]:
-    """For each receipt of a chunk with this many: a name that no other chunk and no other try of it has, and the number."""
+    """For each receipt of a chunk with this many: a name that no other chunk and no other try of it has, and the
+    number.
+    """
     return _CHUNK_HEADER, f"{uuid.uuid4().hex}.{receipts}".encode()
 
 
 def read_chunk_header(headers: Iterable[tuple[str, bytes | None]]) -> tuple[str, int]:
-    """The chunk's name and how many receipts it has; ("", 0) where no header says so, as in what earlier releases wrote."""
+    """The chunk's name and how many receipts it has; ("", 0) where no header says so, as in what earlier releases
+    wrote.
+    """
     name, _, count = (dict(headers).get(_CHUNK_HEADER) or b"").decode(errors="replace").partition(".")
     return (name, int(count)) if count.isdecimal() else ("", 0)

@@ -44,8 +44,8 @@ class ChunkLimits:
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
     """`client`: librdkafka properties of the cluster (address, security). Records with a time outside [from_time_ms,
-    to_time_ms) count as filtered. `partitions`: how many it had when the plan took all of them, for a copy to which those
-    belong that are added later; 0 for any other copy.
+    to_time_ms) count as filtered. `partitions`: how many it had when the plan took all of them, for a copy to which
+    those belong that are added later; 0 for any other copy.
     """
 
     cluster: str
@@ -111,8 +111,8 @@ class Directive:
     renewal has a higher `sequence`.
 
     `shares`: lane number to its fraction of the rates; a lane that is not in it gets 1/lanes. Rates None = unlimited.
-    An attempt that reads a directive for a newer attempt leaves at once. `begun_at` tells recoveries apart that have had
-    the same id one after the other: the offset of the command that began it, -1 = not told.
+    An attempt that reads a directive for a newer attempt leaves at once. `begun_at` tells recoveries apart that have
+    had the same id one after the other: the offset of the command that began it, -1 = not told.
     """
 
     recovery: str

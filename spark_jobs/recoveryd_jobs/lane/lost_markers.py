@@ -84,10 +84,10 @@ def landed(
     stable: int,
     sees: Callable[[Mapping[int, Runs]], Collection[int]],
 ) -> list[Receipt]:
-    """Receipts of chunks that landed and that no reader sees, in order: those that continue the ledger from `positions`,
-    and those that correct one of `seen` after its records were written again. `floors`: by source partition, what
-    somebody counts on. `stable`: the last stable offset of the ledger. `sees`: the target partitions in which a reader
-    sees a record there.
+    """Receipts of chunks that landed and that no reader sees, in order: those that continue the ledger from
+    `positions`, and those that correct one of `seen` after its records were written again. `floors`: by source
+    partition, what somebody counts on. `stable`: the last stable offset of the ledger. `sees`: the target partitions in
+    which a reader sees a record there.
     """
     chunks: dict[object, list[Unseen]] = {}  # and what was written again at once
     newest: dict[str, int] = {}

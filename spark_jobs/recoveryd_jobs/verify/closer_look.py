@@ -1,6 +1,6 @@
 """The closer look at segments of a pair of partitions where source and target differ: both sides are read again, record
-by record. Where the source lost the beginning of a segment, what is left in the source must be the end of what the target
-holds, and what was read of the segment before the loss must be its beginning.
+by record. Where the source lost the beginning of a segment, what is left in the source must be the end of what the
+target holds, and what was read of the segment before the loss must be its beginning.
 """
 
 import time

@@ -67,8 +67,9 @@ def differences(
 
 
 class Part(NamedTuple):
-    """What a sequence has more than a part of it. `is_whole`: all of the part is in it, in this order. `keyless_before`:
-    how many of the other records before the first one of the part have no key; `keyless_inside`: how many after it.
+    """What a sequence has more than a part of it. `is_whole`: all of the part is in it, in this order.
+    `keyless_before`: how many of the other records before the first one of the part have no key; `keyless_inside`: how
+    many after it.
     """
 
     is_whole: bool

@@ -40,9 +40,9 @@ class Head(NamedTuple):
 
 
 class PairQuestion(NamedTuple):
-    """Segments of a pair, by their start, where source and target differ. `agreed`: those of them, and of `tails`, where
-    the target is what the receipt says, and nothing was seen that compaction does not explain. `tails` and `heads` are
-    still to be compared.
+    """Segments of a pair, by their start, where source and target differ. `agreed`: those of them, and of `tails`,
+    where the target is what the receipt says, and nothing was seen that compaction does not explain. `tails` and
+    `heads` are still to be compared.
     """
 
     pair: Pair

@@ -22,17 +22,16 @@ Pair = tuple[int, int]
 class Shown:
     """What one task saw.
 
-    `sources`, `targets`: per pair, rows of segments that are still to be compared, or were compared and differ.
-    `cut`: by source partition, [from, to): segments that begin there could not be read whole. `tails`: per pair, rows of
-    such segments that sum up the records after what is gone, which the target must hold as its last ones of the segment.
+    `sources`, `targets`: per pair, rows of segments that are still to be compared, or were compared and differ. `cut`:
+    by source partition, [from, to): segments that begin there could not be read whole. `tails`: per pair, rows of such
+    segments that sum up the records after what is gone, which the target must hold as its last ones of the segment.
     `heads`: per pair, rows of such segments that sum up the records that were read before others of them were deleted,
-    which the target must hold as its first ones. `denied`: per pair, starts of segments of which something was seen that
-    no loss in the source explains.
-    `folds`: per pair, the digest of everything in the target. `dissent`: per pair, starts of segments where the target
-    is not what the receipt says.
-    `readable_from`: by source partition, its log start, where that is after the start of the range. `unread`: by such a
-    partition, offsets before its log start that receipts do not call lost. `untimed`: how many records of each side were
-    left out of a time window because they have no time.
+    which the target must hold as its first ones. `denied`: per pair, starts of segments of which something was seen
+    that no loss in the source explains. `folds`: per pair, the digest of everything in the target. `dissent`: per pair,
+    starts of segments where the target is not what the receipt says. `readable_from`: by source partition, its log
+    start, where that is after the start of the range. `unread`: by such a partition, offsets before its log start that
+    receipts do not call lost. `untimed`: how many records of each side were left out of a time window because they have
+    no time.
     """
 
     sources: dict[Pair, bytearray] = field(default_factory=dict)

@@ -214,8 +214,9 @@ class SourceSide:
             self._shown.doubt_receipt(partition, segment.start, count, message)
 
     def _audit_cut(self, partition: int, segment: Segment, claim: ReceiptClaim, gone: int, selected: int) -> None:
-        """The same for a segment whose first `gone` offsets cannot be read any more; `selected` are records after these.
-        The receipt may call copied or filtered what can be read, and at most one record for each offset that is gone.
+        """The same for a segment whose first `gone` offsets cannot be read any more; `selected` are records after
+        these. The receipt may call copied or filtered what can be read, and at most one record for each offset that is
+        gone.
         """
         seen, rest = self._seen[partition], self._rest[partition]
         said, count = claim.copied + claim.filtered, segment.stop - segment.start

@@ -40,7 +40,9 @@ class ConnectApplication:
 
 @dataclass(slots=True)
 class _Sent:
-    """What was sent for one wish, and when, in this daemon's time; the next one sends it again, which changes nothing."""
+    """What was sent for one wish, and when, in this daemon's time; the next one sends it again,
+    which changes nothing.
+    """
 
     key: str
     at_ms: dict[str, int] = field(default_factory=dict)
@@ -115,7 +117,9 @@ class ConnectApplications:
         await self._apis[unit].forget_offsets()
 
     async def sink_offsets(self, unit: str) -> dict[tuple[str, int], int]:
-        """By topic and partition. Raises `ClusterProblem`, also for a source connector, whose offsets are its own affair."""
+        """By topic and partition. Raises `ClusterProblem`, also for a source connector, whose offsets are its own
+        affair.
+        """
         connector = self._applications[unit].connector
         try:
             rows = await self.offsets(unit)

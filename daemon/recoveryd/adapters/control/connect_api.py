@@ -1,7 +1,8 @@
 """One connector by the REST interface of Kafka Connect (3.5 or newer): its state, stop and resume, and its offsets.
 
-Workers pass questions on to each other, so any of them may be asked. While their group rebalances they answer 409, which
-passes. What tasks say of a failure may hold anything, also passwords, so only the name of the error is taken from it.
+Workers pass questions on to each other, so any of them may be asked. While their group rebalances they answer 409,
+which passes. What tasks say of a failure may hold anything, also passwords, so only the name of the error is taken from
+it.
 """
 
 import base64
@@ -63,8 +64,8 @@ class SinkConnector:
     pattern: str = ""
 
     def reads(self, topic: str) -> bool:
-        """A pattern that only Java reads, or that Java reads in another way, counts as one that fits: better one too many than
-        one too few.
+        """A pattern that only Java reads, or that Java reads in another way, counts as one that fits: better one too
+        many than one too few.
         """
         if topic in self.topics or not self.pattern:
             return topic in self.topics

@@ -1,8 +1,9 @@
 """The API server of Kubernetes, as far as an application needs it: read a workload and its pods, and scale it.
 
 The client library knows how to log in (a pod's own account, a kubeconfig with certificates, tokens or a program that
-gets one) and is used for that and for TLS; it is large, so it is an extra of the package and imported when it is needed.
-Its answers are read here instead, since it would read any size and follow redirects. Blocking: call in a thread.
+gets one) and is used for that and for TLS; it is large, so it is an extra of the package and imported when it is
+needed. Its answers are read here instead, since it would read any size and follow redirects. Blocking: call in a
+thread.
 """
 
 import contextlib
@@ -28,7 +29,9 @@ class NoKubernetes(Exception):  # noqa: N818  (named for what happened)
 
 
 class KubeApi:
-    """`kubeconfig` None: as the pod that this runs in, whose files are in `account`. Every call raises `HttpRefusal`."""
+    """`kubeconfig` None: as the pod that this runs in, whose files are in `account`. Every call
+    raises `HttpRefusal`.
+    """
 
     def __init__(
         self,

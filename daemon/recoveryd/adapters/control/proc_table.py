@@ -74,8 +74,8 @@ def send(process: Process, number: signal.Signals) -> bool:
 
 
 def boot_id() -> str:
-    """Another one each time the machine comes up: start times count from there. Empty where it is hidden, as systemd does
-    with `ProcSubset=pid`.
+    """Another one each time the machine comes up: start times count from there. Empty where it is hidden, as systemd
+    does with `ProcSubset=pid`.
     """
     try:
         return (_PROC / "sys/kernel/random/boot_id").read_text().strip()

@@ -25,8 +25,8 @@ class IsBusyElsewhere(Exception):  # noqa: N818  (named for what happened)
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """`key` is of the wish that it was started for, `mark` what stands in its environment. Times of stopping count on the clock since `boot`, which no change
-    of the wall clock moves.
+    """`key` is of the wish that it was started for, `mark` what stands in its environment. Times of stopping count on
+    the clock since `boot`, which no change of the wall clock moves.
     """
 
     key: str = ""

@@ -1,4 +1,5 @@
-"""`control: webhook`: something else stops and starts the application; it is sent what is wanted, and asked how far it is.
+"""`control: webhook`: something else stops and starts the application; it is sent what is wanted, and asked how far it
+is.
 
 What counts is the state that the status address tells, not what the webhook answers: a call that came through and was
 forgotten changes nothing, and neither does one that came twice. So one wish is sent until it was taken, once, and the

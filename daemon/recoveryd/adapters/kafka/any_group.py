@@ -1,4 +1,6 @@
-"""What librdkafka cannot tell of a group: which protocol it has, and all about those of share consumers and of Streams."""
+"""What librdkafka cannot tell of a group: which protocol it has, and all about those of share
+consumers and of Streams.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

@@ -1,7 +1,7 @@
 """How the daemon's own Kafka clients are made, and how their errors become ours.
 
-Everything here blocks and runs in worker threads with a deadline. Properties are librdkafka's, as given for a cluster; they may hold secrets and are
-never logged. How they read is `reading`.
+Everything here blocks and runs in worker threads with a deadline. Properties are librdkafka's, as given for a cluster;
+they may hold secrets and are never logged. How they read is `reading`.
 """
 
 import logging
@@ -153,7 +153,9 @@ def _not_let_in(refusal: KafkaError, cluster: str) -> ClusterProblem:
 
 
 def make_consumer(properties: Properties, **overrides: Any) -> Consumer:
-    """A consumer for `assign` only: it joins no group and commits nothing. read_committed unless overridden (dots are written as underscores)."""
+    """A consumer for `assign` only: it joins no group and commits nothing. read_committed unless overridden (dots are
+    written as underscores).
+    """
     config = {
         **properties,
         "group.id": READER_GROUP,
@@ -175,7 +177,8 @@ def committed(consumer: Consumer, partitions: list[TopicPartition], timeout_s: f
     """What the consumer's group committed there; of the answer only offsets and leader epochs are right.
 
     The library reads metadata without their length (2.16), so that what lies behind them in its memory comes too. Where
-    that is no text it raises, and seldom does so twice. Raises `KafkaException`, and `ClusterProblem` when it never succeeds.
+    that is no text it raises, and seldom does so twice. Raises `KafkaException`, and `ClusterProblem` when it never
+    succeeds.
     """
     for _ in range(_TEXT_TRIES):
         try:
@@ -201,7 +204,9 @@ def make_producer(properties: Properties, timeout_ms: int) -> Producer:
 
 
 def make_canary_producer(properties: Properties, timeout_ms: int) -> Producer:
-    """For single records whose time to acknowledgement by all in-sync replicas is measured: nothing of our own may add to it."""
+    """For single records whose time to acknowledgement by all in-sync replicas is measured: nothing of our own may add
+    to it.
+    """
     config: dict[str, Any] = {
         **properties,
         "client.id": "recoveryd-canary",
@@ -238,9 +243,11 @@ def make_transactional_producer(
 def problem(
     error: KafkaException | KafkaError, doing: str, operation: str = "", topic: str = "", other: str = ""
 ) -> ClusterProblem:
-    """`doing` completes "Could not ...". Refused credentials or ACLs are final; what a broker may recover from is retriable.
+    """`doing` completes "Could not ...". Refused credentials or ACLs are final; what a broker may recover from is
+    retriable.
 
-    `operation` on `topic` is what was tried, in Kafka's words, `other` the group or transactional id in play: a refusal names what is not granted.
+    `operation` on `topic` is what was tried, in Kafka's words, `other` the group or transactional id in play: a refusal
+    names what is not granted.
     """
     cause = error.args[0] if isinstance(error, KafkaException) else error
     text = f"Could not {doing}: {cause.str()}"

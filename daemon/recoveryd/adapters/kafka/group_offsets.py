@@ -41,8 +41,8 @@ class _Asker:
 
 
 class KafkaGroupOffsets:
-    """`clusters`: librdkafka properties by name. Clients are made when first needed, and anew after no answer or when their
-    login changed; one that was not used for `unused_s` goes.
+    """`clusters`: librdkafka properties by name. Clients are made when first needed, and anew after no answer or when
+    their login changed; one that was not used for `unused_s` goes.
     """
 
     def __init__(self, clusters: Mapping[str, Properties], unused_s: float = _UNUSED_S) -> None:

@@ -17,8 +17,8 @@ from recoveryd.errors import ClusterProblem
 
 
 class JournalClient:
-    """`make_writer` makes a client for the journal's transactional id. `holds`: as far as we know, nobody else opened the
-    journal since this client did. The session sets it once it has opened a client and looked who leads.
+    """`make_writer` makes a client for the journal's transactional id. `holds`: as far as we know, nobody else opened
+    the journal since this client did. The session sets it once it has opened a client and looked who leads.
     """
 
     def __init__(self, make_writer: Callable[[], TransactionalWriter], open_deadline_s: float) -> None:

@@ -74,8 +74,8 @@ class JournalMending:
 
     def mend(self, check_leads: Callable[[], None]) -> Judgement:
         """Call it with an open client and no transaction under way. It may open another client, and then asks
-        `check_leads`. Raises `ClusterProblem` where our markers do not help, so that nobody leads whose records would not
-        be seen, and `SessionLost`.
+        `check_leads`. Raises `ClusterProblem` where our markers do not help, so that nobody leads whose records would
+        not be seen, and `SessionLost`.
         """
         rounds = Counter[str]()
         while True:
@@ -88,8 +88,8 @@ class JournalMending:
                 return self._keep_lost(judged)
 
     def mend_after_abort(self, given_up: Transaction) -> Judgement:
-        """The same before the next attempt of a transaction that nobody asked to commit. That attempt brings the markers
-        which landed records wait for.
+        """The same before the next attempt of a transaction that nobody asked to commit. That attempt brings the
+        markers which landed records wait for.
         """
         rounds = Counter[str]()
         while True:

@@ -1,5 +1,5 @@
-"""How a session counts what it writes: a series for each hold on the journal, a number for each batch, an attempt for each
-try.
+"""How a session counts what it writes: a series for each hold on the journal, a number for each batch, an attempt for
+each try.
 """
 
 import uuid
@@ -16,8 +16,8 @@ _TRIED: Final = 8
 
 
 class JournalSeries:
-    """`token` is what is written under the current number, None before anything is. `acknowledged` says of each series of
-    this process up to which number all landed.
+    """`token` is what is written under the current number, None before anything is. `acknowledged` says of each series
+    of this process up to which number all landed.
     """
 
     def __init__(self) -> None:

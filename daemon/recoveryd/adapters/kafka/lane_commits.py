@@ -51,8 +51,8 @@ class LaneCommits:
         self._targets = [(target.topic, partition) for partition in range(target.partitions)]
 
     def write_missing(self, transaction_timeout_ms: int) -> None:
-        """Call it with all lanes fenced. Where nothing is open, it only asks for offsets; where the cluster does not tell
-        what lies there, it leaves that to the next attempt. Raises `ClusterProblem` where markers stay lacking.
+        """Call it with all lanes fenced. Where nothing is open, it only asks for offsets; where the cluster does not
+        tell what lies there, it leaves that to the next attempt. Raises `ClusterProblem` where markers stay lacking.
         """
         try:
             landed = by_lane(self._landed())

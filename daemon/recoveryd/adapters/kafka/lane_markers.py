@@ -1,5 +1,6 @@
-"""What a dead lane had committed and a broker forgot to mark (docs/guarantees.md), when no lane comes that could mend it:
-judged here from what lies in the target and in the ledger, and committed by `ledger`, so that no reader waits for ever.
+"""What a dead lane had committed and a broker forgot to mark (docs/guarantees.md), when no lane comes that could mend
+it: judged here from what lies in the target and in the ledger, and committed by `ledger`, so that no reader waits for
+ever.
 
 Only what certainly landed is committed: a place whose open part begins with a record of the lane and holds nothing else
 of which we do not know that it landed. Anything else is left to the next attempt, which looks closer.

@@ -1,8 +1,9 @@
 """What only the leaders of a topic's partitions know: how many bytes each partition takes on their disks (Kafka's
-DescribeLogDirs), and where the local part of a topic with remote storage begins (ListOffsets for the earliest local offset).
+DescribeLogDirs), and where the local part of a topic with remote storage begins (ListOffsets for the earliest local
+offset).
 
-Both make plans better and no plan needs them: whatever goes wrong here (a missing right, an old broker, another aiokafka)
-leads to None. Sizes are then estimated from samples, and a plan says that the remote part is not known.
+Both make plans better and no plan needs them: whatever goes wrong here (a missing right, an old broker, another
+aiokafka) leads to None. Sizes are then estimated from samples, and a plan says that the remote part is not known.
 """
 
 import logging
@@ -27,8 +28,8 @@ _STARTS: Final = _Question("local starts", RawClient.local_starts, "recoveryd-lo
 
 
 class LeaderAnswers:
-    """Of named clusters; nothing is known of a cluster without an access. `leaders` maps partition to broker id. Partitions
-    without an answer are absent; None when there was no answer at all.
+    """Of named clusters; nothing is known of a cluster without an access. `leaders` maps partition to broker id.
+    Partitions without an answer are absent; None when there was no answer at all.
     """
 
     def __init__(self, accesses: Mapping[str, ClientAccess]) -> None:

@@ -78,7 +78,7 @@ class KafkaLedger:
 
     async def read(self, effect: ReadLedger, moved: Callable[[], None] = lambda: None) -> LedgerRead:
         """Raises `ClusterProblem`; retriable when a transaction hides the end of the ledger for too long."""
-        at = _ReadUpTo()
+        at = _Place()
         reading = asyncio.ensure_future(self._workers.run(self._read, effect, at))
         told = at.offset
         try:
@@ -91,7 +91,7 @@ class KafkaLedger:
                 reading.cancel()
         return reading.result()
 
-    def _read(self, effect: ReadLedger, at: "_ReadUpTo") -> LedgerRead:
+    def _read(self, effect: ReadLedger, at: "_Place") -> LedgerRead:
         cluster = effect.plan.target.cluster
         if cluster not in self._clusters:
             raise ClusterProblem(f"There is no cluster named {cluster}.", code=Code.UNKNOWN_CLUSTER, retriable=False)
@@ -211,7 +211,7 @@ class KafkaLedger:
         if access is not None and home is not None:
             LaneCommits(properties, access, self._scope, home, effect).write_missing(self._transaction_timeout_ms)
 
-    def _ledger(self, properties: Properties, effect: ReadLedger, at: "_ReadUpTo") -> LedgerSum:
+    def _ledger(self, properties: Properties, effect: ReadLedger, at: "_Place") -> LedgerSum:
         home = effect.plan.receipts
         topic = self._topic if home is None else home.topic
         admin = make_admin(properties)
@@ -239,7 +239,7 @@ class KafkaLedger:
         values = self._values(properties, effect.recovery, at, stop)
         return add_up(self._receipts_of(effect.recovery, values), effect.plan, effect.positions)
 
-    def _behind_heads(self, properties: Properties, effect: ReadLedger, at: "_ReadUpTo", stop: int) -> LedgerSum | None:
+    def _behind_heads(self, properties: Properties, effect: ReadLedger, at: "_Place", stop: int) -> LedgerSum | None:
         """The ledger by the heads of all lanes and the receipts behind them; None when that does not work out, and all
         receipts must be read.
         """
@@ -254,7 +254,7 @@ class KafkaLedger:
         prefix = key_prefix(self._scope, recovery)
         return {key: value for key, value in values.items() if key.startswith(prefix)}
 
-    def _values(self, properties: Properties, recovery: str, at: "_ReadUpTo", stop: int) -> dict[bytes, bytes]:
+    def _values(self, properties: Properties, recovery: str, at: "_Place", stop: int) -> dict[bytes, bytes]:
         """Receipts and heads of the recovery between `at` and `stop`."""
         messages = read_range(properties, at.topic, at.partition, (at.offset, stop), _PATIENCE_S)
         prefixes = key_prefix(self._scope, recovery), heads_prefix(self._scope, recovery)
@@ -277,7 +277,7 @@ def fence(properties: Properties, name: str, transaction_timeout_ms: int) -> Non
 
 
 @dataclass(slots=True)
-class _ReadUpTo:
+class _Place:
     """How far a reading has come. Written by its thread, looked at by the loop."""
 
     topic: str = ""

@@ -1,5 +1,5 @@
-"""Clients that go with their login: properties whose secrets change while the daemon runs, and clients that are made anew
-when they did.
+"""Clients that go with their login: properties whose secrets change while the daemon runs, and clients that are made
+anew when they did.
 
 A client takes its login and its certificates once, when it is made, and reconnects with them for ever. So whoever keeps
 one compares the version of its properties and makes another; nothing is pushed into clients that other threads use or

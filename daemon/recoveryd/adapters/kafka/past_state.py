@@ -1,4 +1,6 @@
-"""How much of the changelogs of a unit is left from before a moment. Blocking, read-only, bounded in records and time."""
+"""How much of the changelogs of a unit is left from before a moment. Blocking, read-only, bounded
+in records and time.
+"""
 
 import time
 from collections.abc import Iterable, Iterator

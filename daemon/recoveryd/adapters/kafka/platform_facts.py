@@ -23,8 +23,8 @@ _TIMEOUT_S: Final = 15.0
 
 @dataclass(frozen=True, slots=True)
 class PlatformFacts:
-    """`apis` that every broker answers, by key; None = they did not say. `brokers`: rack by id. `leaders`: by topic, the
-    brokers that lead its partitions.
+    """`apis` that every broker answers, by key; None = they did not say. `brokers`: rack by id. `leaders`: by topic,
+    the brokers that lead its partitions.
     """
 
     apis: frozenset[int] | None

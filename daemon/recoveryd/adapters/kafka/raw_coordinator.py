@@ -1,6 +1,6 @@
-"""The coordinator of a transactional id, asked through internals of aiokafka as `raw_requests` does: looked up once, and
-again when it moved. What may have begun is asked for until there is an answer, because whoever takes the id next aborts
-it.
+"""The coordinator of a transactional id, asked through internals of aiokafka as `raw_requests` does: looked up once,
+and again when it moved. What may have begun is asked for until there is an answer, because whoever takes the id next
+aborts it.
 """
 
 import asyncio
@@ -47,8 +47,8 @@ class TransactionCoordinator:
         self._node: int | None = None
 
     async def ask(self, form: RequestStruct, codes: Codes, give_up_s: float) -> Any:
-        """Ask something that does no harm twice, until the answer is final or `give_up_s` has come: then the last answer,
-        or what kept it away. Raises `KafkaError`.
+        """Ask something that does no harm twice, until the answer is final or `give_up_s` has come: then the last
+        answer, or what kept it away. Raises `KafkaError`.
         """
         while True:
             try:

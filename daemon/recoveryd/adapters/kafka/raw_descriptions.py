@@ -1,5 +1,5 @@
-"""More of Kafka's requests and answers, as `raw_forms` has them: what brokers tell of share groups, of transactional ids
-and of who wrote to a partition.
+"""More of Kafka's requests and answers, as `raw_forms` has them: what brokers tell of share groups, of transactional
+ids and of who wrote to a partition.
 """
 
 from io import BytesIO

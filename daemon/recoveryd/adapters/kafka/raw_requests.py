@@ -2,8 +2,8 @@
 `raw_coordinator`, `raw_forms` and `raw_descriptions` use them.
 
 aiokafka comes with Faust, so no third client library is needed. It knows DescribeClientQuotas and the requests of
-transactions; the fields of all others are in `raw_forms` and `raw_descriptions`. Internals may change with any version: `tests/runtime/test_raw_requests.py` compares what the pinned
-version sends and reads with Kafka's protocol.
+transactions; the fields of all others are in `raw_forms` and `raw_descriptions`. Internals may change with any version:
+`tests/runtime/test_raw_requests.py` compares what the pinned version sends and reads with Kafka's protocol.
 """
 
 import asyncio
@@ -147,8 +147,8 @@ class RawClient:
         self._doing = doing
 
     async def apis(self) -> dict[int, tuple[int, int]]:
-        """Keys of the requests that every broker answers, with the lowest and the highest version of which that is true.
-        Raises `ClusterProblem`.
+        """Keys of the requests that every broker answers, with the lowest and the highest version of which that is
+        true. Raises `ClusterProblem`.
         """
         found: list[Mapping[int, tuple[int, int]]] = []
         for broker in self._client.cluster.brokers():
@@ -191,8 +191,8 @@ class RawClient:
         }
 
     async def local_starts(self, broker: int, topic: str, partitions: Sequence[int]) -> dict[int, int]:
-        """By partition, the first offset that lies on the broker's own disk; of a topic with remote storage, earlier ones
-        are read from there. Raises `ClusterProblem`.
+        """By partition, the first offset that lies on the broker's own disk; of a topic with remote storage, earlier
+        ones are read from there. Raises `ClusterProblem`.
         """
         empty: dict[int, bytes] = {}
         asked = [(partition, _ANY_EPOCH, _LOCAL_START, empty) for partition in partitions]
@@ -276,8 +276,8 @@ class RawClient:
         return None
 
     async def newer_groups(self) -> dict[str, str]:
-        """Groups of share consumers and of the `streams` protocol, which other clients do not list, with that word. None
-        on clusters that are too old to have them. Raises `ClusterProblem`.
+        """Groups of share consumers and of the `streams` protocol, which other clients do not list, with that word.
+        None on clusters that are too old to have them. Raises `ClusterProblem`.
         """
         found: dict[str, str] = {}
         for broker in self._client.cluster.brokers():
@@ -315,8 +315,8 @@ class RawClient:
         )
 
     async def subscriptions(self, group: str) -> tuple[str, Sequence[tuple[str, str, bytes]]]:
-        """The state of a group of the classic protocol, and of each member its client id, host, and what it sent when it
-        joined. Raises `ClusterProblem`.
+        """The state of a group of the classic protocol, and of each member its client id, host, and what it sent when
+        it joined. Raises `ClusterProblem`.
         """
         answer = await self._ask_coordinator(group, DescribeGroupsRequest_v0([group]))
         [(error_code, _group, state, _kind, _protocol, members)] = answer.groups
@@ -353,8 +353,8 @@ class RawClient:
         return {name: producer for name, producer, _state in await self.transactions()}
 
     async def transactions(self) -> list[tuple[str, int, str]]:
-        """The transactional id, the producer id and the state of each that the user may describe: each broker tells its own.
-        Raises `ClusterProblem`.
+        """The transactional id, the producer id and the state of each that the user may describe: each broker tells its
+        own. Raises `ClusterProblem`.
         """
         found: list[tuple[str, int, str]] = []
         for broker in self._client.cluster.brokers():
@@ -364,7 +364,9 @@ class RawClient:
         return found
 
     async def producers(self, broker: int, partitions: Mapping[str, Sequence[int]]) -> list[Producing]:
-        """Who wrote to these partitions, which `broker` leads, as long as it remembers them. Raises `ClusterProblem`."""
+        """Who wrote to these partitions, which `broker` leads, as long as it remembers them. Raises
+        `ClusterProblem`.
+        """
         named = [(topic, list(found), dict[int, bytes]()) for topic, found in partitions.items()]
         answer = await self._client.send(broker, Question(DescribeProducers(named, {})))
         found = []
@@ -378,9 +380,9 @@ class RawClient:
     async def commit_open(
         self, transactional_id: str, timeout_ms: int, choose: Callable[[], Awaitable[Sequence[tuple[str, int]]]]
     ) -> None:
-        """Take the transactional id, which fences its holder and aborts what that was writing; then commit a transaction
-        without records in the partitions that `choose` names: its marker also ends what a holder left open there.
-        Raises `ClusterProblem`; what was begun is then aborted by whoever takes the id next, or by the time-out.
+        """Take the transactional id, which fences its holder and aborts what that was writing; then commit a
+        transaction without records in the partitions that `choose` names: its marker also ends what a holder left open
+        there. Raises `ClusterProblem`; what was begun is then aborted by whoever takes the id next, or by the time-out.
         """
         needed = f"Write on TransactionalId {transactional_id}"
         coordinator, patience_s = TransactionCoordinator(self._client, transactional_id), timeout_ms / 1000
@@ -444,8 +446,8 @@ def _code(error_code: int) -> Code:
 async def connected(
     access: ClientAccess, name: str, doing: str, deadline_s: float, request_s: float | None = None
 ) -> AsyncIterator[RawClient]:
-    """A client with the client id `name`. The deadline covers everything that is asked, `request_s` each question; other
-    libraries' errors become `ClusterProblem`.
+    """A client with the client id `name`. The deadline covers everything that is asked, `request_s` each question;
+    other libraries' errors become `ClusterProblem`.
     """
     client: Any = None
     try:

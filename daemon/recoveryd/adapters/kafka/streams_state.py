@@ -16,8 +16,8 @@ _WITH_SUMS, _FLAT = 7, 10  # versions of SubscriptionInfo
 
 
 async def read_local_state(client: RawClient, group: str) -> list[LocalTask] | None:
-    """By instance and task, where it said so; None while there are no members, or they come and go, so that nobody can tell
-    yet. Raises `ClusterProblem`.
+    """By instance and task, where it said so; None while there are no members, or they come and go, so that nobody can
+    tell yet. Raises `ClusterProblem`.
     """
     listed = await client.listed_group(group)
     if listed is None:
@@ -45,8 +45,8 @@ async def read_local_state(client: RawClient, group: str) -> list[LocalTask] | N
 
 
 def offset_sums(subscription: bytes) -> list[tuple[int, int, int]]:
-    """Part, partition and sum of offsets from a member's subscription. Empty for what is not of Streams, or of a version
-    that is not known; negative sums are of running tasks, or not known, and are left out.
+    """Part, partition and sum of offsets from a member's subscription. Empty for what is not of Streams, or of a
+    version that is not known; negative sums are of running tasks, or not known, and are left out.
     """
     try:
         data = _user_data(memoryview(subscription))

@@ -124,7 +124,9 @@ def read_configs(admin: AdminClient, topic: str, timeout_s: float) -> dict[str, 
 
 
 def read_own_configs(admin: AdminClient, topics: Iterable[str], timeout_s: float) -> dict[str, dict[str, str]]:
-    """By topic, the configs that were set on the topic itself: what it has to be given when it is made again. Raises `ClusterProblem`."""
+    """By topic, the configs that were set on the topic itself: what it has to be given when it is made again. Raises
+    `ClusterProblem`.
+    """
     resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
     found = {}
     for resource, answer in admin.describe_configs(resources, request_timeout=timeout_s).items() if resources else ():
@@ -209,7 +211,9 @@ def _create(admin: AdminClient, wanted: NewTopic, timeout_s: float) -> bool:
 
 
 def check_create(admin: AdminClient, topics: Iterable[str], timeout_s: float) -> None:
-    """Whether these may be made, also of those that exist. Nothing is made. Raises `ClusterProblem` for one that may not."""
+    """Whether these may be made, also of those that exist. Nothing is made. Raises `ClusterProblem` for one that may
+    not.
+    """
     wanted = [NewTopic(topic, 1, -1) for topic in topics]
     asked = admin.create_topics(wanted, validate_only=True, request_timeout=timeout_s) if wanted else {}
     for topic, answer in asked.items():

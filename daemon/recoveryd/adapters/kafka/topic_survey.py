@@ -1,5 +1,5 @@
-"""Topics as they are now, for people who compare them: partitions, replicas, configs that were set, log starts and ends.
-Blocking, with deadlines; changes nothing.
+"""Topics as they are now, for people who compare them: partitions, replicas, configs that were set, log starts and
+ends. Blocking, with deadlines; changes nothing.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,8 @@
-"""What a cluster says of a unit: its group, its topics and their offsets, whose the internal topics are, and who else reads its outputs.
+"""What a cluster says of a unit: its group, its topics and their offsets, whose the internal topics are, and who else
+reads its outputs.
 
-Blocking; every question has a deadline. What the unit's own group and topics cannot be asked is an error; what others cannot be asked becomes a sentence in
-`problems`, and never an empty answer.
+Blocking; every question has a deadline. What the unit's own group and topics cannot be asked is an error; what others
+cannot be asked becomes a sentence in `problems`, and never an empty answer.
 """
 
 import asyncio
@@ -51,7 +52,8 @@ def read_unit(
     *,
     with_readers: bool = True,
 ) -> UnitFacts:
-    """Facts about `unit` on the cluster of these client properties; `units` are all that the config names. Raises `ClusterProblem`.
+    """Facts about `unit` on the cluster of these client properties; `units` are all that the config names. Raises
+    `ClusterProblem`.
 
     Without readers only the unit's own group is asked. `access`, the same properties for other clients, is needed for
     the metadata of commits.
@@ -183,8 +185,9 @@ def read_group(
     *,
     is_listed: bool,
 ) -> Group | None:
-    """None when there is none. A group that is not listed is asked for as well: it may be one that the user has no right to. `access` is needed for groups that librdkafka
-    cannot describe, and for the metadata of commits. Raises `ClusterProblem`.
+    """None when there is none. A group that is not listed is asked for as well: it may be one that the user has no
+    right to. `access` is needed for groups that librdkafka cannot describe, and for the metadata of commits. Raises
+    `ClusterProblem`.
     """
     found = describe_groups(admin, [group])[group]
     if isinstance(found, ClusterProblem):
@@ -203,7 +206,8 @@ def read_group(
 
 
 def describe_groups(admin: AdminClient, groups: Sequence[str]) -> dict[str, Any]:
-    """The library's descriptions; None for a group that it cannot describe, as those of newer protocols, and the `ClusterProblem` of one that did not answer.
+    """The library's descriptions; None for a group that it cannot describe, as those of newer protocols, and the
+    `ClusterProblem` of one that did not answer.
 
     The library does not ask again while a coordinator is being made or moves.
     """
@@ -253,8 +257,8 @@ def read_committed(
     *,
     stable: bool = False,
 ) -> dict[str, dict[int, Committed]]:
-    """What the group committed on these partitions; one without a commit is absent. Raises `ClusterProblem`, also when one has no answer.
-    With `stable` that is so as long as a transaction is about to commit there.
+    """What the group committed on these partitions; one without a commit is absent. Raises `ClusterProblem`, also when
+    one has no answer. With `stable` that is so as long as a transaction is about to commit there.
 
     By a consumer that never joins: see `group_offsets` for the reason. Metadata come only with `access`, the same
     properties for other clients: librdkafka 2.16 gives them out together with what lies behind them in its memory.
@@ -310,7 +314,9 @@ def _readers(
     groups: frozenset[str],
     access: ClientAccess | None,
 ) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
-    """Of `groups`, the other ones, those with members or offsets on an output, and sentences about those that were not asked or did not answer."""
+    """Of `groups`, the other ones, those with members or offsets on an output, and sentences about those that were not
+    asked or did not answer.
+    """
     outputs = {name: shapes[name] for name in unit.outputs if name in shapes}
     others = sorted(groups) if outputs else []
     give_up_s = time.monotonic() + _READERS_S
@@ -342,7 +348,9 @@ def _read_by(
     timeout_s: float,
     access: ClientAccess | None,
 ) -> set[str]:
-    """Which of `outputs` the group reads, by its description and its offsets. Raises `ClusterProblem` when it cannot be known."""
+    """Which of `outputs` the group reads, by its description and its offsets. Raises `ClusterProblem` when it cannot be
+    known.
+    """
     if isinstance(told, ClusterProblem):
         raise told
     commits = read_committed(properties, group, _keys(outputs), timeout_s)

@@ -42,7 +42,9 @@ _MIN_ISR: Final = "min.insync.replicas"
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to watch: `most_s` at most, and no longer than `least_s` once everything moved that has something to do."""
+    """How long to watch: `most_s` at most, and no longer than `least_s` once everything moved that
+    has something to do.
+    """
 
     least_s: float
     most_s: float

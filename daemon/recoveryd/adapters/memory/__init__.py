@@ -2,7 +2,8 @@
 dictionaries.
 
 For tests of everything above the ports, and for trying out a policy in virtual time. What the contract suites prove of
-the real adapters they prove of these. Not durable, not for several processes, one thread. Start at `kafka`, then `journal`.
+the real adapters they prove of these. Not durable, not for several processes, one thread. Start at `kafka`, then
+`journal`.
 """
 
 from recoveryd.adapters.memory.clock import ManualClock

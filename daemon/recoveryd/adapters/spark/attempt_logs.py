@@ -1,4 +1,6 @@
-"""Logs of attempts, for people: the last lines of what a Spark application wrote, as far as they are on this machine."""
+"""Logs of attempts, for people: the last lines of what a Spark application wrote, as far as they
+are on this machine.
+"""
 
 import os
 from collections.abc import Mapping

@@ -130,8 +130,8 @@ def _escaped(text: str, *, key: bool = False) -> str:
 def submit_environment(
     environ: Mapping[str, str] = os.environ, *, withheld: frozenset[str] = frozenset()
 ) -> dict[str, str]:
-    """Our own environment without our settings (they may hold secrets) and without those that the config refers to, made
-    to use this Python and this code on every side.
+    """Our own environment without our settings (they may hold secrets) and without those that the config refers to,
+    made to use this Python and this code on every side.
     """
     ours = {k for k in environ if k.startswith("RECOVERYD_") and k not in _KEPT_VARIABLES}
     kept = {k: v for k, v in environ.items() if k not in ours | withheld}

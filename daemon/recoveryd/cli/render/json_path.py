@@ -1,5 +1,5 @@
-"""A part of a JSON document by its path, for `-o jsonpath=PATH`: names, numbers from either end and `[*]`, in the braces
-that kubectl wants or without. Filters and functions are the business of `jq`.
+"""A part of a JSON document by its path, for `-o jsonpath=PATH`: names, numbers from either end and `[*]`, in the
+braces that kubectl wants or without. Filters and functions are the business of `jq`.
 
     .plan.hash    {.progress.partitions[*].position}    [0].recovery    .labels['a.b']
 """

@@ -111,7 +111,9 @@ def describe(document: Document, events: Sequence[Document]) -> list[RenderableT
 
 
 def plan_parts(document: Document) -> list[RenderableType]:
-    """Where from, where to, how much, how long, what was noticed, then the pinned offsets; of a workflow, its changes."""
+    """Where from, where to, how much, how long, what was noticed, then the pinned offsets; of a
+    workflow, its changes.
+    """
     plan: Document = document["plan"]
     if document.get("workflow"):
         return workflow_plan_parts(plan)

@@ -73,8 +73,8 @@ def rest_of(document: Document, data: Document) -> tuple[Document, str]:
 
 
 def refuse_twice(document: Document, others: Mapping[str, Document]) -> None:
-    """Raises `Failure` where a later replay between the same topics was to copy something of what is left. `others`: all
-    statuses by id.
+    """Raises `Failure` where a later replay between the same topics was to copy something of what is left. `others`:
+    all statuses by id.
     """
     plan, rows = _plan_and_rows(document)
     if plan is None:

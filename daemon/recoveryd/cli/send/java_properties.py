@@ -1,5 +1,6 @@
 """Java properties files, as Kafka's own tools take them by `--command-config`, with the rules of
-`java.util.Properties.load`: `=`, `:` or blanks between name and value, lines that go on behind a backslash, and escapes.
+`java.util.Properties.load`: `=`, `:` or blanks between name and value, lines that go on behind a backslash, and
+escapes.
 """
 
 import re

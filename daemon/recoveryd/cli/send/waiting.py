@@ -19,8 +19,8 @@ class Detached(Exception):  # noqa: N818  (it is no error: the recovery goes on)
 
 
 def exit_code_of_state(document: Document) -> ExitCode:
-    """What the present state means for a script. A verification was asked a question: where it ended without an answer it
-    was not done, whoever ended it; a copy that was stopped on purpose was.
+    """What the present state means for a script. A verification was asked a question: where it ended without an answer
+    it was not done, whoever ended it; a copy that was stopped on purpose was.
     """
     verification = document.get("verification") or {}
     if verification.get("result") == "mismatch":

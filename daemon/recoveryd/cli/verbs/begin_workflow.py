@@ -42,7 +42,9 @@ def begin_workflow(
 
 
 def steer_workflow(connection: Connection, verb: str, workflow: str, data: Document, sending: Staying) -> ExitCode:
-    """A command to one that lives. With `--wait` it stays until the workflow ended, and ends with the exit code of that."""
+    """A command to one that lives. With `--wait` it stays until the workflow ended, and ends with the exit code of
+    that.
+    """
     record = sending.make(connection, verb, workflow, data)
     if record is None:
         return ExitCode.DONE

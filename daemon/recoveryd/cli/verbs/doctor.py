@@ -66,8 +66,8 @@ def doctor(
     ] = None,
     output: Output = Format.TABLE,
 ) -> int:
-    """Check Java, Spark, its profiles and executors, brokers, ACLs, topics, clocks, the work folder and the daemon. What
-    is not looked at has a line too, which says how.
+    """Check Java, Spark, its profiles and executors, brokers, ACLs, topics, clocks, the work folder and the daemon.
+    What is not looked at has a line too, which says how.
     """
     from recoveryd.cli.verbs.doctor_checks import CheckPatience, CheckVerdict  # noqa: PLC0415  (help must not pay for it)
     from recoveryd.cli.verbs.doctor_machine import run_checks  # noqa: PLC0415  (help must not pay for it)

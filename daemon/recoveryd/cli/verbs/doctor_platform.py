@@ -1,6 +1,8 @@
-"""`recoveryctl doctor features`, `doctor platform` and `doctor isolation`: what to know before a platform is relied on for recoveries.
+"""`recoveryctl doctor features`, `doctor platform` and `doctor isolation`: what to know before a platform is relied on
+for recoveries.
 
-All of them only look, and change nothing. They always exit with 0 when they could answer: a weak platform is no failed check.
+All of them only look, and change nothing. They always exit with 0 when they could answer: a weak platform is no failed
+check.
 """
 
 import urllib.error

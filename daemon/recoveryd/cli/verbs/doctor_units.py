@@ -1,5 +1,5 @@
-"""What `recoveryctl doctor --unit NAME` asks: may the daemon's user do to a unit what its workflows do, so that a missing
-right is named before a plan stands at it.
+"""What `recoveryctl doctor --unit NAME` asks: may the daemon's user do to a unit what its workflows do, so that a
+missing right is named before a plan stands at it.
 """
 
 from collections.abc import Iterator

@@ -1,5 +1,5 @@
-"""What `recoveryctl explain` says besides the catalogue: why a code comes up, an example and the next commands, and what
-states, stop reasons, verdicts and rules mean. A test holds that nothing the daemon can say is missing here.
+"""What `recoveryctl explain` says besides the catalogue: why a code comes up, an example and the next commands, and
+what states, stop reasons, verdicts and rules mean. A test holds that nothing the daemon can say is missing here.
 """
 
 from typing import Final

@@ -137,8 +137,8 @@ def _say_how_to_approve(document: Document) -> None:
 
 
 def _is_wanted(connection: Connection, verb: str, recovery: str, data: Document, sending: Staying) -> bool:
-    """Lets the daemon plan it first, shows that plan on stderr and goes on only after a yes. False when there is no plan
-    to ask about, which is shown instead.
+    """Lets the daemon plan it first, shows that plan on stderr and goes on only after a yes. False when there is no
+    plan to ask about, which is shown instead.
     """
     if not connection.tools.is_interactive():
         raise usage("There is no terminal to ask on.", "Give --yes to send it, or look first with --plan-only.")

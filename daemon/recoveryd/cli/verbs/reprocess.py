@@ -1,5 +1,5 @@
-"""`recoveryctl reprocess`: an application begins again from a point, with empty state. `ack`: a person's word that a step
-is done.
+"""`recoveryctl reprocess`: an application begins again from a point, with empty state. `ack`: a person's word that a
+step is done.
 """
 
 from typing import Annotated, Any

@@ -1,4 +1,6 @@
-"""Offsets in files: the CSV that `reset` reads with --from-file and prints with --export, as Kafka's own tool has it."""
+"""Offsets in files: the CSV that `reset` reads with --from-file and prints with --export, as
+Kafka's own tool has it.
+"""
 
 from pathlib import Path
 from typing import Any

@@ -39,7 +39,8 @@ def _retention() -> None:
 def show_retention(connection: Connection, unit: Name, output: Output = Format.TABLE) -> int:
     """Compare the inputs of a unit with its retention_objective: how far they reach, and when unread records may go.
 
-    With `-o wide` also by partition: from which offset on, and when its oldest record may go. Exits with 1 when an input is kept shorter, or an unread record may be gone already.
+    With `-o wide` also by partition: from which offset on, and when its oldest record may go. Exits with 1 when an
+    input is kept shorter, or an unread record may be gone already.
     """
     from recoveryd.adapters.kafka.unit_facts import read_unit  # noqa: PLC0415
     from recoveryd.units.reach import Keeping, look_back  # noqa: PLC0415

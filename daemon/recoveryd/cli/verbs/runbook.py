@@ -1,5 +1,5 @@
-"""`recoveryctl runbook`: an application that stands still, in seven steps back to one that is verified; its one page; and what
-becomes of what its shadow wrote.
+"""`recoveryctl runbook`: an application that stands still, in seven steps back to one that is verified; its one page;
+and what becomes of what its shadow wrote.
 """
 
 from collections.abc import Iterable

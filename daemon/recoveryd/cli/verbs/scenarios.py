@@ -26,7 +26,9 @@ def scenarios(
     scenario: Annotated[str | None, argument("ID", "Like S-WIKI-1; all of them when left out.")] = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """What recoveryd is for: each scenario, the commands for it, whether it works and which test shows that. Works offline."""
+    """What recoveryd is for: each scenario, the commands for it, whether it works and which test shows that. Works
+    offline.
+    """
     from recoveryd.scenarios import table  # noqa: PLC0415  (reads the files)
 
     rows = table.scenarios()

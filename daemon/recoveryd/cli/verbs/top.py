@@ -1,4 +1,5 @@
-"""`recoveryctl top`: live and replay traffic, headroom, the controlling rule and every recovery, on one screen that moves.
+"""`recoveryctl top`: live and replay traffic, headroom, the controlling rule and every recovery, on one screen that
+moves.
 
 It reads the daemon's HTTP API; keys send the same commands as the verbs do. Without a terminal one screen is printed.
 """

@@ -1,5 +1,5 @@
-"""`recoveryctl topics`: compare topics (`topics_compared`), and `apply`: create recoveryd's own topics where they are missing, report what differs, change nothing
-that exists.
+"""`recoveryctl topics`: compare topics (`topics_compared`), and `apply`: create recoveryd's own topics where they are
+missing, report what differs, change nothing that exists.
 """
 
 from collections.abc import Sequence

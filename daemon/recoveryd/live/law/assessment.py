@@ -20,8 +20,8 @@ class Assessment:
     """`unseen`: signals never seen. `lost`: last seen over five minutes ago. `stale`: older than the loop delay.
     `gated`: without a sample since the last cut.
 
-    `share` (pressure, of the SLO) and `strain` are the maxima over usable signals, `room` is the least. `newest`: signals
-    of which this step brought a usable sample.
+    `share` (pressure, of the SLO) and `strain` are the maxima over usable signals, `room` is the least. `newest`:
+    signals of which this step brought a usable sample.
     """
 
     pressures: tuple[Pressure, ...]

@@ -31,7 +31,9 @@ FOREIGN_MS = 600_000  # after that it is asked again
 
 
 class RiseDoubt(NamedTuple):
-    """A signal is at its SLO and we may not be the cause: the rate meanwhile, a sentence, and what is known from now on."""
+    """A signal is at its SLO and we may not be the cause: the rate meanwhile, a sentence, and what is known from now
+    on.
+    """
 
     rate: float
     why: str
@@ -41,7 +43,9 @@ class RiseDoubt(NamedTuple):
 def in_doubt(
     state: ControllerState, seen: Assessment, over: Pressure, now_ms: int, params: ControllerParams
 ) -> RiseDoubt | None:
-    """Rule 9: what holds while this signal is at its SLO and we may not be the cause; None = we are, or have to assume it."""
+    """Rule 9: what holds while this signal is at its SLO and we may not be the cause; None = we are, or have to assume
+    it.
+    """
     cause = state.causes.get(over.name, RiseCause())
     if not may_be_doubted(state, over, params) or _was_ours(cause, now_ms):
         return None
@@ -127,8 +131,8 @@ def tried_at(rate: float, seen: Assessment, now_ms: int) -> Mapping[str, RiseCau
 
 
 def relieved(causes: Mapping[str, RiseCause], seen: Assessment, now_ms: int) -> Mapping[str, RiseCause]:
-    """A sample below the SLO ends the comparisons of its signal. A doubt stays open for its time, and a pressure that was
-    found to be foreign is remembered as such for a while, since noise comes and goes.
+    """A sample below the SLO ends the comparisons of its signal. A doubt stays open for its time, and a pressure that
+    was found to be foreign is remembered as such for a while, since noise comes and goes.
     """
     well = {p.name for p in seen.pressures if p.name in seen.newest and not is_over(p)}
     found = {name: _relieved(c, seen, now_ms) if name in well else c for name, c in causes.items()}

@@ -138,8 +138,8 @@ class ControllerState:
     displaces; all in bytes/s.
 
     `cut_ms`: only samples taken later are used. `comfortable`: the last rate that was safe, which may be returned to
-    quickly; None = not known. `stepped_ms`: the last step. `informed_ms`: the last step with new samples. Times are None until they
-    happen.
+    quickly; None = not known. `stepped_ms`: the last step. `informed_ms`: the last step with new samples. Times are
+    None until they happen.
     """
 
     budget: float = 0.0

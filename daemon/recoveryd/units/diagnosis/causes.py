@@ -65,7 +65,9 @@ def _kafka_input(unit: Unit, watched: Watched, moves: Sequence[PartitionMove]) -
 
 
 def _schema(_unit: Unit, watched: Watched, moves: Sequence[PartitionMove]) -> Iterator[Cause]:
-    """Records before which a partition stands, against those that went before. One that a quota slows stands anywhere."""
+    """Records before which a partition stands, against those that went before. One that a quota
+    slows stands anywhere.
+    """
     fault = FaultClass.SCHEMA
     if quota_that_explains(watched, moves) is not None:
         return

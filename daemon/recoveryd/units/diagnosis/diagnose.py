@@ -1,4 +1,5 @@
-"""From what was seen to a diagnosis: how the unit gets on, which of six places the fault is in, and from where to go on.
+"""From what was seen to a diagnosis: how the unit gets on, which of six places the fault is in, and from where to go
+on.
 
 Two units that start again and again look alike. One whose worker dies goes on at its offsets once it lives; one that
 meets records of another schema comes no further from there, and starts again at the record that it cannot read, after

@@ -1,4 +1,6 @@
-"""What moved while a unit was watched: offsets against the ends of logs, partition by partition, and who came and went."""
+"""What moved while a unit was watched: offsets against the ends of logs, partition by partition,
+and who came and went.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +17,9 @@ _SETTLED: Final = frozenset({"stable", "empty", "dead"})
 
 @dataclass(frozen=True, slots=True)
 class PartitionMove:
-    """`before` and `after` are committed offsets, None = none. `blocked_at`: an open transaction was there all the time."""
+    """`before` and `after` are committed offsets, None = none. `blocked_at`: an open transaction was there all the
+    time.
+    """
 
     topic: str
     partition: int

@@ -65,7 +65,8 @@ class OtherWork:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """`groups` in the order of the looks, the first and the last one included. `brokers` that lead partitions of inputs.
+    """`groups` in the order of the looks, the first and the last one included. `brokers` that lead partitions of
+    inputs.
 
     `quotas` None: could not be asked. `bytes_per_record` as records lie in the logs of the inputs.
     """
