@@ -1,5 +1,6 @@
 """What every verb that asks for a workflow does once its data is made."""
 
+from collections.abc import Callable
 from typing import Annotated
 
 from recoveryd.cli.failure import ExitCode
@@ -9,6 +10,7 @@ from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.sending import Staying, begin, quiet_status, send
 from recoveryd.cli.send.waiting import exit_code_of_state
 from recoveryd.cli.status import Document, is_settled
+from recoveryd.kernel.states import State
 
 NewId = Annotated[
     str | None, option("--id", "Id of the workflow; made from the unit or savepoint when left out.", "ID")
@@ -26,16 +28,22 @@ def begin_workflow(
     *,
     plan_only: bool,
     plan_hash: str | None,
+    show_plan: Callable[[Document], None] | None = None,
 ) -> int:
-    """Send it, hear its answer, and show its plan; with `--wait`, and of a dry run, stay until it is over."""
-    planned = {"plan_hash": plan_hash, "dry_run": plan_only}
-    record = sending.make(connection, verb, workflow, data | {name: value for name, value in planned.items() if value})
+    """Send it, hear its answer, and show its plan; with `--wait`, and of a dry run, stay until it is over. `show_plan`
+    shows the plan of a dry run in a form of its own.
+    """
+    data = data if plan_hash is None else data | {"plan_hash": plan_hash}
+    record = sending.make(connection, verb, workflow, data | ({"dry_run": True} if plan_only else {}))
     if record is None:
         return ExitCode.DONE
     born_of = begin(connection, record, sending.timeout_s)
     if plan_only or sending.wait:
         document = sending.stay(connection, workflow, is_settled, born_of)
-        show_recovery(document, sending.output, with_plan=True)
+        if show_plan is not None and document["state"] == State.PLANNED:
+            show_plan(document)
+        else:
+            show_recovery(document, sending.output, with_plan=True)
         return exit_code_of_state(document)
     show_recovery(quiet_status(connection, workflow, born_of), sending.output, with_plan=True)
     return ExitCode.DONE

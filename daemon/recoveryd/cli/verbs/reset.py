@@ -14,10 +14,9 @@ from recoveryd.cli.send.command import make_id
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import Id, connected
 from recoveryd.cli.send.sending import Staying, begin, quiet_status
-from recoveryd.cli.send.waiting import exit_code_of_state
-from recoveryd.cli.status import Document, has_ended, is_settled
+from recoveryd.cli.status import Document, has_ended
+from recoveryd.cli.verbs.begin_workflow import PlanHash, PlanOnly, begin_workflow
 from recoveryd.cli.verbs.reset_files import plan_as_csv, read_file
-from recoveryd.kernel.states import State
 
 _TO = "earliest, latest, current, offset:N, shift:N, snapshot:RUN, savepoint:NAME, a time with zone, or -2h."
 _STATE = "Of a unit that keeps state: leave it as it is, or wait until somebody emptied it; required there."
@@ -51,13 +50,11 @@ def reset(
     ] = "fail",
     confirm: Annotated[list[str] | None, option("--confirm", _CONFIRM, "ITEM=TEXT")] = None,
     state: Annotated[Literal["keep", "clean"] | None, option("--state", _STATE)] = None,
-    plan_only: Annotated[bool, option("--plan-only", "Make and show the plan; nothing is changed.")] = False,
+    plan_only: PlanOnly = False,
     export: Annotated[
         bool, option("--export", "Print the plan as CSV, of --to current when that is left out; nothing is changed.")
     ] = False,
-    plan_hash: Annotated[
-        str | None, option("--plan-hash", "Run only if the plan made now has this hash.", "HASH")
-    ] = None,
+    plan_hash: PlanHash = None,
     new_id: NewId = None,
     reason: Reason = None,
     *,
@@ -69,9 +66,8 @@ def reset(
     to = "current" if export and to is None and from_file is None else to
     if (to is None) == (from_file is None):
         raise usage("Say where to.", f"Give --to ({_TO}) or --from-file.")
-    data: Document = {"reason": reason, "unit": unit, "group": group, "cluster": cluster, "plan_hash": plan_hash}
-    data["state"] = state
-    data = {name: value for name, value in data.items() if value is not None}
+    given = {"reason": reason, "unit": unit, "group": group, "cluster": cluster, "state": state}
+    data: Document = {name: value for name, value in given.items() if value is not None}
     data["to"] = _read_to(connection, to, from_file, unit, group)
     if topics:
         data["topics"] = _parse_topics(topics)
@@ -80,21 +76,20 @@ def reset(
     data |= {} if on_out_of_range == "fail" else {"on_out_of_range": on_out_of_range}
     data |= {} if on_no_record == "fail" else {"on_no_record": on_no_record}
     data |= {"confirm": _parse_confirm(confirm)} if confirm else {}
-    data |= {"dry_run": True} if plan_only or export else {}
-    workflow = new_id or make_id(unit or group or "reset")
-    record = sending.make(connection, "reset", workflow, data)
-    if record is None:
-        return ExitCode.DONE
-    born_of = begin(connection, record, sending.timeout_s)
-    if plan_only or export or sending.wait:
-        document = sending.stay(connection, workflow, is_settled, born_of)
-        if export and document["state"] == State.PLANNED:
-            say(plan_as_csv(connection, document, unit, group), end="")
-            return ExitCode.DONE
-        show_recovery(document, sending.output, with_plan=True)
-        return exit_code_of_state(document)
-    show_recovery(quiet_status(connection, workflow, born_of), sending.output, with_plan=True)
-    return ExitCode.DONE
+
+    def show_csv(document: Document) -> None:
+        say(plan_as_csv(connection, document, unit, group), end="")
+
+    return begin_workflow(
+        connection,
+        "reset",
+        new_id or make_id(unit or group or "reset"),
+        data,
+        sending,
+        plan_only=plan_only or export,
+        plan_hash=plan_hash,
+        show_plan=show_csv if export else None,
+    )
 
 
 @connected
