@@ -13,10 +13,10 @@ from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.clock import SystemClock
 from recoveryd.adapters.control.controls import ManualApplications
+from recoveryd.adapters.kafka.group_facts import read_committed
 from recoveryd.adapters.kafka.steps import group_steps
 from recoveryd.adapters.kafka.steps.taker import KafkaSteps
 from recoveryd.adapters.kafka.topic_admin import await_topic
-from recoveryd.adapters.kafka.unit_facts import read_committed
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.workflows.model.actions import TakeSnapshot
 from recoveryd.workflows.model.effects import TakeStep

@@ -17,8 +17,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka.client import make_admin
+from recoveryd.adapters.kafka.group_facts import read_committed, read_group
 from recoveryd.adapters.kafka.topic_admin import await_topic
-from recoveryd.adapters.kafka.unit_facts import read_committed, read_group, read_unit
+from recoveryd.adapters.kafka.unit_facts import read_unit
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.facts import Committed, GroupType
 from recoveryd.units.model import Behaviour, Output, Unit, UnitKind

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import ConsumerGroupState, ConsumerGroupType, KafkaError, KafkaException, TopicPartition
 
-from recoveryd.adapters.kafka import unit_facts
+from recoveryd.adapters.kafka import group_facts, unit_facts
 from recoveryd.adapters.kafka.client import problem
 from recoveryd.adapters.kafka.offsets import EARLIEST
 from recoveryd.adapters.kafka.topic_admin import TopicShape
@@ -93,13 +93,13 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     made = Cluster()
     patches: dict[str, Callable[..., object]] = {
         "make_admin": lambda _properties: made,
-        "make_consumer": made.consumer,
         "describe": lambda _admin, names, _timeout_s: {name: made.shape(name) for name in names},
         "read_offsets": lambda _admin, _keys, spec, _timeout_s: {0: 0 if spec is EARLIEST else made.end},
         "read_configs": lambda _admin, _topic, _timeout_s: {},
     }
     for name, function in patches.items():
         monkeypatch.setattr(unit_facts, name, function)
+    monkeypatch.setattr(group_facts, "make_consumer", made.consumer)
     return made
 
 
@@ -198,7 +198,8 @@ def test_a_cluster_that_fell_silent_is_not_asked_for_hours(cluster: Cluster, mon
         now_s[0] += 15.0
 
     cluster.on_ask = wait
-    monkeypatch.setattr(unit_facts, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
+    for module in (unit_facts, group_facts):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
     limit, silent = read().problems
     assert now_s[0] <= 150.0
     assert limit == "of 300 groups only 8 were asked whether they read its outputs"

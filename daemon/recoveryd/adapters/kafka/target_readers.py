@@ -9,8 +9,8 @@ from typing import Final
 
 from confluent_kafka.admin import AdminClient
 
+from recoveryd.adapters.kafka.group_facts import describe_groups, list_groups, member_of
 from recoveryd.adapters.kafka.raw_requests import RawClient, connected
-from recoveryd.adapters.kafka.unit_facts import describe_groups, list_groups, member_of
 from recoveryd.adapters.workers import Workers
 from recoveryd.errors import ClusterProblem
 from recoveryd.settings.kafka_properties import ClientAccess

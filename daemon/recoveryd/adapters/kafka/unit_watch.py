@@ -16,11 +16,12 @@ from confluent_kafka import Consumer, KafkaException
 
 from recoveryd.adapters.kafka.bulk_offsets import Bound, BulkOffsets
 from recoveryd.adapters.kafka.client import Properties, make_admin, make_consumer, problem
+from recoveryd.adapters.kafka.group_facts import read_group
 from recoveryd.adapters.kafka.leader_answers import LeaderAnswers
 from recoveryd.adapters.kafka.raw_requests import connected
 from recoveryd.adapters.kafka.reading import assign
 from recoveryd.adapters.kafka.topic_admin import TopicShape, describe
-from recoveryd.adapters.kafka.unit_facts import read_group, read_unit
+from recoveryd.adapters.kafka.unit_facts import read_unit
 from recoveryd.errors import ClusterProblem
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.diagnosis.forms import Form, form_of

@@ -9,13 +9,14 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka.client import Properties, make_consumer, problem
+from recoveryd.adapters.kafka.group_facts import read_committed
 from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, at_time, read_offsets
 from recoveryd.adapters.kafka.steps.quota_steps import QuotaSteps
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S, is_before, read_log
 from recoveryd.adapters.kafka.steps.starts import with_starts
 from recoveryd.adapters.kafka.topic_admin import TopicShape, describe, read_own_configs
-from recoveryd.adapters.kafka.unit_facts import read_committed, read_contract, read_unit
+from recoveryd.adapters.kafka.unit_facts import read_contract, read_unit
 from recoveryd.errors import ClusterProblem
 from recoveryd.recovery.spec import AtTime
 from recoveryd.units.facts import Group, UnitFacts

@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka.client import Properties, make_consumer, problem
 from recoveryd.adapters.kafka.group_commits import commit_exactly, commit_places, outside_log
+from recoveryd.adapters.kafka.group_facts import read_committed
 from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, read_offsets
 from recoveryd.adapters.kafka.raw_requests import Commit, connected
 from recoveryd.adapters.kafka.steps.members import not_empty, told
@@ -22,7 +23,6 @@ from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S, is_before, read_lo
 from recoveryd.adapters.kafka.steps.reporting import report
 from recoveryd.adapters.kafka.streams_state import read_local_state
 from recoveryd.adapters.kafka.topic_admin import TopicShape, describe
-from recoveryd.adapters.kafka.unit_facts import read_committed
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.ports import ApplicationControl, ConnectorOffsets

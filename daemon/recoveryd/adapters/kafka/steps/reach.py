@@ -6,9 +6,9 @@ from typing import ParamSpec, TypeVar
 from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka.client import Properties
+from recoveryd.adapters.kafka.group_facts import read_group
 from recoveryd.adapters.kafka.living_clients import AdminClients
 from recoveryd.adapters.kafka.topic_admin import TopicShape
-from recoveryd.adapters.kafka.unit_facts import read_group
 from recoveryd.adapters.workers import Workers
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.facts import Group

@@ -7,12 +7,12 @@ from typing import Final
 
 from confluent_kafka.admin import AdminClient
 
+from recoveryd.adapters.kafka.group_facts import read_committed
 from recoveryd.adapters.kafka.steps.members import not_empty
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S, read_log
 from recoveryd.adapters.kafka.steps.reporting import failed, is_first, report, untried
 from recoveryd.adapters.kafka.topic_admin import TopicShape, await_topic, check_create, create, delete, describe
-from recoveryd.adapters.kafka.unit_facts import read_committed
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.workflows.model.actions import CreateTopics, DeleteTopics, LookAtTopics, RecreateTopics, TopicForm
