@@ -52,8 +52,9 @@ class ProgressSender:
     def close(self) -> None:
         """Send the last snapshot, wait a moment for it to arrive, then close.
 
-        What is told of holds the sender, and the sender it. So the client is let go here: as long as nobody collects
-        garbage, which a worker of Spark that waits for its next task does not, it would stay connected.
+        The lane holds its sender, and the sender holds the lane. Only a garbage collection would free the two, and a
+        worker of Spark that waits for its next task makes none: so the client is let go here, or it would stay
+        connected.
         """
         self._closing = True
         self._wake.set()

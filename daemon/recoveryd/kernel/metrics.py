@@ -40,7 +40,7 @@ class Sample:
 
 
 def counter(name: str, text: str, labels: str = "") -> Metric:
-    """`labels` with blanks between, here and below."""
+    """`labels` are separated by blanks, here and below."""
     return Metric(name, MetricKind.COUNTER, text, tuple(labels.split()))
 
 

@@ -38,7 +38,7 @@ class Route:
         )
 
     def _resolves(self, transition: Transition) -> bool:
-        """An alert that was raised has to end."""
+        """Whether an alert that was raised ends with it, which an Alertmanager hears whatever the new state is."""
         return self.form is BodyForm.ALERTMANAGER and transition.before in self.states
 
 

@@ -1,5 +1,5 @@
-"""What a cluster says of a consumer group: whether it exists, its members, what it committed. Asked once, for a plan or a
-person; `group_offsets` asks for many groups every few seconds, and `group_commits` changes offsets.
+"""What a cluster says of a consumer group: whether it exists, its members, what it committed. Asked once, for a plan or
+a person; `group_offsets` asks for many groups every few seconds, and `group_commits` changes offsets.
 
 Blocking; every question has a deadline. A group whose protocol librdkafka cannot describe is asked for by `any_group`,
 if `access` says how.

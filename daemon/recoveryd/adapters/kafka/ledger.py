@@ -58,8 +58,9 @@ _FENCERS = 8
 
 
 class KafkaLedger:
-    """`clusters`: librdkafka properties by name, and `accesses` says the same for other clients; without one, markers that
-    a broker forgot stay forgotten. `transaction_timeout_ms` is what lanes use as well; at most the broker's maximum.
+    """`clusters`: librdkafka properties by name, and `accesses` says the same for other clients; without one, markers
+    that a broker forgot stay forgotten. `transaction_timeout_ms` is what lanes use as well; at most the broker's
+    maximum.
     """
 
     def __init__(

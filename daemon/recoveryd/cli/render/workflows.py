@@ -31,7 +31,7 @@ def workflow_parts(document: Document) -> list[RenderableType]:
 
 
 def _kept_parts(rows: Sequence[Document]) -> list[RenderableType]:
-    """Of what was noted and is not put back, why."""
+    """How much of what was noted is not put back, and why."""
     kept = [row for row in rows if row["state"] == "kept"]
     gone = {row["name"] for row in rows if row["what"] == "topic" and row["to"] and (row["was_set"] or row["is_gone"])}
     with_topics = sum(row["what"] == "offset" and row["name"] in gone for row in kept)
@@ -45,7 +45,7 @@ def _kept_parts(rows: Sequence[Document]) -> list[RenderableType]:
 
 
 def workflow_plan_parts(plan: Document) -> list[RenderableType]:
-    """What is to become what."""
+    """What the workflow would change: as it is now, and as it would be. Then what the plan found."""
     parts: list[RenderableType] = [facts(("plan", plan.get("hash"))), _changes(plan["changes"])]
     more = len(plan["changes"]) - _ROWS_MOST
     if more > 0:

@@ -133,7 +133,7 @@ def _what_caps_leave(recovery: str, limits: Document, rows: list[Document]) -> D
 
 
 def elsewhere(data: Document, topic: str) -> Document:
-    """From its start, into another topic."""
+    """The data of a command that begins it again from its start, into another topic."""
     target = {name: value for name, value in data["target"].items() if name != "topic_id"}
     return {**data, "target": {**target, "topic": topic, "create": True, "on_existing": "refuse"}}
 

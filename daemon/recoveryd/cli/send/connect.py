@@ -1,7 +1,7 @@
 """Where recoveryd is, as far as a command line says, and the backend that this leads to.
 
-Which client library does it, lives in `recoveryd.adapters`, imported when a verb first needs it: help and offline verbs
-never load one.
+The client libraries are used by `recoveryd.adapters` only, and imported when a verb first needs one: help and offline
+verbs load none.
 """
 
 import os

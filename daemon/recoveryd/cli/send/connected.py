@@ -60,7 +60,7 @@ def _is_typed(ctx: typer.Context, name: str) -> bool:
 
 
 def _is_harmless(*words: str) -> bool:
-    """What a shell is told it shows as it is."""
+    """Whether a terminal obeys none of it: a shell shows completions as they are."""
     return all(harmless(word) == word for word in words)
 
 

@@ -56,8 +56,8 @@ def check_unit(connection: Connection, name: str, patience: CheckPatience) -> It
 
 
 def _needs(unit: Unit, facts: UnitFacts) -> dict[str, tuple[list[Acl], bool]]:
-    """By workflow: rights on what exists, and whether they are for an option of it only. Whether copies may be made is
-    asked with names that nobody has.
+    """By workflow: the rights that it needs, and whether only an option of it needs them. The right to make copies is
+    asked for with names of topics that do not exist.
     """
     group, internals = unit.consumer_group, facts.internal.certain
     read = (*unit.inputs, *unit.intermediate)

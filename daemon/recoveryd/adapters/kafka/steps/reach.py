@@ -30,7 +30,7 @@ class Reach:
         return self._admins.of(cluster)
 
     async def run(self, function: Callable[P, R], *args: P.args, **more: P.kwargs) -> R:
-        """Something that blocks, beside the loop."""
+        """Run a call that blocks in a thread, so that the loop goes on."""
         return await self._workers.run(function, *args, **more)
 
     async def group(self, cluster: str, group: str, shapes: Mapping[str, TopicShape]) -> Group | None:
