@@ -53,13 +53,13 @@ def add(
         ),
     ] = None,
     topics_prefix: Annotated[
-        str | None, option("--topics-prefix", "Of recoveryd's own topics; `recovery.` when left out.", "TEXT")
+        str | None, option("--topics-prefix", "Prefix of recoveryd's own topics; `recovery.` when left out.", "TEXT")
     ] = None,
     http: Annotated[
         str | None, option("--http", "Where the daemon answers, for what Kafka does not hold.", "URL")
     ] = None,
     replace: Annotated[bool, option("--replace", "Overwrite the one of this name.")] = False,
-    use: Annotated[bool, option("--use", "Take it from now on.")] = False,
+    use: Annotated[bool, option("--use", "Use it from now on.")] = False,
 ) -> None:
     """Keep a context in a file that only you can read. It is checked first, without a connection."""
     contexts = Contexts(os.environ)

@@ -156,13 +156,15 @@ def _table(rows: "list[dict[str, object]]") -> "RenderableType":
 
 
 def isolation(
-    windows: Annotated[str, option("--recovery-windows", "alike | different, of those who share a cluster.", "WORD")],
-    budgets: Annotated[str, option("--failure-budgets", "alike | different.", "WORD")],
+    windows: Annotated[
+        str, option("--recovery-windows", "Recovery windows of those who share a cluster: alike | different.", "WORD")
+    ],
+    budgets: Annotated[str, option("--failure-budgets", "Their failure budgets: alike | different.", "WORD")],
     volume: Annotated[
         float, option("--replay-volume", "What a replay takes, as a multiple of what the cluster can spare.", "NUMBER")
     ],
-    sensitivity: Annotated[str, option("--sensitivity", "usual | sensitive, of the data.", "WORD")],
-    ownership: Annotated[str, option("--ownership", "one | several teams that answer for it.", "WORD")],
+    sensitivity: Annotated[str, option("--sensitivity", "The data there: usual | sensitive.", "WORD")],
+    ownership: Annotated[str, option("--ownership", "Teams that answer for it: one | several.", "WORD")],
     output: Output = Format.TABLE,
 ) -> int:
     """Advise one cluster for live traffic and recoveries, or one of their own, from five facts. Works offline."""

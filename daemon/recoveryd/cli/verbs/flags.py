@@ -34,7 +34,7 @@ _REPLAY: tuple[Flag, ...] = (
     Flag("target", ("target", "topic"), "Topic to write.", "TOPIC"),
     Flag("create", ("target", "create"), "Create the target with the partitions of the source; it keeps all records.", kind=bool),
     Flag("target-cluster", ("target", "cluster"), "Named cluster of the daemon's config.", "NAME"),
-    Flag("on-existing", ("target", "on_existing"), "When the target has records already.", kind=Literal["refuse", "append"]),
+    Flag("on-existing", ("target", "on_existing"), "What to do when the target has records already.", kind=Literal["refuse", "append"]),
     Flag("mapping", ("target", "mapping"), "Which partition of the target a record goes to.", kind=Literal["same", "key_hash"], panel=_HOW),
     Flag(
         "add-header", ("target", "headers", "add"), "Header to add; may be repeated.", "NAME=TEXT", list[str],
@@ -42,7 +42,7 @@ _REPLAY: tuple[Flag, ...] = (
     ),
     Flag("drop-header", ("target", "headers", "drop"), "Header to leave out; may be repeated.", "NAME", list[str], panel=_HOW),
     Flag(
-        "on-data-loss", ("on_data_loss",), "When part of the range is gone.", kind=Literal["fail", "continue"], panel=_HOW
+        "on-data-loss", ("on_data_loss",), "What to do when part of the range is gone.", kind=Literal["fail", "continue"], panel=_HOW
     ),
     Flag("verify", ("verify",), "How the target is proven.", kind=Literal["source", "digest", "count", "none"], panel=_HOW),
     Flag("profile", ("job", "profile"), "Spark profile of the daemon's config.", "NAME", panel=_HOW),
@@ -55,9 +55,9 @@ _REPLAY: tuple[Flag, ...] = (
         "max-records-per-s", ("limits", "max_records_per_s"), "Rate of all lanes together.", "N",
         read=values.parse_count, panel=_LIMITS,
     ),
-    Flag("max-bytes", ("limits", "max_bytes"), "Stop after so much.", _BYTES_FORM, read=values.parse_size, panel=_LIMITS),
-    Flag("max-records", ("limits", "max_records"), "Stop after so many.", "N", read=values.parse_count, panel=_LIMITS),
-    Flag("max-lanes", ("limits", "max_lanes"), "Lanes that copy at once.", "N", read=values.parse_count, panel=_LIMITS),
+    Flag("max-bytes", ("limits", "max_bytes"), "Stop after copying this much.", _BYTES_FORM, read=values.parse_size, panel=_LIMITS),
+    Flag("max-records", ("limits", "max_records"), "Stop after copying this many.", "N", read=values.parse_count, panel=_LIMITS),
+    Flag("max-lanes", ("limits", "max_lanes"), "Most lanes that copy at once.", "N", read=values.parse_count, panel=_LIMITS),
     Flag("max-runtime", ("limits", "max_runtime"), "Stop after this time of running, like 2h.", "DURATION", panel=_LIMITS),
     Flag("deadline", ("limits", "deadline"), "Stop at this time with zone, or after 2h.", "TIME", panel=_LIMITS),
     Flag(
@@ -70,7 +70,7 @@ _REPLAY: tuple[Flag, ...] = (
         kind=Literal["unlimited", "fixed", "controller"], panel=_LIMITS,
     ),
     Flag("weight", ("limits", "weight"), "Share next to other replays, 1 when left out.", "N", float, panel=_LIMITS),
-    Flag("tier", ("limits", "tier"), "Lower ones are served first, 0 to 9.", "N", int, panel=_LIMITS),
+    Flag("tier", ("limits", "tier"), "Recoveries of a lower tier get their rate first; 0 to 9.", "N", int, panel=_LIMITS),
     Flag(
         "override-live-slo", ("limits", "override_live_slo"), "Start although live traffic is over its SLO.", kind=bool,
         panel=_LIMITS,

@@ -23,26 +23,37 @@ from recoveryd.kernel.catalogue import Code
 _PANEL = "Sizes and prices"
 
 
-Window = Annotated[str, option("--window", "How far back it begins, like 4d.", "DURATION")]
-ReplayRate = Annotated[str, option("--replay-rate", "Sustained, like 2M/s records or 250MB/s.", "RATE")]
-LiveRate = Annotated[str, option("--live-rate", "Of the source, now and in the window, like 10k/s.", "RATE")]
-Moving = Annotated[bool, option("--moving/--pinned", "Judge a moving head, or an end pinned at the start.")]
+Window = Annotated[str, option("--window", "How far back the replay begins, like 4d.", "DURATION")]
+ReplayRate = Annotated[
+    str, option("--replay-rate", "Sustained rate of the replay, like 2M/s records or 250MB/s.", "RATE")
+]
+LiveRate = Annotated[
+    str, option("--live-rate", "Rate at which records arrive in the source, now and in the window, like 10k/s.", "RATE")
+]
+Moving = Annotated[
+    bool, option("--moving/--pinned", "Follow the live head, or stop at the end that the log has at the start.")
+]
 Contended = Annotated[bool, option("--contended", "The replay rate was measured read-only: take a fifth off.")]
 Spread = Annotated[
     float, option("--spread", "Both rates may be off by this percent.", "PERCENT", shows_default=True, min=0, max=99)
 ]
-Startup = Annotated[str | None, option("--startup", "Until the first record is copied.", "DURATION")]
+Startup = Annotated[str | None, option("--startup", "Time until the first record is copied.", "DURATION")]
 Deadline = Annotated[str | None, option("--deadline", "It must be done within this time.", "DURATION")]
-Retention = Annotated[str | None, option("--retention", "Of the source, by time.", "DURATION")]
-Age = Annotated[str | None, option("--age", "Of the oldest record wanted; the window when left out.", "DURATION")]
+Retention = Annotated[str | None, option("--retention", "How long the source keeps its records.", "DURATION")]
+Age = Annotated[str | None, option("--age", "Age of the oldest record to copy; the window when left out.", "DURATION")]
 Margin = Annotated[
-    str | None, option("--margin", "Between the start and the log start of a log that is full by size.", "RECORDS")
+    str | None,
+    option(
+        "--margin", "Records between the log start and the first one to copy, of a log that is full by size.", "RECORDS"
+    ),
 ]
-Backlog = Annotated[str | None, option("--backlog", "In the window; live rate times window when left out.", "RECORDS")]
-Lanes = Annotated[int | None, option("--lanes", "That give the rate.", "N", min=1)]
+Backlog = Annotated[
+    str | None, option("--backlog", "Records to copy; live rate times window when left out.", "RECORDS")
+]
+Lanes = Annotated[int | None, option("--lanes", "How many lanes reach the replay rate.", "N", min=1)]
 RecordBytes = Annotated[str | None, option("--record-bytes", "Mean size of a record.", "SIZE", _PANEL)]
 Replication = Annotated[int, option("--replication", "Replicas of the copy; 1 when left out.", "N", _PANEL, min=1)]
-Brokers = Annotated[int | None, option("--brokers", "That share the copy.", "N", _PANEL, min=1)]
+Brokers = Annotated[int | None, option("--brokers", "How many brokers share the copy.", "N", _PANEL, min=1)]
 PricesFile = Annotated[Path | None, option("--prices", "A config with a `prices:` section.", "FILE", _PANEL)]
 
 

@@ -33,10 +33,10 @@ def add_to(app: typer.Typer) -> None:
 def list_recoveries(
     connection: Connection,
     state: Annotated[list[State] | None, option("--state", "Only in this state; may be repeated.", "STATE")] = None,
-    limit: Annotated[int | None, option("--limit", "Only the first so many.", "N", min=1)] = None,
+    limit: Annotated[int | None, option("--limit", "Show only this many.", "N", min=1)] = None,
     sort: Annotated[
         Literal["created", "updated", "name", "state"],
-        option("--sort", "By what; times have the newest first.", shows_default=True),
+        option("--sort", "Sort by this; times with the newest first.", shows_default=True),
     ] = "created",
     output: Output = Format.TABLE,
 ) -> int:

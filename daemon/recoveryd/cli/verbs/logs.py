@@ -30,10 +30,10 @@ def logs(
     connection: Connection,
     recovery: Id,
     attempt: Annotated[
-        int | None, option("--attempt", "Of this attempt; the newest when left out.", "N", min=1)
+        int | None, option("--attempt", "The attempt whose log is printed; the newest when left out.", "N", min=1)
     ] = None,
     lines: Annotated[
-        int, option("--lines -n", "The last so many lines.", "N", min=0, max=10_000, shows_default=True)
+        int, option("--lines -n", "How many of the last lines.", "N", min=0, max=10_000, shows_default=True)
     ] = 200,
     output: Output = Format.TABLE,
 ) -> int:

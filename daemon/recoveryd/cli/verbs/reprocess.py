@@ -35,7 +35,7 @@ def reprocess(
         list[str] | None, option("--intermediate", "TOPIC=seek_to_end or TOPIC=recreate.", "TOPIC=POLICY")
     ] = None,
     accept_missing: Annotated[
-        int, option("--accept-missing", "Go on although inputs have lost up to so many records at their start.", "N")
+        int, option("--accept-missing", "Go on although inputs have lost up to this many records at their start.", "N")
     ] = 0,
     keep_inputs: Annotated[
         bool, option("--keep-inputs", "Let retention take nothing from the inputs until the workflow ended.")

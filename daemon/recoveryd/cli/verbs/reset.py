@@ -34,7 +34,7 @@ def reset(
     connection: Connection,
     unit: Annotated[str | None, option("--unit", "A unit of the daemon's config.", "NAME")] = None,
     group: Annotated[str | None, option("--group", "The consumer group, where there is no unit.", "GROUP")] = None,
-    cluster: Annotated[str | None, option("--cluster", "Of the group; main when left out.", "NAME")] = None,
+    cluster: Annotated[str | None, option("--cluster", "The group's cluster; main when left out.", "NAME")] = None,
     to: Annotated[str | None, option("--to", _TO, "POSITION")] = None,
     from_file: Annotated[
         Path | None, option("--from-file", "Offsets as CSV, [group,]topic,partition,offset in each line.", "FILE")
@@ -43,10 +43,12 @@ def reset(
         list[str] | None, option("--topic", "Only this topic, or TOPIC:0,2; may be repeated.", "TOPIC")
     ] = None,
     on_out_of_range: Annotated[
-        Literal["fail", "clamp"], option("--on-out-of-range", "A position outside the log.", shows_default=True)
+        Literal["fail", "clamp"],
+        option("--on-out-of-range", "What to do with a position outside the log.", shows_default=True),
     ] = "fail",
     on_no_record: Annotated[
-        Literal["fail", "at_end"], option("--on-no-record", "A time that no record reaches.", shows_default=True)
+        Literal["fail", "at_end"],
+        option("--on-no-record", "What to do with a time that no record reaches.", shows_default=True),
     ] = "fail",
     confirm: Annotated[list[str] | None, option("--confirm", _CONFIRM, "ITEM=TEXT")] = None,
     state: Annotated[Literal["keep", "clean"] | None, option("--state", _STATE)] = None,

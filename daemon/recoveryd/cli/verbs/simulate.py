@@ -48,7 +48,9 @@ Policies = Annotated[
         "NAME",
     ),
 ]
-Seeds = Annotated[int, option("--seeds", "Worlds of each scenario.", "N", shows_default=True, min=1, max=1_000)]
+Seeds = Annotated[
+    int, option("--seeds", "How many random worlds of each scenario.", "N", shows_default=True, min=1, max=1_000)
+]
 Picture = Annotated[
     Path | None,
     option("--png", "Draw one run: rate, produce p99 and time lag of each policy (needs the extra `plots`).", "FILE"),
@@ -61,7 +63,9 @@ Measured = Annotated[
         "FILE",
     ),
 ]
-Processes = Annotated[int, option("--processes", "That share the work.", "N", shows_default=True, min=1, max=64)]
+Processes = Annotated[
+    int, option("--processes", "How many processes share the work.", "N", shows_default=True, min=1, max=64)
+]
 
 
 def add_to(app: typer.Typer) -> None:

@@ -40,7 +40,9 @@ class _ComparedTopic:
 @connected
 def list_topics(
     connection: Connection,
-    cluster: Annotated[str, option("--cluster", "Of this cluster of the config.", "NAME", shows_default=True)] = _MAIN,
+    cluster: Annotated[
+        str, option("--cluster", "The cluster of the config whose topics are listed.", "NAME", shows_default=True)
+    ] = _MAIN,
     every: Annotated[bool, option("--all", "Internal topics and recoveryd's own too.")] = False,
     output: Output = Format.TABLE,
 ) -> int:

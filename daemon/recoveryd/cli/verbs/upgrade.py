@@ -33,10 +33,12 @@ def upgrade(
         str | None, option("--tail-unit", "Online: the new version as it reads what lies between the stops.", "UNIT")
     ] = None,
     ready_lag: Annotated[
-        str | None, option("--ready-lag", "Online: ready when at most so far behind; 10s when left out.", "DURATION")
+        str | None,
+        option("--ready-lag", "Online: ready when it is at most this far behind; 10s when left out.", "DURATION"),
     ] = None,
     hold: Annotated[
-        str | None, option("--hold", "Online: ready when it stayed so for so long; 1m when left out.", "DURATION")
+        str | None,
+        option("--hold", "Online: ready when its lag stayed that low for this long; 1m when left out.", "DURATION"),
     ] = None,
     cutover: Annotated[
         str | None,
