@@ -31,7 +31,7 @@ _OTHER_KINDS: Final = frozenset({
     KafkaError.GROUP_ID_NOT_FOUND,
     KafkaError.UNSUPPORTED_VERSION,
     KafkaError.INVALID_GROUP_ID,
-    KafkaError._INVALID_ARG,  # noqa: SLF001  (its name; what librdkafka calls a group that is not of consumers, as that of Connect workers)
+    KafkaError._INVALID_ARG,  # noqa: SLF001  (what it says of a group that is not of consumers)
 })  # fmt: skip
 _GONE: Final = frozenset({ConsumerGroupState.DEAD})
 
