@@ -16,7 +16,8 @@ from bench.bed import Bed
 from bench.result import Report, Row, Sample
 from recoveryd.adapters.clock import SystemClock
 from recoveryd.adapters.kafka import offsets
-from recoveryd.adapters.kafka.clusters import Expectations, KafkaClusters
+from recoveryd.adapters.kafka.clusters import KafkaClusters
+from recoveryd.adapters.kafka.fact_gathering import Expectations
 from recoveryd.adapters.kafka.group_offsets import KafkaGroupOffsets
 from recoveryd.collectors.offsets import Monitored, OffsetCollector
 from recoveryd.kernel.events import Event

@@ -18,9 +18,10 @@ from recoveryd.adapters.http.transition_posts import TransitionPosts
 from recoveryd.adapters.http.webhooks import HttpWebhooks
 from recoveryd.adapters.kafka.canary import KafkaCanary
 from recoveryd.adapters.kafka.client_quotas import KafkaClientQuotas
-from recoveryd.adapters.kafka.clusters import MAIN, Expectations, KafkaClusters
+from recoveryd.adapters.kafka.clusters import MAIN, KafkaClusters
 from recoveryd.adapters.kafka.command_sender import KafkaCommandSender
 from recoveryd.adapters.kafka.control_log import KafkaControlLog
+from recoveryd.adapters.kafka.fact_gathering import Expectations
 from recoveryd.adapters.kafka.group_offsets import KafkaGroupOffsets
 from recoveryd.adapters.kafka.journal import KafkaJournal
 from recoveryd.adapters.kafka.leader_answers import LeaderAnswers

@@ -10,7 +10,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from recoveryd.adapters.clock import SystemClock
-from recoveryd.adapters.kafka.clusters import Expectations, KafkaClusters
+from recoveryd.adapters.kafka.clusters import KafkaClusters
+from recoveryd.adapters.kafka.fact_gathering import Expectations
 from recoveryd.adapters.kafka.group_offsets import KafkaGroupOffsets
 from recoveryd.adapters.kafka.living_clients import LivingProperties
 from recoveryd.collectors.offsets import Monitored, OffsetCollector

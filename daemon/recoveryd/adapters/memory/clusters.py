@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from recoveryd.adapters.kafka.clusters import MAIN, Expectations
+from recoveryd.adapters.kafka.clusters import MAIN
+from recoveryd.adapters.kafka.fact_gathering import Expectations
 from recoveryd.adapters.kafka.facts import probable_ranges
 from recoveryd.adapters.memory.kafka import MemoryBroker, MemoryTopic
 from recoveryd.errors import ClusterProblem, OwnTopicProblem

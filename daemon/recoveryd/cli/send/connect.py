@@ -131,7 +131,8 @@ class Connection:
     @asynccontextmanager
     async def clusters(self) -> AsyncIterator["KafkaClusters"]:
         """The clusters of the config, for the verbs that ask brokers and not the daemon."""
-        from recoveryd.adapters.kafka.clusters import Expectations, KafkaClusters  # noqa: PLC0415
+        from recoveryd.adapters.kafka.clusters import KafkaClusters  # noqa: PLC0415
+        from recoveryd.adapters.kafka.fact_gathering import Expectations  # noqa: PLC0415
 
         settings, values = self.settings, self.settings.values
         clusters = KafkaClusters(
