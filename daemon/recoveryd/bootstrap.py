@@ -1,7 +1,7 @@
 """Puts the daemon together from its settings: which adapter implements which port, and which part gets which values.
 Nothing runs yet after `build`.
 
-Only this module and the command line know the settings; every other part is handed the values it needs.
+Every part is handed the values it needs, and none of them knows the settings.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

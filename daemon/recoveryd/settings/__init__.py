@@ -1,4 +1,6 @@
-"""The daemon's config, for the command line and bootstrap only: all other modules are handed the values they need.
+"""The daemon's config. Whole `Settings` are for what begins a process and puts it together (the command line,
+`app.serve`, `bootstrap`, `renewal`, `telling`); all other modules are handed the values they need. Adapters take from
+here only how a cluster or an application is reached.
 
 `load` reads one strict YAML file, `RECOVERYD_` variables and flags, in this order of precedence, and gives `Settings`
 or raises `ConfigProblem` naming key, file and line. Start at `model`, which has the options.
