@@ -100,8 +100,8 @@ class ClusterLogs:
         return receipt if receipt.lane == self._lane else None
 
     def seen(self, wanted: Mapping[int, Runs]) -> set[int]:
-        stable = {p: each.stable for p, each in self.target(wanted).items()}
-        left = {p: (runs[0][0], min(sum(runs[-1]), stable[p])) for p, runs in wanted.items()}
+        bounds = self.target(wanted)
+        left = {p: _within(runs, bounds[p].start, bounds[p].stable) for p, runs in wanted.items()}
         offsets = {p: _offsets(runs) for p, runs in wanted.items()}
         found: set[int] = set()
         for message in self._read("read_committed", self._spec.target.topic, left):
@@ -112,8 +112,9 @@ class ClusterLogs:
         return found
 
     def records(self, partition: int, runs: Runs) -> list[LoggedRecord]:
-        bounds, offsets = {partition: (runs[0][0], sum(runs[-1]))}, _offsets(runs)
-        read = self._read("read_uncommitted", self._spec.target.topic, bounds)
+        bounds, offsets = self.target([partition])[partition], _offsets(runs)
+        left = {partition: _within(runs, bounds.start, bounds.high)}
+        read = self._read("read_uncommitted", self._spec.target.topic, left)
         messages = [message for message in read if message.offset() in offsets]
         return [
             LoggedRecord(m.offset() or 0, m.key(), m.value(), m.timestamp()[1], headers)
@@ -227,6 +228,11 @@ class LanePen:
 
     def _deadline_s(self) -> float:
         return time.monotonic() + self._spec.transaction_timeout_ms / 1000.0
+
+
+def _within(runs: Runs, start: int, stop: int) -> tuple[int, int]:
+    """A reader that is told to begin before the log does finds nothing at all."""
+    return max(runs[0][0], start), min(sum(runs[-1]), stop)
 
 
 def _offsets(runs: Runs) -> set[int]:
