@@ -14,6 +14,7 @@ from recoveryd.adapters.kafka.journal_judgement import judge
 from recoveryd.adapters.kafka.journal_stamps import (
     COPY_HEADER,
     LANDED_HEADER,
+    LEADER_HEADER,
     STAMP_HEADER,
     HiddenRecord,
     Stamp,
@@ -96,6 +97,27 @@ def test_a_copy_that_was_taken_away_too_stands_for_what_it_was_to_bring_back() -
         headers=(("x", None), (COPY_HEADER, b"10"), (LANDED_HEADER, b"s.1"), (LANDED_HEADER, b"s.2")),
     )
     assert read_found(14, (*again.headers, TWO.header())) == HiddenRecord(14, TWO, 10, (("s", 1), ("s", 2)))
+
+
+@pytest.mark.parametrize(("series", "brought_back"), [("s", []), ("t", [0])])
+def test_what_an_earlier_release_went_on_without_is_not_brought_back_behind_its_records(
+    series: str, brought_back: list[int]
+) -> None:
+    """It led after the series `s` and before the series `t`."""
+    world = World(lambda _below: 0)
+    mark = replace(record("a"), headers=((LEADER_HEADER, b"earlier"),))
+
+    def stamped(topic: str, number: int, state: str) -> Entry:
+        stamp = Stamp(series, number, 1, 1)
+        return Entry(replace(record(topic, b"0"), headers=(stamp.header(),)), state, OURS)
+
+    here, there = stamped("b", 1, "aborted"), stamped("a", 2, "seen")  # so the first landed too
+    old = Entry(mark, "seen", OURS)
+    world.logs[A] = [there, old] if series == "s" else [old, there]
+    world.logs[B] = [here, Entry(None, "aborted", OURS)]
+    tails = [make_tail(place, Log(world, place)) for place in world.logs]
+    assert [found.offset for _, found in judge(tails, {}).lost] == brought_back
+    assert [found.offset for _, found in judge(tails, {series: 1}).lost] == [0], "we lead now"
 
 
 def test_what_the_session_was_told_counts_where_no_later_number_was_seen() -> None:

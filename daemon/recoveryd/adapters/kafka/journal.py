@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from recoveryd.adapters.kafka.client import Properties, make_admin, make_consumer
-from recoveryd.adapters.kafka.journal_evidence import LEADER_HEADER, KafkaEvidence
+from recoveryd.adapters.kafka.journal_evidence import KafkaEvidence
 from recoveryd.adapters.kafka.journal_fold import (
     TopicReader,
     fold_seen,
@@ -24,6 +24,7 @@ from recoveryd.adapters.kafka.journal_fold import (
     let_go,
 )
 from recoveryd.adapters.kafka.journal_session import JournalSession
+from recoveryd.adapters.kafka.journal_stamps import LEADER_HEADER
 from recoveryd.adapters.kafka.transactions import OutgoingKafkaRecord, TransactionalWriter
 from recoveryd.adapters.workers import Workers
 from recoveryd.errors import ClusterProblem

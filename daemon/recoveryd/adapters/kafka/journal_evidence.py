@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka.client import Properties, make_admin
 from recoveryd.adapters.kafka.journal_judgement import Acknowledged, Judgement, judge
-from recoveryd.adapters.kafka.journal_stamps import HiddenRecord, Transaction, make_copy, read_found
+from recoveryd.adapters.kafka.journal_stamps import LEADER_HEADER, HiddenRecord, Transaction, make_copy, read_found
 from recoveryd.adapters.kafka.journal_tails import PartitionTail, Place, make_tail
 from recoveryd.adapters.kafka.offsets import LATEST, log_range, read_offsets
 from recoveryd.adapters.kafka.raw_requests import connected
@@ -25,8 +25,6 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.wire.status_topic import DAEMON_KEY
 from recoveryd.wire.topics import TopicNames
-
-LEADER_HEADER: Final = "recoveryd-leader"
 
 _ASK_S = 10.0
 _READ_S = 60.0

@@ -59,11 +59,12 @@ def judge(tails: Sequence[PartitionTail], acknowledged: Acknowledged, given_up: 
     landed = frozenset(_landed(tails, _newest([*told.items(), *acknowledged.items()]), whole))
     proven = frozenset(_landed(tails, told, set()))
     waiting = {each.stamp for tail in tails for each in tail.undecided()} & (landed - proven)
+    since = [tail.since.union(acknowledged) for tail in tails if tail.since is not None]
     open_tails = [tail for tail in tails if tail.is_open]
     return Judgement(
         commit=[tail.place for tail in open_tails if tail.is_covered(landed)],
         abort=[tail.place for tail in open_tails if not tail.is_covered(landed)],
-        lost=[(tail.place, found) for tail in tails for found in _lost(tail, landed)],
+        lost=[(tail.place, found) for tail in tails for found in _lost(tail, landed) if _is_wanted(found, since)],
         landed=landed,
         unmarked=frozenset(tail.place for tail in open_tails if any(each.stamp for each in tail.unmarked())),
         unproven=tuple(_newest(stamp.transaction for stamp in waiting if stamp is not None).items()),
@@ -85,6 +86,13 @@ def _lost(tail: PartitionTail, landed: frozenset[Stamp]) -> Iterator[HiddenRecor
     mine = [each for each in tail.found if each.stamp in landed]
     copied = {each.copy_of for each in mine}
     return (each for each in mine if each.offset < tail.stable and each.offset not in copied)
+
+
+def _is_wanted(lost: HiddenRecord, since: Sequence[frozenset[str]]) -> bool:
+    """A leader of an earlier release looks for nothing that was taken away, and goes on without. What it wrote is newer,
+    and would not count any more behind what is brought back.
+    """
+    return lost.stamp is not None and all(lost.stamp.series in series for series in since)
 
 
 def _landed(tails: Sequence[PartitionTail], known: Acknowledged, whole: set[Stamp]) -> Iterator[Stamp]:

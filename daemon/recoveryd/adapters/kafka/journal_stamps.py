@@ -13,6 +13,7 @@ from recoveryd.adapters.kafka.transactions import OutgoingKafkaRecord
 STAMP_HEADER: Final = "recoveryd-transaction"
 COPY_HEADER: Final = "recoveryd-copy-of"  # the offset of the record that this one brings back
 LANDED_HEADER: Final = "recoveryd-landed"  # up to which number of a series all landed
+LEADER_HEADER: Final = "recoveryd-leader"  # who leads, on `_daemon` records
 
 _OURS: Final = frozenset({STAMP_HEADER, COPY_HEADER, LANDED_HEADER})
 
@@ -40,13 +41,14 @@ class Stamp:
 @dataclass(frozen=True, slots=True)
 class HiddenRecord:
     """A record as far as it is judged; its value is left in the log. `copy_of`: the offset of what it brings back.
-    `told`: transactions that it says landed, with all before them in the series.
+    `told`: transactions that it says landed, with all before them in the series. `is_mark`: it is a leader's mark.
     """
 
     offset: int
     stamp: Stamp | None
     copy_of: int | None = None
     told: tuple[Transaction, ...] = ()
+    is_mark: bool = False
 
 
 def landed_header(transaction: Transaction) -> tuple[str, bytes]:
@@ -64,7 +66,8 @@ def read_stamp(headers: Headers) -> Stamp | None:
 def read_found(offset: int, headers: Headers) -> HiddenRecord:
     of = (dict(headers).get(COPY_HEADER) or b"").decode(errors="replace")
     copy_of = int(of) if of.isdecimal() else None
-    return HiddenRecord(offset, read_stamp(headers), copy_of, tuple(_read_landed(headers)))
+    is_mark = any(name == LEADER_HEADER for name, _ in headers)
+    return HiddenRecord(offset, read_stamp(headers), copy_of, tuple(_read_landed(headers)), is_mark)
 
 
 def make_copy(found: HiddenRecord, record: OutgoingKafkaRecord) -> OutgoingKafkaRecord:

@@ -41,7 +41,8 @@ class Log(Protocol):
 @dataclass(frozen=True, slots=True)
 class PartitionTail:
     """`found` is what readers do not see, up to `end`, behind the last record of ours that they see. What lies at or
-    behind `stable` is not decided. `seen`: stamps of what they saw last. `told`: what both say landed.
+    behind `stable` is not decided. `seen`: stamps of what they saw last. `told`: what both say landed. `since`: the
+    series that came after a leader who stamps nothing, as in earlier releases, None where none is among what they saw.
     """
 
     place: Place
@@ -50,6 +51,7 @@ class PartitionTail:
     seen: frozenset[Stamp]
     found: Sequence[HiddenRecord]
     told: tuple[Transaction, ...] = ()
+    since: frozenset[str] | None = None
 
     @property
     def is_open(self) -> bool:
@@ -97,7 +99,9 @@ def make_tail(place: Place, log: Log) -> PartitionTail:
             if each.offset not in visible and (each.stamp is not None or each.offset >= log.stable)
         ]
     stamps = frozenset(each.stamp for each in ours if each.stamp is not None)
-    return PartitionTail(place, log.stable, log.end, stamps, found, tuple(_told([*seen, *found])))
+    return PartitionTail(
+        place, log.stable, log.end, stamps, found, tuple(_told([*seen, *found])), _since(seen, [*ours, *found])
+    )
 
 
 def _last_seen(log: Log) -> tuple[int, list[HiddenRecord]]:
@@ -110,6 +114,13 @@ def _last_seen(log: Log) -> tuple[int, list[HiddenRecord]]:
             return first, seen
         back *= _WIDER
     return log.start, []
+
+
+def _since(seen: Iterable[HiddenRecord], stamped: Iterable[HiddenRecord]) -> frozenset[str] | None:
+    last = max((each.offset for each in seen if each.is_mark and each.stamp is None), default=None)
+    if last is None:
+        return None
+    return frozenset(each.stamp.series for each in stamped if each.stamp is not None and each.offset > last)
 
 
 def _told(these: Iterable[HiddenRecord]) -> Iterator[Transaction]:
