@@ -90,11 +90,16 @@ def settled(recovery: Recovery) -> None:
         time.sleep(0.05)
 
 
-def half(recovery: Recovery) -> JobSpec:
-    """The spec of an attempt that ends after its second chunk, then that of the next one, which begins behind it."""
+def copy_half(recovery: Recovery) -> None:
+    """The first two chunks."""
     capped = replace(recovery.spec.lanes[0], max_records=2 * CHUNK)
     assert run_lane(replace(recovery.spec, lanes=(capped,)), capped) == LaneOutcome(0, "capped")
     settled(recovery)
+
+
+def half(recovery: Recovery) -> JobSpec:
+    """An attempt that ends after its second chunk; the spec of the next one, which begins behind it."""
+    copy_half(recovery)
     again = recovery.attempt(2)
     heard = {p.partition: p.position for p in recovery.heartbeats()[-1].positions}
     ranges = tuple(replace(r, journaled=heard[r.partition]) for r in again.lanes[0].partitions)
@@ -141,6 +146,16 @@ def test_the_next_attempt_goes_on_exactly(own_broker: Broker, recovery: Recovery
     forget_markers(own_broker, *places)
     assert {place for place, count in waiting(recovery).items() if count} == set(places)
     assert run_lane(again, again.lanes[0]) == LaneOutcome(0, "done")
+    assert_all_there_once(recovery)
+
+
+@pytest.mark.parametrize("mapping", ["same"])
+def test_a_task_that_spark_starts_again_is_no_other_attempt_and_looks_too(
+    own_broker: Broker, recovery: Recovery
+) -> None:
+    copy_half(recovery)
+    forget_markers(own_broker, *places_of(recovery, "all"))
+    assert run_lane(recovery.spec, recovery.spec.lanes[0], again=True) == LaneOutcome(0, "done")
     assert_all_there_once(recovery)
 
 

@@ -242,6 +242,12 @@ class ModelLane:
         topics: Any = ModelTopic(world, "out"), ModelTopic(world, "receipts", LEDGER)
         self.markers = Markers(self.spec, *topics)
 
+    def started_again(self) -> "ModelLane":
+        """By Spark, whose task died: the same attempt, told what it was told before."""
+        other = ModelLane(self.world, self.spec.attempt, self.heard, self.lane.ledger_from)
+        other.lane, other.opened = self.lane, True
+        return other
+
     def run(self) -> None:
         while True:
             self.world.end("aborted")  # the coordinator, for whoever takes the id
@@ -369,12 +375,14 @@ class ModelLane:
 def copied(world: World) -> None:
     """All of it, by as many attempts as it takes."""
     heard: dict[int, int] = {}
-    attempt, head_at = 1, 0
+    lane = ModelLane(world, 1, heard, 0)
     while True:
-        lane = ModelLane(world, attempt, heard, head_at)
         with contextlib.suppress(Killed):
             return lane.run()
-        attempt, head_at = attempt + 1, lane.heads.offset
+        if world.chance(4) == 1:
+            lane = lane.started_again()
+        else:
+            lane = ModelLane(world, lane.spec.attempt + 1, heard, lane.heads.offset)
 
 
 def assert_exact(world: World) -> None:

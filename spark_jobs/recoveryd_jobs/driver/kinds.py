@@ -26,10 +26,13 @@ def run_lane_job(context: Any, spec: JobSpec, lane: int) -> LaneOutcome:
 
 
 def _lane_task(raw_spec: bytes, lanes: Any) -> Any:
-    spec = decode(JobSpec, raw_spec)
+    from pyspark import TaskContext  # noqa: PLC0415  (the import is slow, and the driver reports before it)
+
+    spec, task = decode(JobSpec, raw_spec), TaskContext.get()
+    again = task is not None and task.attemptNumber() > 0
     for number in lanes:
         lane = next(item for item in spec.lanes if item.lane == number)
-        outcome = run_lane(spec, lane)
+        outcome = run_lane(spec, lane, again=again)
         yield outcome.lane, outcome.ended, outcome.error_code, outcome.error_message
 
 

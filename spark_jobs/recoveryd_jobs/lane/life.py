@@ -56,10 +56,12 @@ class LaneOutcome:
     error_message: str = ""
 
 
-def run_lane(spec: JobSpec, lane: LaneSpec) -> LaneOutcome:
-    """Run one lane to its end. Never raises: an error is in the outcome."""
+def run_lane(spec: JobSpec, lane: LaneSpec, *, again: bool = False) -> LaneOutcome:
+    """Run one lane to its end. `again`: this attempt has run it before, in a task that died. Never raises: an error is
+    in the outcome.
+    """
     try:
-        return LaneOutcome(lane.lane, Lane(spec, lane).run())
+        return LaneOutcome(lane.lane, Lane(spec, lane, again=again).run())
     except Superseded:
         return LaneOutcome(lane.lane, "left")
     except JobError as error:
@@ -71,7 +73,7 @@ def run_lane(spec: JobSpec, lane: LaneSpec) -> LaneOutcome:
 class Lane:
     """Holds the clients of one lane while `run` lasts."""
 
-    def __init__(self, spec: JobSpec, lane: LaneSpec) -> None:
+    def __init__(self, spec: JobSpec, lane: LaneSpec, *, again: bool) -> None:
         client_id = lane_client_id(spec.recovery, lane.lane)
         self._spec, self._lane, self._client_id = spec, lane, client_id
         self._heads = Heads(spec, lane.lane, lane.partitions, lane.ledger_from)
@@ -86,7 +88,7 @@ class Lane:
         self._target: TransactionalTarget | None = None
         self._trouble_since_s: float | None = None
         self._fences = 0
-        self._opened = False
+        self._is_first = spec.attempt == 1 and not again  # and nobody has written as this lane
         self._copied_to: dict[int, int] = {}  # what this lane itself committed: the ledger must not end before it
 
     def run(self) -> str:
@@ -160,7 +162,7 @@ class Lane:
     def _begin(self, target: TransactionalTarget) -> tuple[LaneLedger, Committer]:
         """Call it when no transaction of this lane is open, and nobody else can open one."""
         try:
-            found = self._settled(target) if self._opened or self._spec.attempt > 1 else self._read(None, False)
+            found = self._read(None, False) if self._is_first else self._settled(target)
         except Doubt:
             # A topic made again with fewer partitions gives no answer about one that it lacks.
             with contextlib.suppress(Doubt):
@@ -179,7 +181,7 @@ class Lane:
         self._heads.begin(found.head, found.receipts)
         if ledger.newest_attempt > self._spec.attempt:
             raise Superseded
-        self._opened = True
+        self._is_first = False
         topics = [t for t in (self._source_topic, self._target_topic, self._receipts_topic) if t is not None]
         markers = Markers(self._spec, self._target_topic, self._receipts_topic)
         return ledger, Committer(self._spec, self._lane.lane, target, topics, found.partition, self._heads, markers)
