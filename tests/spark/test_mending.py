@@ -37,6 +37,7 @@ from recoveryd_jobs.topics import LogBounds
 
 LEDGER = -1  # the place of receipts; other places are target partitions
 COUNT = 8
+LOOKS = 100
 SOURCES = (0, 1)
 RANGES = tuple(PartitionRange(p, 0, COUNT) for p in SOURCES)
 LANE = LaneSpec(0, RANGES)
@@ -383,6 +384,29 @@ def copied(world: World) -> None:
             lane = lane.started_again()
         else:
             lane = ModelLane(world, lane.spec.attempt + 1, heard, lane.heads.offset)
+
+
+class BusyLogs(WorldLogs):
+    """Others write to the target all the time: it has grown between any two questions."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.target = self._grown  # type: ignore[assignment]
+        self._looks = 0
+
+    def _grown(self, partitions: Iterable[int]) -> dict[int, LogBounds]:
+        self._looks += 1
+        assert self._looks < LOOKS, "it never ends"
+        return {p: LogBounds(0, 10 * self._looks, 10 * self._looks + 1) for p in partitions}
+
+
+def test_a_target_that_others_write_to_all_the_time_is_not_ended_for_ever() -> None:
+    world = World(lambda _below: 0, "same")
+    spec: Any = spec_of("same", 2)
+    logs: Any = BusyLogs(world)
+    pen = WorldPen(world, 2)
+    read = lambda end, whole: world.read(end, whole, 0)  # noqa: E731
+    assert Mender(spec, LANE, logs, pen, read, lambda _why: None, {}).settle().receipts == []
 
 
 def assert_exact(world: World) -> None:

@@ -14,7 +14,7 @@ commit counts for what is open; when it comes to rest, `Markers` looks whether t
 
 import contextlib
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol
@@ -22,6 +22,7 @@ from typing import Final, NamedTuple, Protocol
 from recoveryd_jobs.contract import JobSpec, LaneSpec, Receipt
 from recoveryd_jobs.errors import Doubt, JobError
 from recoveryd_jobs.lane.lost_markers import (
+    Open,
     Piece,
     Runs,
     Unseen,
@@ -131,6 +132,7 @@ class Mender:
         self._logs, self._pen, self._read, self._waiting = logs, pen, read, waiting
         self._floors = floors
         self._partitions = target_partitions(spec, lane)
+        self._suspects = set(self._partitions)  # target partitions in which something was open at each look
         self._ended: set[tuple[int, int]] = set()  # target partition, and where what was open there began
         self._give_up_s = time.monotonic() + spec.stop_wait_ms / 1000.0
 
@@ -240,7 +242,7 @@ class Mender:
         while True:
             bounds = self._logs.target(self._partitions)
             found = left_open(bounds, known.claimed, known.ours)
-            perhaps = [p for p in found.perhaps if (p, bounds[p].stable) not in self._ended]
+            perhaps = self._perhaps_ours(found, bounds)
             if found.ours or perhaps or is_open:
                 self._waiting("ends transactions that lost their end")
                 self._end([*found.ours, *perhaps], found.ours, bounds, is_open)
@@ -250,6 +252,15 @@ class Mender:
             else:
                 partition = found.unknown[0]
                 self._wait(f"{self._spec.target.topic} partition {partition}", bounds[partition])
+
+    def _perhaps_ours(self, found: Open, bounds: Mapping[int, LogBounds]) -> list[int]:
+        """Of the partitions where nobody knows. What was closed at one look is only others' when it is open at the next,
+        and where they write all the time something is open at each.
+        """
+        self._suspects.intersection_update({*found.ours, *found.perhaps, *found.unknown})
+        often = Counter(partition for partition, _ in self._ended)
+        suspects = [p for p in found.perhaps if p in self._suspects and often[p] < _ROUNDS]
+        return [p for p in suspects if (p, bounds[p].stable) not in self._ended]
 
     def _end(
         self, partitions: Sequence[int], ours: Collection[int], before: Mapping[int, LogBounds], is_open: bool
