@@ -38,6 +38,7 @@ from recoveryd_jobs.topics import LogBounds
 LEDGER = -1  # the place of receipts; other places are target partitions
 COUNT = 8
 LOOKS = 100
+MANY = 1_500
 SOURCES = (0, 1)
 RANGES = tuple(PartitionRange(p, 0, COUNT) for p in SOURCES)
 LANE = LaneSpec(0, RANGES)
@@ -407,6 +408,18 @@ def test_a_target_that_others_write_to_all_the_time_is_not_ended_for_ever() -> N
     pen = WorldPen(world, 2)
     read = lambda end, whole: world.read(end, whole, 0)  # noqa: E731
     assert Mender(spec, LANE, logs, pen, read, lambda _why: None, {}).settle().receipts == []
+
+
+def test_a_lane_knows_where_a_chunk_of_very_many_source_partitions_began() -> None:
+    world = World(lambda _below: 0, "key_hash")
+    world.logs[0] = [Entry((0, offset), "open") for offset in range(MANY)]
+    topics: Any = ModelTopic(world, "out"), ModelTopic(world, "receipts", LEDGER)
+    markers = Markers(spec_of("key_hash", 1), *topics)
+    receipt = ModelLane(world, 1, {}, 0).receipt
+    chunk = [receipt(0, source, 0, 1, (TargetRun(0, 1, ((source, 1),)),)) for source in range(MANY)]
+    markers.committed(chunk, [])
+    with pytest.raises(Doubt, match="out 0"):
+        markers.wait(lambda: None)
 
 
 def assert_exact(world: World) -> None:

@@ -356,11 +356,12 @@ class Markers:
 
     def committed(self, receipts: Iterable[Receipt], places: Collection[int]) -> None:
         """`places`: their offsets in the ledger."""
-        for receipt in receipts:
-            for run in receipt.targets:
-                if run.runs:
-                    self._begins.setdefault(run.partition, deque(maxlen=_REMEMBERED)).append(run.runs[0][0])
-                    self._ends[run.partition] = max(self._ends.get(run.partition, 0), sum(run.runs[-1]))
+        begins: dict[int, int] = {}
+        for run in (run for receipt in receipts for run in receipt.targets if run.runs):
+            begins[run.partition] = min(run.runs[0][0], begins.get(run.partition, run.runs[0][0]))
+            self._ends[run.partition] = max(self._ends.get(run.partition, 0), sum(run.runs[-1]))
+        for partition, begin in begins.items():
+            self._begins.setdefault(partition, deque(maxlen=_REMEMBERED)).append(begin)
         if places:
             self._firsts.append(min(places))
             self._last = max(places)
