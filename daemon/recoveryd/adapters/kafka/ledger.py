@@ -6,9 +6,11 @@ answered for a lane's transactional id, its open transaction is ended and its la
 
 import asyncio
 import logging
+import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -76,6 +78,7 @@ class KafkaLedger:
         self._scope = scope
         self._transaction_timeout_ms = transaction_timeout_ms
         self._workers = Workers("ledger", 16)
+        self._lock, self._shutting_out = threading.Lock(), set[str]()
 
     async def read(self, effect: ReadLedger, moved: Callable[[], None] = lambda: None) -> LedgerRead:
         """Raises `ClusterProblem`; retriable when a transaction hides the end of the ledger for too long."""
@@ -99,8 +102,9 @@ class KafkaLedger:
         properties = self._clusters[cluster]
         try:
             if effect.fence:
-                self._fence(properties, effect)
-                self._write_markers(properties, effect)
+                with self._alone(effect.recovery):
+                    self._fence(properties, effect)
+                    self._write_markers(properties, effect)
             ledger = self._ledger(properties, effect, at)
         except ClusterProblem as silence:
             why = shut_out(properties, cluster) if silence.retriable else None
@@ -192,6 +196,21 @@ class KafkaLedger:
             raise problem(KafkaException(failed[0]), f"write to {place[0]}")
         if left:
             raise ClusterProblem(f"Could not write to {place[0]}: {left} records were not taken in time")
+
+    @contextmanager
+    def _alone(self, recovery: str) -> Iterator[None]:
+        """A question is asked again when no answer came for a while. Fencing the lanes a second time would abort the
+        markers that are written for the first, and with them what had landed.
+        """
+        with self._lock:
+            if recovery in self._shutting_out:
+                raise ClusterProblem(f"The lanes of {recovery} are being fenced already")
+            self._shutting_out.add(recovery)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._shutting_out.discard(recovery)
 
     def _fence(self, properties: Properties, effect: ReadLedger) -> None:
         ids = [transactional_id(self._scope, effect.recovery, lane) for lane in range(len(effect.plan.lanes))]
