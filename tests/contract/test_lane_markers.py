@@ -1,5 +1,6 @@
 """What of a dead lane's last chunk landed and waits for its marker, by what lies in the target and in the ledger."""
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -14,6 +15,7 @@ from recoveryd.adapters.kafka.lane_markers import (
 )
 from recoveryd_jobs.contract import Receipt, TargetRun, encode, read_chunk_header
 
+MANY = 20_000
 ONE = Receipt("s", "r", 0, 1, 7, 0, 10, 20, 10, 0, 0, 0, 1, (TargetRun(0, 10, ((30, 10),)),))
 TWO = replace(ONE, partition=1)
 OTHER_LANE = replace(ONE, lane=1, partition=2, targets=(TargetRun(0, 2, ((41, 2),)),))
@@ -43,7 +45,7 @@ def test_what_is_open_in_the_ledger_landed_if_all_of_it_is_there(
 
 
 def test_what_is_open_in_the_target_landed_if_receipts_of_one_lane_claim_all_of_it() -> None:
-    claims = Claims()
+    claims = Claims({0: 30, 1: 0})
     claims.add(ONE)
     claims.add(OTHER_LANE)
     assert [claims.lane_of(0, at) for at in (29, 30, 39, 40, 41)] == [None, 0, 0, None, 1]
@@ -53,10 +55,25 @@ def test_what_is_open_in_the_target_landed_if_receipts_of_one_lane_claim_all_of_
     assert is_landed(claims, 1, [30]) is None
 
 
+def test_what_is_open_is_looked_up_at_once_among_very_many_runs() -> None:
+    claims = Claims({0: 2 * MANY})
+    for chunk in range(MANY):
+        claims.add(replace(ONE, chunk=chunk, targets=(TargetRun(0, 1, ((2 * chunk, 1),)),)))
+    assert claims.by_lane == {0: {}}, "all of that is decided"
+    runs = tuple((at, 1) for at in range(2 * MANY, 4 * MANY, 2))  # others wrote between
+    claims.add(replace(ONE, targets=(TargetRun(0, MANY, runs),)))
+    began_s = time.process_time()
+    assert is_landed(claims, 0, range(2 * MANY, 4 * MANY, 2)) == 0
+    assert is_landed(claims, 0, range(2 * MANY, 4 * MANY)) is None
+    assert time.process_time() - began_s < 10, "one after the other would take minutes"
+
+
 def test_of_each_key_the_newest_receipt_counts() -> None:
     again = replace(ONE, targets=(TargetRun(0, 10, ((50, 10),)),))
     lies = [laid(5, ONE), laid(6, TWO), Laid(7, b"s/r#head/0", b"{}"), laid(8, again), Laid(9, TWO.key.encode(), None)]
-    assert read_receipts("s", "r", lies) == [again]
+    assert read_receipts("s", "r", lies, {0: 40}) == [again]
+    assert read_receipts("s", "r", lies, {0: 60, 1: 0}) == [], "what it claims is decided"
+    assert read_receipts("s", "r", lies[:1], {0: 40}) == []
     assert by_lane({("t", 1): 0, ("t", 0): 0, ("t", 2): 3}) == {0: [("t", 0), ("t", 1)], 3: [("t", 2)]}
     assert read_chunk_header([("recoveryd-chunk", b"abc.3")]) == ("abc", 3)
     assert read_chunk_header([("recoveryd-chunk", None)]) == ("", 0)

@@ -22,7 +22,7 @@ from recoveryd.adapters.kafka.lane_markers import (
 )
 from recoveryd.adapters.kafka.offsets import LATEST, read_offsets
 from recoveryd.adapters.kafka.raw_requests import connected
-from recoveryd.adapters.kafka.reading import headers_of, pair_of, read_range
+from recoveryd.adapters.kafka.reading import headers_of, pair_of, read_range, read_ranges
 from recoveryd.errors import ClusterProblem
 from recoveryd.recovery.effects import ReadLedger
 from recoveryd.settings.kafka_properties import ClientAccess
@@ -48,6 +48,7 @@ class LaneCommits:
         self._home = home.topic, home.partition
         self._start = home.start
         target = effect.plan.target
+        self._topic = target.topic
         self._targets = [(target.topic, partition) for partition in range(target.partitions)]
 
     def write_missing(self, transaction_timeout_ms: int) -> None:
@@ -80,57 +81,80 @@ class LaneCommits:
             found = open_receipts(self._scope, self._recovery, laid)
         if found is None and not bounds.keys() & set(self._targets):
             return {}
-        stable = bounds.get(self._home, (None, None))[0]
-        seen = self._seen_receipts(stable)
+        seen = self._seen_receipts(bounds)
         if found is not None:
             lane, receipts = found
             places = self._landed_in_target(bounds, [*seen, *receipts])
-            if all(self._is_there(receipt, bounds, places) for receipt in receipts):
+            if self._are_there(receipts, bounds, places):
                 return {**places, self._home: lane}
         return self._landed_in_target(bounds, seen)
 
     def _open(self, admin: AdminClient) -> dict[Place, tuple[int, int]]:
         found: dict[Place, tuple[int, int]] = {}
         for asked in ([self._home], self._targets):
-            stable, high = (read_offsets(admin, asked, LATEST, _ASK_S, committed=c) for c in (True, False))
+            # The end first: where others write all the time, it would have moved on, and something would look open.
+            high, stable = (read_offsets(admin, asked, LATEST, _ASK_S, committed=c) for c in (False, True))
             found |= {place: (stable[place[1]], high[place[1]]) for place in asked if stable[place[1]] < high[place[1]]}
         return found
 
-    def _seen_receipts(self, stable: int | None) -> list[Receipt]:
-        if stable is None:
-            stable = read_offsets(make_admin(self._properties), [self._home], LATEST, _ASK_S, committed=True)[
-                self._home[1]
-            ]
-        return read_receipts(self._scope, self._recovery, self._laid((self._start, stable), "read_committed"))
+    def _stable(self, bounds: Bounds) -> dict[int, int]:
+        """Of the target's partitions with something open."""
+        return {place[1]: bounds[place][0] for place in self._targets if place in bounds}
+
+    def _seen_receipts(self, bounds: Bounds) -> list[Receipt]:
+        """Those that claim something of what is open in the target."""
+        stable = self._stable(bounds)
+        if not stable:
+            return []
+        if self._home in bounds:
+            end = bounds[self._home][0]
+        else:
+            asked = read_offsets(make_admin(self._properties), [self._home], LATEST, _ASK_S, committed=True)
+            end = asked[self._home[1]]
+        laid = self._laid((self._start, end), "read_committed")
+        return read_receipts(self._scope, self._recovery, laid, stable)
 
     def _landed_in_target(self, bounds: Bounds, receipts: Sequence[Receipt]) -> dict[Place, int]:
-        claims, found = Claims(), dict[Place, int]()
+        claims, found = Claims(self._stable(bounds)), dict[Place, int]()
         for receipt in receipts:
             claims.add(receipt)
-        for place in self._targets:
-            if place in bounds and claims.lane_of(place[1], bounds[place][0]) is not None:
-                offsets = [m.offset() or 0 for m in self._read(place, bounds[place], "read_uncommitted")]
-                lane = is_landed(claims, place[1], offsets)
-                if lane is not None:
-                    found[place] = lane
+        mine = [p for p in self._targets if p in bounds and claims.lane_of(p[1], bounds[p][0]) is not None]
+        offsets: dict[int, list[int]] = {}
+        for message in self._read_target({p[1]: bounds[p] for p in mine}, "read_uncommitted"):
+            offsets.setdefault(message.partition() or 0, []).append(message.offset() or 0)
+        for place in mine:
+            lane = is_landed(claims, place[1], offsets.get(place[1], []))
+            if lane is not None:
+                found[place] = lane
         return found
 
-    def _is_there(self, receipt: Receipt, bounds: Bounds, places: Mapping[Place, int]) -> bool:
-        """Whether readers see what the receipt claims, or will with these commits."""
-        for run in receipt.targets:
-            place = self._targets[run.partition]
-            last = max((first + count - 1 for first, count in run.runs), default=-1)
-            if last < 0 or (place in places and last >= bounds[place][0]):
-                continue
-            is_open = place in bounds and last >= bounds[place][0]
-            if is_open or not any(True for _ in self._read(place, (last, last + 1), "read_committed")):
+    def _are_there(self, receipts: Sequence[Receipt], bounds: Bounds, places: Mapping[Place, int]) -> bool:
+        """Whether readers see what these receipts claim, or will with these commits. The last record of a chunk in a
+        partition tells it of all, since they share their marker.
+        """
+        lasts: dict[tuple[int, int], int] = {}
+        for receipt in receipts:
+            for run in (run for run in receipt.targets if run.runs):
+                last, piece = max(first + count - 1 for first, count in run.runs), (run.partition, receipt.chunk)
+                lasts[piece] = max(last, lasts.get(piece, last))
+        wanted: set[tuple[int, int]] = set()  # partition, offset
+        for (partition, _chunk), last in lasts.items():
+            place = self._targets[partition]
+            if place not in bounds or last < bounds[place][0]:
+                wanted.add((partition, last))
+            elif place not in places:
                 return False
-        return True
+        ranges: dict[int, tuple[int, int]] = {}
+        for partition, at in wanted:
+            first, stop = ranges.get(partition, (at, at + 1))
+            ranges[partition] = min(first, at), max(stop, at + 1)
+        return wanted <= {(m.partition(), m.offset()) for m in self._read_target(ranges, "read_committed")}
 
     def _laid(self, bounds: tuple[int, int], isolation: str) -> Iterator[Laid]:
-        for message in self._read(self._home, bounds, isolation):
+        for message in read_range(self._properties, *self._home, bounds, _READ_S, isolation_level=isolation):
             key, value = pair_of(message)
             yield Laid(message.offset() or 0, key or b"", value, read_chunk_header(headers_of(message)))
 
-    def _read(self, place: Place, bounds: tuple[int, int], isolation: str) -> Iterator[Message]:
-        return read_range(self._properties, *place, bounds, _READ_S, isolation_level=isolation)
+    def _read_target(self, ranges: Mapping[int, tuple[int, int]], isolation: str) -> Iterator[Message]:
+        """By one client, however many partitions: a lane may have written to a thousand."""
+        return read_ranges(self._properties, self._topic, ranges, _READ_S, isolation_level=isolation)

@@ -6,8 +6,10 @@ Only what certainly landed is committed: a place whose open part begins with a r
 of which we do not know that it landed. Anything else is left to the next attempt, which looks closer.
 """
 
+from bisect import bisect_right, insort
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from recoveryd_jobs.contract import ContractError, Receipt, decode
 
@@ -26,20 +28,31 @@ class Laid:
 
 @dataclass(slots=True)
 class Claims:
-    """Offsets of the target that a lane's receipts claim, by partition."""
+    """Offsets of the target that a lane's receipts claim where something is open. `stable`: by partition, where that
+    begins; of a million receipts, few reach so far.
+    """
 
-    by_lane: dict[int, dict[int, list[tuple[int, int]]]] = field(default_factory=dict)
+    stable: Mapping[int, int]
+    by_lane: dict[int, dict[int, list[tuple[int, int]]]] = field(default_factory=dict)  # runs in order
 
     def add(self, receipt: Receipt) -> None:
         mine = self.by_lane.setdefault(receipt.lane, {})
-        for run in receipt.targets:
-            mine.setdefault(run.partition, []).extend(run.runs)
+        for partition, run in _open_runs(receipt, self.stable):
+            insort(mine.setdefault(partition, []), run)
 
     def lane_of(self, partition: int, offset: int) -> int | None:
         for lane, claimed in self.by_lane.items():
-            if any(first <= offset < first + count for first, count in claimed.get(partition, ())):
+            runs = claimed.get(partition, [])
+            before = bisect_right(runs, offset, key=itemgetter(0))
+            if before and offset < sum(runs[before - 1]):
                 return lane
         return None
+
+
+def _open_runs(receipt: Receipt, stable: Mapping[int, int]) -> Iterable[tuple[int, tuple[int, int]]]:
+    for run in receipt.targets:
+        if run.partition in stable:
+            yield from ((run.partition, each) for each in run.runs if sum(each) > stable[run.partition])
 
 
 def open_receipts(scope: str, recovery: str, laid: Sequence[Laid]) -> tuple[int, list[Receipt]] | None:
@@ -61,11 +74,15 @@ def open_receipts(scope: str, recovery: str, laid: Sequence[Laid]) -> tuple[int,
     return lane, [receipt for found in chunks.values() for receipt in found]
 
 
-def read_receipts(scope: str, recovery: str, laid: Iterable[Laid]) -> list[Receipt]:
-    """The newest of each key."""
-    newest = {each.key: each for each in laid}
-    found = [_receipt(scope, recovery, each) for each in newest.values()]
-    return [receipt for receipt in found if receipt is not None]
+def read_receipts(scope: str, recovery: str, laid: Iterable[Laid], stable: Mapping[int, int]) -> list[Receipt]:
+    """The newest of each key, where that claims something of what is open. `stable`: as for `Claims`."""
+    newest: dict[bytes, Receipt] = {}
+    for each in laid:
+        newest.pop(each.key, None)
+        receipt = _receipt(scope, recovery, each)
+        if receipt is not None and any(True for _ in _open_runs(receipt, stable)):
+            newest[each.key] = receipt
+    return list(newest.values())
 
 
 def is_landed(claims: Claims, partition: int, offsets: Sequence[int]) -> int | None:

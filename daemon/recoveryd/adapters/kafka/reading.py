@@ -76,6 +76,35 @@ def read_range(
         consumer.close()
 
 
+def read_ranges(
+    properties: Properties, topic: str, bounds: Mapping[int, tuple[int, int]], patience_s: float, **overrides: Any
+) -> Iterator[Message]:
+    """The same of many partitions at once; `bounds` by partition."""
+    left = {partition: stop for partition, (start, stop) in bounds.items() if start < stop}
+    if not left:
+        return
+    consumer = make_consumer(properties, **overrides)
+    try:
+        give_up_s = time.monotonic() + patience_s
+        assign(consumer, topic, {p: bounds[p][0] for p in left}, min(patience_s, _METADATA_S))
+        while left:
+            for message in next_messages(consumer, _POLL_S):
+                error, offset, partition = message.error(), message.offset() or 0, message.partition() or 0
+                if error is None and offset < left.get(partition, 0):
+                    yield message
+                    give_up_s = time.monotonic() + patience_s
+                if error is None or error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
+                    if offset + (error is None) >= left.get(partition, offset + 2):
+                        del left[partition]
+                elif error.fatal() or not is_passing(error):
+                    raise problem(error, f"read {topic}", "Read", topic, READER_GROUP)
+            if left and time.monotonic() > give_up_s:
+                where = f"partition {min(left)} to offset {left[min(left)]}"
+                raise ClusterProblem(f"Could not read {topic} {where}: nothing came for {patience_s:.0f} s")
+    finally:
+        consumer.close()
+
+
 def next_messages(consumer: Consumer, wait_s: float) -> list[Message]:
     """What is there at once, or else the first one to come: waiting for a full batch would add its time-out to every
     small read.
