@@ -16,7 +16,7 @@ from recoveryd.adapters.kafka.client import Properties, make_admin
 from recoveryd.adapters.kafka.journal_judgement import Acknowledged, Judgement, judge
 from recoveryd.adapters.kafka.journal_stamps import LEADER_HEADER, HiddenRecord, Transaction, make_copy, read_found
 from recoveryd.adapters.kafka.journal_tails import PartitionTail, Place, make_tail
-from recoveryd.adapters.kafka.offsets import LATEST, log_range, read_offsets
+from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, log_range, read_offsets
 from recoveryd.adapters.kafka.raw_requests import connected
 from recoveryd.adapters.kafka.reading import headers_of, pair_of, read_range
 from recoveryd.adapters.kafka.transactions import Marks, OutgoingKafkaRecord
@@ -59,7 +59,7 @@ class KafkaEvidence:
         self._writer_id = writer_id
 
     def end(self) -> int:
-        return log_range(make_admin(self._properties), self._status, 0, _ASK_S)[1]
+        return read_offsets(make_admin(self._properties), [(self._status, 0)], LATEST, _ASK_S)[0]
 
     def other_leader_since(self, offset: int) -> str | None:
         # Uncommitted records too: whoever tried to write opened the journal, and no open transaction may hide it.
@@ -88,11 +88,17 @@ class KafkaEvidence:
         """Asked for a moment: the last marker of a transaction may be on its way."""
         admin = make_admin(self._properties)
         give_up_s = time.monotonic() + _SETTLE_S
-        while any(stable < end for stable, end in (_ends(admin, place) for place in self._places)):
-            if time.monotonic() >= give_up_s:
+        while True:
+            ends = {place: _ends(admin, place) for place in self._places}
+            if all(stable >= end for stable, end in ends.values()) or time.monotonic() >= give_up_s:
                 break
             time.sleep(_PAUSE_S)
-        tails = [tail for place in self._places for tail in self._if_allowed(place, lambda p: self._tail(admin, p))]
+
+        def look(place: Place) -> PartitionTail:
+            start = read_offsets(admin, [place], EARLIEST, _ASK_S)[place[1]]
+            return make_tail(place, _Log(self._properties, place, start, *ends[place]))
+
+        tails = [tail for place in self._places for tail in self._if_allowed(place, look)]
         return judge(tails, acknowledged, given_up)
 
     def commit_landed(self, acknowledged: Acknowledged) -> None:
@@ -133,10 +139,6 @@ class KafkaEvidence:
         else:
             self._left_out.discard(place)
             yield found
-
-    def _tail(self, admin: AdminClient, place: Place) -> PartitionTail:
-        start, _end = log_range(admin, *place, _ASK_S)
-        return make_tail(place, _Log(self._properties, place, start, *_ends(admin, place)))
 
     def _record(self, message: Message) -> OutgoingKafkaRecord:
         headers = headers_of(message)
