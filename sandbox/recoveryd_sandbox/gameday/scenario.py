@@ -94,7 +94,7 @@ class Target(Section):
 
 class Scenario(Section):
     """`cores`: broker, lanes and daemon are bound to so many; all that there are without it. `most` and `floor` bound the
-    controller.
+    controller; `most` is above what an unlimited copy or proof reaches, so that only live traffic holds the controller back.
     """
 
     name: Word
@@ -109,7 +109,7 @@ class Scenario(Section):
     quiet: Duration = 60_000  # the first part of the phase without a replay
     idle: Duration = 20_000  # before each run
     run_deadline: Duration = 1_200_000
-    most: Size = 60_000_000
+    most: Size = 200_000_000
     floor: Size = 600_000
 
     @property
