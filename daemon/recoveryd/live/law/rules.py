@@ -151,7 +151,9 @@ def _steer(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int
     if error < -params.dead_band:
         return _track(state, pressure, error, share * params.gain_down, params)
     if error <= params.dead_band:
-        return Move(state.rate, Rule.TRACK, f"pressure {pressure:.2f} is near the target {params.target:g}: hold")
+        aim = seen.strain + error
+        why = f"pressure {pressure:.2f}; the strain of {seen.strain:.2f} is near {aim:.2f}, that of the target: hold"
+        return Move(state.rate, Rule.TRACK, why)
     limit = limited(state, inputs, params)
     if limit is not None:
         return limit
