@@ -3,9 +3,9 @@ value, and none works on a stale one.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
+from recoveryd.kernel.replacing import replaced
 from recoveryd.kernel.states import State
 from recoveryd.live.slice import SampleHistory
 from recoveryd.recovery.draft import RecoveryDraft
@@ -17,17 +17,17 @@ from recoveryd.recovery.params import Params
 class Case:
     """The recovery with this `id` in `draft`, which must know it."""
 
-    __slots__ = ("draft", "id")
+    __slots__ = ("_present", "draft", "id")
 
     def __init__(self, draft: RecoveryDraft, recovery_id: str) -> None:
+        assert draft.recovery(recovery_id) is not None
         self.draft = draft
         self.id = recovery_id
+        self._present = draft.present
 
     @property
     def recovery(self) -> Recovery:
-        found = self.draft.recovery(self.id)
-        assert found is not None
-        return found
+        return self._present[self.id]  # asked for by each rule of each step, so in the shortest way
 
     @property
     def plan(self) -> Plan:
@@ -67,11 +67,11 @@ class Case:
 
     def journal(self, **changes: Any) -> None:
         """Change it, and write its status record."""
-        self.draft.journal(replace(self.recovery, **changes))
+        self.draft.journal(replaced(self.recovery, **changes))
 
     def remember(self, **changes: Any) -> None:
         """Change it in memory only."""
-        self.draft.remember(replace(self.recovery, **changes))
+        self.draft.remember(replaced(self.recovery, **changes))
 
     def revise(self, **changes: Any) -> None:
         """Change it, and write its status record as the next version."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from recoveryd.kernel.decision import Answer
 from recoveryd.kernel.draft import Draft, View
+from recoveryd.kernel.replacing import replaced
 from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import State
 from recoveryd.live.slice import LIVE, LiveDraft, SampleHistory, Topic
@@ -20,10 +21,12 @@ from recoveryd.recovery.params import Params
 from recoveryd.recovery.recoveries import Recoveries, is_live
 from recoveryd.recovery.slice import RECOVERY, RecoverySlice
 
+_NEVER_HEARD = Observed()
+
 
 class RecoveryDraft(View):
     """`quotas`, `forgetting` and `is_leaving` may be replaced; `stored` are the recoveries as they were before the
-    event.
+    event, `present` those that were read or changed since, as they are now.
     """
 
     def __init__(self, draft: Draft, params: Params, kinds: Mapping[str, Kind]) -> None:
@@ -37,6 +40,7 @@ class RecoveryDraft(View):
         self.is_leaving = self._before.is_leaving
         self._forgotten: list[str] = []
         self._recoveries: dict[str, Recovery] = {}
+        self.present: dict[str, Recovery] = {}
         self._journaled: set[str] = set()
         self._observed: dict[str, Observed] = {}
 
@@ -48,14 +52,19 @@ class RecoveryDraft(View):
         return self.draft.view(LiveDraft)
 
     def recovery(self, recovery_id: str) -> Recovery | None:
-        return self._recoveries.get(recovery_id) or self.stored.get(recovery_id)
+        found = self.present.get(recovery_id)
+        if found is None:
+            found = self.stored.find(recovery_id)
+            if found is not None:
+                self.present[recovery_id] = found
+        return found
 
     def live(self) -> list[Recovery]:
         """Every recovery that has not ended. The ended ones are many, and no rule needs them all."""
         return [r for r in {**self.stored.live, **self._recoveries}.values() if is_live(r)]
 
     def observed(self, recovery_id: str) -> Observed:
-        return self._observed.get(recovery_id) or self._before.observed.get(recovery_id) or Observed()
+        return self._observed.get(recovery_id) or self._before.observed.get(recovery_id) or _NEVER_HEARD
 
     def history(self, topic: Topic) -> SampleHistory:
         return self.protection.history(topic)
@@ -68,7 +77,7 @@ class RecoveryDraft(View):
         return self.remember(recovery)
 
     def remember(self, recovery: Recovery) -> Recovery:
-        self._recoveries[recovery.id] = recovery
+        self._recoveries[recovery.id] = self.present[recovery.id] = recovery
         return recovery
 
     def move(
@@ -87,7 +96,7 @@ class RecoveryDraft(View):
         return moved
 
     def observe(self, recovery_id: str, **changes: Any) -> Observed:
-        seen = replace(self.observed(recovery_id), **changes)
+        seen = replaced(self.observed(recovery_id), **changes)
         self._observed[recovery_id] = seen
         return seen
 

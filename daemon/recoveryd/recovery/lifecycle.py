@@ -18,9 +18,9 @@ A move that is not in the table is a bug of the core, not an outcome: `advance` 
 every (state, event) pair.
 """
 
-from dataclasses import replace
 from typing import Any
 
+from recoveryd.kernel.replacing import replaced
 from recoveryd.kernel.states import State
 from recoveryd.recovery.model import Recovery
 
@@ -57,7 +57,7 @@ def advance(recovery: Recovery, to: State, why: str, now_ms: int, **changes: Any
     """The recovery in state `to`, with `why` as its sentence and its version one higher."""
     if to not in MOVES[recovery.state]:
         raise IllegalMoveError(f"{recovery.id}: {recovery.state} to {to}")
-    return replace(recovery, state=to, why=why, updated_ms=now_ms, version=recovery.version + 1, **changes)
+    return replaced(recovery, state=to, why=why, updated_ms=now_ms, version=recovery.version + 1, **changes)
 
 
 def is_reusable(recovery: Recovery) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from operator import is_not
 
+from recoveryd.kernel.replacing import replaced
 from recoveryd.kernel.states import State
 from recoveryd.recovery.events import LedgerPartition
 from recoveryd.recovery.model import PartitionProgress, Recovery
@@ -37,7 +38,7 @@ def with_lane_positions(recovery: Recovery, heartbeat: LaneHeartbeat, lanes: Map
         lag_records=lag,
         eta_seconds=0.0 if lag == 0 else eta,
     )
-    return replace(recovery, progress=progress)
+    return replaced(recovery, progress=progress)
 
 
 def with_readers(recovery: Recovery, readers: Mapping[int, Heard]) -> Recovery:
@@ -56,7 +57,7 @@ def with_readers(recovery: Recovery, readers: Mapping[int, Heard]) -> Recovery:
         verified_offsets=done,
         offsets_to_verify=whole,
     )
-    return replace(recovery, progress=progress)
+    return replaced(recovery, progress=progress)
 
 
 def _newer(row: PartitionProgress, told: LanePosition | None) -> PartitionProgress:

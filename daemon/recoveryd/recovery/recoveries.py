@@ -92,6 +92,10 @@ class Recoveries(Mapping[str, Recovery]):
                     return  # all before it in the dict changed even earlier
                 yield recovery
 
+    def find(self, recovery_id: str) -> Recovery | None:
+        """As `get`, which asks for the item and catches what that raises: each rule of each step asks."""
+        return self.live.get(recovery_id) or self.ended.get(recovery_id)
+
     def __getitem__(self, recovery_id: str) -> Recovery:
         found = self.live.get(recovery_id)
         return self.ended[recovery_id] if found is None else found
