@@ -6,6 +6,7 @@ systemd, containers and the demo start it; people use `recoveryctl` (`recoveryd.
 
 import argparse
 import asyncio
+import gc
 import logging
 import os
 import sys
@@ -32,7 +33,14 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 def run(options: argparse.Namespace) -> int:
     """Load the config and serve. Returns the exit code."""
-    from recoveryd.settings import load  # noqa: PLC0415  (help and version stay fast)
+    from recoveryd_jobs.contract.garbage import uncollected  # noqa: PLC0415  (help and version stay fast)
+
+    # What is imported is no garbage: nobody looks for some meanwhile, and it is not walked again later.
+    with uncollected():
+        from recoveryd import log  # noqa: PLC0415
+        from recoveryd.app.serve import serve  # noqa: PLC0415
+        from recoveryd.settings import load  # noqa: PLC0415
+    gc.freeze()
 
     try:
         once_for_s = _once_for_s(options)
@@ -47,9 +55,6 @@ def run(options: argparse.Namespace) -> int:
     except ConfigProblem as problem:
         print(f"recoveryd: {problem}\n  {problem.hint}", file=sys.stderr)  # noqa: T201  (no logging yet)
         return EXIT_CONFIG
-
-    from recoveryd import log  # noqa: PLC0415
-    from recoveryd.app.serve import serve  # noqa: PLC0415
 
     log.configure(settings.values.log.format, settings.values.log.level)
     # Not asyncio.run: its end waits for every worker thread, and one may be in a client call that no broker answers.
