@@ -110,7 +110,7 @@ def test_a_producer_fenced_without_a_newer_attempt_starts_over_from_the_ledger(
 
 
 @pytest.mark.parametrize(
-    "step", ["settle", "TransactionalTarget.flush", "TransactionalTarget.send", "LaneLoop._copy_slice"]
+    "step", ["Mender.settle", "TransactionalTarget.flush", "TransactionalTarget.send", "LaneLoop._copy_slice"]
 )
 def test_a_producer_fenced_at_any_step_starts_over_from_the_ledger(
     recovery: Recovery, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, step: str

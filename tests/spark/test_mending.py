@@ -28,10 +28,11 @@ from recoveryd_jobs.contract import (
     TargetSpec,
 )
 from recoveryd_jobs.errors import Doubt
-from recoveryd_jobs.lane import heads, mending
+from recoveryd_jobs.lane import heads, markers, mending
 from recoveryd_jobs.lane.heads import Heads
 from recoveryd_jobs.lane.lost_markers import Runs, Unseen
-from recoveryd_jobs.lane.mending import LoggedRecord, Markers, Mender, as_runs, moved
+from recoveryd_jobs.lane.markers import Markers
+from recoveryd_jobs.lane.mending import LoggedRecord, Mender, as_runs, moved
 from recoveryd_jobs.receipts import FoundReceipt, LaneLedger
 from recoveryd_jobs.topics import LogBounds
 
@@ -461,7 +462,9 @@ class QuickTime:
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heads, "OFFSETS_MAX", 8)
-    monkeypatch.setattr(mending, "time", QuickTime())
+    clock = QuickTime()
+    for module in (mending, markers):
+        monkeypatch.setattr(module, "time", clock)
 
 
 CHANCES = st.lists(st.sampled_from([0] * 10 + [*range(16)]), min_size=60, max_size=160)

@@ -17,7 +17,7 @@ from recoveryd_jobs import errors, failpoints
 from recoveryd_jobs.contract import DIGEST_FORM, JobSpec, LedgerHead, Receipt, TargetRun, Times, chunk_header, encode
 from recoveryd_jobs.errors import JobError, Redo, raise_failed
 from recoveryd_jobs.lane.heads import Heads
-from recoveryd_jobs.lane.mending import Markers
+from recoveryd_jobs.lane.markers import Markers
 from recoveryd_jobs.lane.record_copier import Delivered
 from recoveryd_jobs.receipts import LaneLedger, Standing
 from recoveryd_jobs.sinks.transactional import TransactionalTarget

@@ -29,7 +29,8 @@ from recoveryd_jobs.lane.chunk_filler import ChunkFiller
 from recoveryd_jobs.lane.heads import Heads
 from recoveryd_jobs.lane.logs import ClusterLogs, LanePen
 from recoveryd_jobs.lane.loop import FIRST_GUESS_BYTES, LaneLoop
-from recoveryd_jobs.lane.mending import Markers, settle
+from recoveryd_jobs.lane.markers import Markers
+from recoveryd_jobs.lane.mending import Mender
 from recoveryd_jobs.lane.record_copier import Copier
 from recoveryd_jobs.lane.status import LaneStatus
 from recoveryd_jobs.pacing import Lease, fetch_ahead_bytes
@@ -197,7 +198,7 @@ class Lane:
         floors = {r.partition: max(r.journaled, self._copied_to.get(r.partition, 0)) for r in self._lane.partitions}
         with ClusterLogs(self._spec, self._lane.lane, f"{self._client_id}.logs", *topics) as logs:
             pen = LanePen(self._spec, self._lane.lane, target, [self._source_topic, *topics])
-            return settle(self._spec, self._lane, logs, pen, self._read, self._starting, floors)
+            return Mender(self._spec, self._lane, logs, pen, self._read, self._starting, floors).settle()
 
     def _fold(self, found: FoundReceipt, ranges: list[PartitionRange]) -> LaneLedger:
         ids = self._spec.source.topic_id, self._spec.target.topic_id

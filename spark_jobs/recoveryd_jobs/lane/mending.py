@@ -9,12 +9,12 @@ the receipts claim what the target holds. `recoveryd_jobs.lane.lost_markers` say
 The client library cannot commit a transaction that has no record in a partition, so what landed and waits for its
 marker is ended and written again as well. Killed in between, the next attempt finds and does the rest: nothing else is
 written before readers see what landed. A lane that goes on without an abort does nothing of all this, because its next
-commit counts for what is open; when it comes to rest, `Markers` looks whether there is still something.
+commit counts for what is open; when it comes to rest, `recoveryd_jobs.lane.markers` looks whether there is still
+something.
 """
 
-import contextlib
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol
@@ -33,15 +33,13 @@ from recoveryd_jobs.lane.lost_markers import (
     target_partitions,
 )
 from recoveryd_jobs.receipts import FoundReceipt
-from recoveryd_jobs.topics import LogBounds, NoAnswer, Topic
+from recoveryd_jobs.topics import LogBounds
 
 _ROUNDS: Final = 5
 _PAUSE_S: Final = 0.2
 _MARKERS_S: Final = 10.0
 _FIRST_LOOK_S: Final = 0.02
-_ANSWERS_S: Final = 45.0  # a broker that comes back may leave the first questions without an answer
 _CALM_S: Final = 1.0
-_REMEMBERED: Final = 1_000  # begins of what was committed; a transaction that lost its marker begins with one of them
 
 Waiting = Callable[[str], None]
 
@@ -305,19 +303,6 @@ class Mender:
         time.sleep(_PAUSE_S)
 
 
-def settle(
-    spec: JobSpec,
-    lane: LaneSpec,
-    logs: Logs,
-    pen: Pen,
-    read: Callable[[int | None, bool], FoundReceipt],
-    waiting: Waiting,
-    floors: Mapping[int, int],
-) -> FoundReceipt:
-    """As `Mender.settle`."""
-    return Mender(spec, lane, logs, pen, read, waiting, floors).settle()
-
-
 def _newest_attempt(found: FoundReceipt) -> int:
     return max((r.attempt for r in (found.head, *found.receipts) if r is not None), default=0)
 
@@ -342,65 +327,3 @@ def as_runs(offsets: Iterable[int]) -> Runs:
         else:
             runs.append((at, 1))
     return tuple(runs)
-
-
-class Markers:
-    """Looks, when a lane comes to rest, whether readers see what it committed last: no later commit shows it to them."""
-
-    def __init__(self, spec: JobSpec, target: Topic, ledger: Topic | None) -> None:
-        self._spec, self._target, self._ledger = spec, target, ledger
-        self._begins: dict[int, deque[int]] = {}  # by target partition, of what was committed last
-        self._ends: dict[int, int] = {}
-        self._firsts: deque[int] = deque(maxlen=_REMEMBERED)  # where receipts of chunks begin
-        self._last = -1  # offset of the newest receipt
-
-    def committed(self, receipts: Iterable[Receipt], places: Collection[int]) -> None:
-        """`places`: their offsets in the ledger."""
-        begins: dict[int, int] = {}
-        for run in (run for receipt in receipts for run in receipt.targets if run.runs):
-            begins[run.partition] = min(run.runs[0][0], begins.get(run.partition, run.runs[0][0]))
-            self._ends[run.partition] = max(self._ends.get(run.partition, 0), sum(run.runs[-1]))
-        for partition, begin in begins.items():
-            self._begins.setdefault(partition, deque(maxlen=_REMEMBERED)).append(begin)
-        if places:
-            self._firsts.append(min(places))
-            self._last = max(places)
-
-    def wait(self, obey: Callable[[], object]) -> None:
-        """Raises Doubt when a marker is certainly lacking. Where nobody can tell in time, the lane goes on: another
-        producer's open transaction lies before it, or the cluster does not answer.
-        """
-        give_up_s, pause_s = time.monotonic() + _ANSWERS_S, _FIRST_LOOK_S
-        lacking: list[str] | None = None  # not told yet
-        while self._ends or self._last >= 0:
-            with contextlib.suppress(NoAnswer):
-                waits, found = self._lacking()
-                if not waits:
-                    lacking = []
-                    break
-                if lacking is None:
-                    give_up_s = min(give_up_s, time.monotonic() + _MARKERS_S)
-                lacking = found
-            obey()
-            if time.monotonic() >= give_up_s:
-                break
-            time.sleep(pause_s)
-            pause_s = min(pause_s * 2, _PAUSE_S)
-        self._begins.clear()
-        self._ends.clear()
-        self._last = -1
-        if lacking:
-            raise Doubt(f"readers do not see what was committed in {', '.join(lacking)}")
-
-    def _lacking(self) -> tuple[bool, list[str]]:
-        """(whether something is not seen, where a transaction of ours is certainly open)."""
-        stable = {p: each.stable for p, each in self._target.bounds(self._ends).items()} if self._ends else {}
-        waits = [p for p, at in stable.items() if at < self._ends[p]]
-        found = [f"{self._target.name} {p}" for p in waits if stable[p] in self._begins[p]]
-        place = self._spec.receipts
-        if self._ledger is None or place is None or self._last < 0:
-            return bool(waits), found
-        at = self._ledger.bounds([place.partition])[place.partition].stable
-        if at in self._firsts and at <= self._last:
-            found.append(f"{self._ledger.name} {place.partition}")
-        return bool(waits) or at <= self._last, found
