@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.cli.failure import Failure
-from recoveryd.cli.render.plots import Band, Line, Panel, plot
+from recoveryd.cli.failure import ExitCode, exit_code_of
+from recoveryd.plots import Band, Line, Panel, PlotProblem, plot
 
 PANEL = Panel(
     "p99", "seconds", [Line("budget", [0, 1, 2], [0.1, None, math.inf])], slo=0.2, bands=[Band(0.5, 1.5, "slow")]
@@ -32,16 +32,17 @@ def test_a_png_grows_by_a_row_per_panel(tmp_path: Path) -> None:
 
 def test_without_matplotlib_the_error_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(Failure) as caught:
+    with pytest.raises(PlotProblem) as caught:
         plot(tmp_path / "x.png", [PANEL])
-    assert (caught.value.exit_code, caught.value.hint) == (2, "Install the extra: pip install 'recoveryd[plots]'.")
+    exit_code = exit_code_of(caught.value.code.value, ExitCode.FAILED)
+    assert (exit_code, caught.value.hint) == (2, "Install the extra: pip install 'recoveryd[plots]'.")
 
 
 def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(Failure, match="cannot be written"):
+    with pytest.raises(PlotProblem, match="cannot be written"):
         plot(tmp_path / "none" / "x.png", [PANEL])
 
 
 def test_an_empty_picture_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Failure, match="nothing to draw"):
+    with pytest.raises(PlotProblem, match="nothing to draw"):
         plot(tmp_path / "x.png", [])

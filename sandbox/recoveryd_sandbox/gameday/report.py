@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import median
 from textwrap import fill
 
-from recoveryd.cli.render.plots import Band, Bar, Column, Line, Panel, plot_columns
+from recoveryd.plots import Band, Bar, Column, Line, Panel, plot_columns
 from recoveryd_sandbox.gameday.day import Day, tally_of
 from recoveryd_sandbox.gameday.judge import Verdict, is_violated
 from recoveryd_sandbox.gameday.runs import CONTROLLER, CUT, FIXED, QUIET, UNLIMITED, Phase

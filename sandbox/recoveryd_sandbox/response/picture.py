@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 
-from recoveryd.cli.render.plots import Line, Panel, plot
+from recoveryd.plots import Line, Panel, plot
 from recoveryd.simulation.response import Response, ResponseStep
 
 

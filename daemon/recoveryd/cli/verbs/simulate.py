@@ -161,7 +161,7 @@ def _tables(study: "Study") -> "list[RenderableType]":
 
 
 def _draw(file: Path, policies: Sequence[str], scenario: "Scenario", seed: int) -> None:
-    from recoveryd.cli.render.plots import Line, Panel, plot  # noqa: PLC0415
+    from recoveryd.plots import Line, Panel, plot  # noqa: PLC0415
     from recoveryd.simulation.report import curve  # noqa: PLC0415
 
     curves = [curve(policy, scenario, seed) for policy in policies]

@@ -1,5 +1,5 @@
 """Curves to a PNG: a few panels one above the other over one time axis, or several such columns with the same axes. The
-only place that knows matplotlib.
+only place in what is installed that knows matplotlib. It serves the command line and the sandbox, and so knows neither.
 
 matplotlib is the optional extra `plots` and is imported when a picture is wanted, never before. What the curves mean is
 told by whoever draws them.
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-from recoveryd.cli.failure import usage
+from recoveryd.errors import RecoverydError
+from recoveryd.kernel.catalogue import Code
 
 # Okabe and Ito: told apart with any colour vision; the style repeats the difference in grey.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -23,6 +24,13 @@ _STYLES = ("-", "--", "-.", ":")
 _WIDTH_IN, _PANEL_IN, _COLUMN_IN = 11.0, 2.6, 3.4
 _HARM = "#B00020"
 _DPI = 110
+
+
+class PlotProblem(RecoverydError):  # noqa: N818  (named for what happened)
+    """A picture cannot be drawn as it is wanted, and nothing else was done."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(Code.USAGE, message, hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +88,11 @@ class Column:
 
 
 def plot(path: Path, panels: Sequence[Panel], title: str = "", x_label: str = "seconds") -> None:
-    """Write `panels` as a PNG. Raises `Failure` when matplotlib is absent, there is nothing to draw, or the file cannot
+    """Write `panels` as a PNG. Raises `PlotProblem` when matplotlib is absent, there is nothing to draw, or the file cannot
     be written.
     """
     if not panels:
-        raise usage("There is nothing to draw.")
+        raise PlotProblem("There is nothing to draw.")
     figure = _figure(_WIDTH_IN, _PANEL_IN * len(panels) + 0.6)
     rows = figure.subplots(len(panels), 1, sharex=True, squeeze=False)
     for (axes,), panel in zip(rows, panels, strict=True):
@@ -97,7 +105,7 @@ def plot(path: Path, panels: Sequence[Panel], title: str = "", x_label: str = "s
 def plot_columns(path: Path, columns: Sequence[Column], title: str = "", x_label: str = "seconds") -> None:
     """Write `columns` side by side as a PNG, each row with the same axes, and the bars below. Raises as `plot` does."""
     if not columns or not columns[0].panels:
-        raise usage("There is nothing to draw.")
+        raise PlotProblem("There is nothing to draw.")
     many = len(columns[0].panels)
     figure = _figure(_COLUMN_IN * len(columns) + 1.0, _PANEL_IN * many + 1.4)
     grid = figure.add_gridspec(many + 1, len(columns), height_ratios=[*[1.0] * many, 0.22])
@@ -125,7 +133,7 @@ def _figure(width_in: float, height_in: float) -> "Figure":
         from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
         from matplotlib.figure import Figure  # noqa: PLC0415
     except ImportError:
-        raise usage(
+        raise PlotProblem(
             "Pictures need matplotlib, which is not installed.", "Install the extra: pip install 'recoveryd[plots]'."
         ) from None
     figure = Figure(figsize=(width_in, height_in), dpi=_DPI, layout="constrained")
@@ -139,7 +147,7 @@ def _save(figure: "Figure", path: Path, title: str) -> None:
     try:
         figure.savefig(path, format="png")
     except OSError as error:
-        raise usage(f"{path} cannot be written: {error}.") from None
+        raise PlotProblem(f"{path} cannot be written: {error}.") from None
 
 
 def _draw(axes: "Axes", panel: Panel) -> None:
