@@ -8,13 +8,13 @@ from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins,
 from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.decision import Noun
 from recoveryd.kernel.events import BecameLeader, CommandNotSent, CommandReceived, ControlRead, Tick
+from recoveryd.kernel.keeping import overdue_ids
 from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import TERMINAL, State
 from recoveryd.schedules.commands import end_schedule, on_schedule
 from recoveryd.schedules.draft import SCHEDULES, ScheduleDraft
 from recoveryd.schedules.firing import fire_what_is_due, has_work
 from recoveryd.schedules.following import ACCEPTED, follow, hear, on_not_sent
-from recoveryd.schedules.forgetting import forget_old
 from recoveryd.schedules.known import Schedules
 from recoveryd.schedules.metrics import make_measures
 from recoveryd.schedules.model import KIND, Schedule
@@ -90,4 +90,5 @@ def _steer(draft: ScheduleDraft, event: object) -> None:
     if isinstance(event, _TIME):
         for schedule in list(draft.schedules.live.values()):
             fire_what_is_due(draft, follow(draft, schedule))
-        forget_old(draft)
+        if gone := overdue_ids(draft.schedules.ended, draft.params, draft.now_ms):
+            draft.forget_schedules(gone)
