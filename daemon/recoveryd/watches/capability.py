@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, on, steers
 from recoveryd.kernel.commands import StopCommand
@@ -12,7 +11,7 @@ from recoveryd.kernel.keeping import overdue_ids
 from recoveryd.kernel.metrics import Measures, Sample, count_states
 from recoveryd.kernel.state import CoreState
 from recoveryd.live.events import OffsetsSampled, ReaderSampled
-from recoveryd.units.draft import units_in
+from recoveryd.units.params import with_units
 from recoveryd.watches.commands import on_watch, stop_watch
 from recoveryd.watches.draft import WATCHES, FindWorkflow, WatchDraft
 from recoveryd.watches.ending import on_webhook_ended
@@ -36,7 +35,7 @@ def make_watches(params: WatchParams, find_workflow: FindWorkflow) -> Capability
     return Capability(
         name=NAME,
         view=WatchDraft,
-        make_view=lambda draft: WatchDraft(draft, _with_units(params, draft.before), find_workflow),
+        make_view=lambda draft: WatchDraft(draft, with_units(params, draft.before), find_workflow),
         events=(WebhookEnded, UnitStopReported),
         verbs=(begins(StartWatch, on_watch), steers(StopCommand, stop_watch)),
         handlers=(
@@ -57,12 +56,6 @@ def make_watches(params: WatchParams, find_workflow: FindWorkflow) -> Capability
         is_active=lambda state: bool(state.of(WATCHES).live),
         remaining=lambda state, _: tuple(state.of(WATCHES).live),
     )
-
-
-def _with_units(params: WatchParams, state: CoreState) -> WatchParams:
-    """With the units that are in force."""
-    units = units_in(state, params.units)
-    return params if units is params.units else replace(params, units=units)
 
 
 def _restore(state: CoreState, nouns: Mapping[str, Noun], _sequences: Mapping[str, int]) -> CoreState:

@@ -2,16 +2,14 @@
 documented one.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from recoveryd.live.lag.window import LagParams
-from recoveryd.units.approvals import ApprovalRule
-from recoveryd.units.model import Unit
+from recoveryd.units.params import UnitParams
 
 
 @dataclass(frozen=True, slots=True)
-class WatchParams:
+class WatchParams(UnitParams):
     """`clusters` and `webhooks`: the names in the config; `own_topics`: the names of recoveryd's own topics. Times in
     ms.
     """
@@ -19,8 +17,6 @@ class WatchParams:
     clusters: frozenset[str] = frozenset({"main"})
     webhooks: frozenset[str] = frozenset()
     own_topics: frozenset[str] = frozenset()
-    units: Mapping[str, Unit] = field(default_factory=dict)
-    approvals: tuple[ApprovalRule, ...] = ()
     lag: LagParams = LagParams()
     caught_up_evaluations: int = 3
     caught_up_span_ms: int = 30_000

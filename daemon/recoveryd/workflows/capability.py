@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, on, steers
 from recoveryd.kernel.commands import RefusedCommand, StopCommand
@@ -14,7 +13,7 @@ from recoveryd.live.events import ReaderSampled
 from recoveryd.recovery.commands import Approve, Pause, Reject, Resume
 from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.slice import RECOVERY
-from recoveryd.units.draft import units_in
+from recoveryd.units.params import with_units
 from recoveryd.workflows.kinds.all_kinds import KINDS
 from recoveryd.workflows.kinds.runbook.commands import on_discard, on_escalate, on_promote
 from recoveryd.workflows.machine.children import refuse_child
@@ -68,7 +67,7 @@ def make_workflows(params: WorkflowParams, find_watch: FindWatch) -> Capability[
     return Capability(
         name=NAME,
         view=WorkflowDraft,
-        make_view=lambda draft: WorkflowDraft(draft, _with_units(params, draft.before), KINDS, _find, find_watch),
+        make_view=lambda draft: WorkflowDraft(draft, with_units(params, draft.before), KINDS, _find, find_watch),
         events=(WorkflowFacts, GatheringFailed, StepReported),
         verbs=(
             begins(Reset, on_begin),
@@ -128,12 +127,6 @@ def workflow_on(state: CoreState, cluster: str, group: str) -> str | None:
         if f"the group {group} on {cluster}" in claims and not workflow.spec.dry_run:
             return f"workflow {workflow.id} works on the group {group} and is {workflow.state.value}"
     return None
-
-
-def _with_units(params: WorkflowParams, state: CoreState) -> WorkflowParams:
-    """With the units that are in force."""
-    units = units_in(state, params.units)
-    return params if units is params.units else replace(params, units=units)
 
 
 def _restore(state: CoreState, nouns: Mapping[str, Noun], _sequences: Mapping[str, int]) -> CoreState:

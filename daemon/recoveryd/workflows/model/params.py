@@ -1,20 +1,16 @@
 """What workflows need of the config."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from recoveryd.live.lag.window import LagParams
-from recoveryd.units.approvals import ApprovalRule
-from recoveryd.units.model import Unit
+from recoveryd.units.params import UnitParams
 
 
 @dataclass(frozen=True, slots=True)
-class WorkflowParams:
+class WorkflowParams(UnitParams):
     """Times in ms. `clusters` are the names in the config."""
 
     clusters: frozenset[str] = frozenset({"main"})
-    units: Mapping[str, Unit] = field(default_factory=dict)
-    approvals: tuple[ApprovalRule, ...] = ()
     own_topics: frozenset[str] = frozenset()
     lag: LagParams = LagParams()
     approval_ttl_ms: int = 86_400_000
