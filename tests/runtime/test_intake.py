@@ -39,11 +39,14 @@ async def test_nothing_goes_in_before_this_daemon_leads() -> None:
 
 
 async def test_taking_over_reads_from_the_journals_position_to_the_end() -> None:
-    intake, inbox, _ = make(ListLog([record(offset) for offset in (3, 4, 5, 6, 8)]))
+    intake, inbox, log = make(ListLog([record(offset) for offset in (3, 4, 5, 6, 8)]))
     intake.open_at(4)
     await within(intake.catch_up())
     assert await offsets(inbox) == [4, 5, 6, 8]
-    assert intake.next_offset == 9
+    for offset in (8, 9):
+        await within(intake.accept(record(offset)))
+    assert await offsets(inbox) == [9]
+    assert log.reads == [(4, None)]
 
 
 async def test_that_the_topic_was_read_is_told_once_and_behind_what_lay_on_it() -> None:

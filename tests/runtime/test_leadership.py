@@ -30,7 +30,7 @@ async def test_becoming_leader_folds_the_journal_and_raises_the_epoch_before_any
         first = rig.journal.batches[0]
         assert first.daemon is not None
         assert (first.daemon.epoch, first.daemon.applied_control_offset) == (8, 4)
-        assert rig.intake.next_offset == 5
+        assert rig.control_log.reads == [(5, None)]
 
 
 async def test_a_command_known_from_before_the_start_is_a_duplicate() -> None:

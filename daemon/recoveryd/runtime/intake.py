@@ -31,16 +31,11 @@ class ControlIntake:
         self._inbox = inbox
         self._control_log = control_log
         self._decode = decode
-        self._next = 0
+        self._next = 0  # first offset not yet in the inbox
         self._is_behind = False
         self._waiting: dict[int, asyncio.Future[None]] = {}
         self._turn = asyncio.Lock()
         self._is_open = asyncio.Event()
-
-    @property
-    def next_offset(self) -> int:
-        """First offset not yet in the inbox."""
-        return self._next
 
     @property
     def has_read(self) -> bool:

@@ -86,11 +86,6 @@ class Topology:
         """
         return self.read & self.written
 
-    @property
-    def has_dynamic_sink(self) -> bool:
-        """Whether some output's topic is chosen for each record, so that no text names it."""
-        return any(n.kind is NodeKind.SINK and not n.topics for part in self.parts for n in part.nodes)
-
 
 def parse_topology(text: str) -> Topology:
     """Raises `TopologyProblem`."""
