@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from recoveryd.adapters.clock import SystemClock
 from recoveryd.adapters.control.controls import ManualApplications
 from recoveryd.adapters.kafka.group_facts import read_committed
-from recoveryd.adapters.kafka.steps import group_steps
+from recoveryd.adapters.kafka.steps import offset_steps
 from recoveryd.adapters.kafka.steps.taker import KafkaSteps
 from recoveryd.adapters.kafka.topic_admin import await_topic
 from recoveryd.settings.kafka_properties import ClientAccess
@@ -122,8 +122,8 @@ async def test_offsets_that_are_committed_while_it_looks_make_it_inexact(
             has_come_there.set()
         return read_committed(*where, **how)
 
-    monkeypatch.setattr(group_steps, "read_committed", look)
-    monkeypatch.setattr(group_steps, "_STABLE_S", DEADLINE_S)
+    monkeypatch.setattr(offset_steps, "read_committed", look)
+    monkeypatch.setattr(offset_steps, "_STABLE_S", DEADLINE_S)
     with cutter.member(f"{cutter.group}-{THREAD}", 5) as producer:
         cutting = asyncio.create_task(cutter.cut())
         assert await asyncio.to_thread(has_come_there.wait, DEADLINE_S)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from recoveryd.adapters.kafka.steps.group_steps import is_settled
+from recoveryd.adapters.kafka.steps.offset_steps import is_settled
 from recoveryd.capabilities import make_decider
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State

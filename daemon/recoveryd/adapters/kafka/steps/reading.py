@@ -1,4 +1,4 @@
-"""What steps ask of logs and of the records that they read."""
+"""What steps ask of logs, of the records that they read, and of committed offsets."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -8,7 +8,8 @@ from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, read_offsets
 from recoveryd.adapters.kafka.topic_admin import TopicShape
-from recoveryd.units.facts import PartitionEnds
+from recoveryd.units.facts import Committed, PartitionEnds
+from recoveryd.workflows.model.workflow import OffsetUndo
 
 TIMEOUT_S: Final = 15.0
 
@@ -27,3 +28,9 @@ def is_before(record: Message, ends: Mapping[str, Mapping[int, int]]) -> bool:
     assert partition is not None
     assert offset is not None
     return offset < ends[topic][partition]
+
+
+def offset_in(found: Mapping[str, Mapping[int, Committed]], row: OffsetUndo) -> int | None:
+    """The offset that is committed at the row's place, if there is one."""
+    entry = found.get(row.name, {}).get(row.partition)
+    return None if entry is None else entry.offset

@@ -8,6 +8,7 @@ from recoveryd.adapters.kafka.steps.application_steps import ApplicationSteps
 from recoveryd.adapters.kafka.steps.config_steps import ConfigSteps
 from recoveryd.adapters.kafka.steps.gathering import Gatherer
 from recoveryd.adapters.kafka.steps.group_steps import GroupSteps
+from recoveryd.adapters.kafka.steps.offset_steps import OffsetSteps
 from recoveryd.adapters.kafka.steps.quota_steps import QuotaSteps
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.topic_steps import TopicSteps
@@ -53,14 +54,15 @@ class KafkaSteps:
         quotas = QuotaSteps(accesses)
         self._gatherer = Gatherer(self._reach, units, quotas, now_ms)
         self._applications = ApplicationSteps(units, control)
-        groups, topics = GroupSteps(self._reach, control, connectors), TopicSteps(self._reach)
+        groups, topics = GroupSteps(self._reach), TopicSteps(self._reach)
+        offsets = OffsetSteps(self._reach, control, connectors)
         self._groups = groups
         self._takers: Mapping[type, Callable[[TakeStep, Any], Awaitable[StepReported]]] = {
             AwaitEmpty: groups.await_empty,
             AwaitStopped: groups.await_stopped,
             AwaitStarted: groups.await_started,
-            TakeSnapshot: groups.note,
-            SetOffsets: groups.set,
+            TakeSnapshot: offsets.note,
+            SetOffsets: offsets.set,
             AwaitCaughtUp: groups.await_caught_up,
             CreateTopics: topics.create,
             DeleteTopics: topics.delete,

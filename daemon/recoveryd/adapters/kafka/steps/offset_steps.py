@@ -1,0 +1,263 @@
+"""Steps about where consumer groups stand: note it, and set it.
+
+Offsets are committed by a consumer that never joins the group, which Kafka takes as long as the group has no members, and
+read back by another one.
+"""
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from recoveryd.adapters.kafka.client import Properties
+from recoveryd.adapters.kafka.group_commits import commit_exactly, commit_places, outside_log
+from recoveryd.adapters.kafka.group_facts import read_committed
+from recoveryd.adapters.kafka.offsets import LATEST, read_offsets
+from recoveryd.adapters.kafka.raw_requests import Commit, connected
+from recoveryd.adapters.kafka.steps.members import not_empty
+from recoveryd.adapters.kafka.steps.reach import Reach
+from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S, offset_in, read_log
+from recoveryd.adapters.kafka.steps.reporting import report
+from recoveryd.adapters.kafka.topic_admin import TopicShape, describe
+from recoveryd.errors import ClusterProblem
+from recoveryd.kernel.catalogue import Code
+from recoveryd.ports import ApplicationControl, ConnectorOffsets
+from recoveryd.settings.kafka_properties import ClientAccess
+from recoveryd.units.control import Desired, Wish
+from recoveryd.units.facts import Committed, PartitionEnds
+from recoveryd.workflows.model.actions import SetOffsets, TakeSnapshot
+from recoveryd.workflows.model.effects import TakeStep
+from recoveryd.workflows.model.events import Outcome, StepReported
+from recoveryd.workflows.model.workflow import OffsetUndo, UndoState
+
+_STABLE_S: Final = 3.0
+
+_Found = Mapping[str, Mapping[int, Committed]]
+_Key = tuple[str, int]
+
+
+class OffsetSteps:
+    """`control` and `connectors` for offsets that Kafka Connect sets."""
+
+    def __init__(self, reach: Reach, control: ApplicationControl, connectors: ConnectorOffsets | None = None) -> None:
+        self._reach = reach
+        self._control, self._connectors = control, connectors
+
+    async def note(self, effect: TakeStep, action: TakeSnapshot) -> StepReported:
+        return await self._reach.run(self._note, effect, action)
+
+    def _note(self, effect: TakeStep, action: TakeSnapshot) -> StepReported:
+        properties, admin = self._reach.clusters[action.cluster], self._reach.admin(action.cluster)
+        shapes = describe(admin, (*action.topics, *action.end_topics), TIMEOUT_S)
+        other = [name for name in action.topic_ids if not _is_planned(shapes[name], action)]
+        if other:
+            why = f"{', '.join(other)} was deleted, or created again, after the plan was made"
+            return report(effect, Outcome.FAILED, why, code=Code.TOPIC_RECREATED.value)
+        keys = [k for name in action.topics if (shape := shapes[name]) is not None for k in shape.keys]
+        access = self._reach.accesses[action.cluster]
+        if action.is_live and action.topic_ids and not _is_stable(properties, action, keys):
+            return report(effect, Outcome.NOT_YET, f"a transaction is about to commit offsets of {action.group}")
+        found = read_committed(properties, action.group, keys, access=access)
+        states = asyncio.run(_transactions(access)) if action.state_topics else {}
+        logs = {s.topic: read_log(admin, s, committed=action.is_live) for s in shapes.values() if s is not None}
+        is_still = not action.is_live or read_committed(properties, action.group, keys, access=access) == found
+        if is_still and action.state_topics:
+            behind = _with_open(admin, [s for n in action.state_topics if (s := shapes[n]) is not None], logs)
+            is_still = is_settled(action.group, states, is_open=behind) and _is_stable(properties, action, keys, found)
+        rows = tuple(_undo_of(action.group, t, p, found.get(t, {}).get(p)) for t, p in keys)
+        noted = sum(row.to is not None for row in rows)
+        why = f"noted where {action.group} was: {noted} offsets in {len(rows)} partitions"
+        evidence = {"offsets": noted, "partitions": len(rows), "is_still": is_still}
+        return report(effect, Outcome.DONE, why, evidence=evidence, undo=rows, logs=logs)
+
+    async def set(self, effect: TakeStep, action: SetOffsets) -> StepReported:
+        if action.connector and (running := await self._still_runs(effect, action)) is not None:
+            return running
+        rows = tuple(row for row in effect.rows if isinstance(row, OffsetUndo))
+        keys = [(row.name, row.partition) for row in rows]
+        before = await self._standing(action, keys)
+        foreign = {row for row in rows if not _is_free(row, before)}
+        if foreign and not action.is_back:
+            first = next(row for row in rows if row in foreign)
+            why = f"{first.name} {first.partition} of {action.group} is at {offset_in(before, first)} and was at {first.to}: somebody else set it"
+            return report(effect, Outcome.FAILED, why, code=Code.GROUP_CHANGED.value)
+        left = [
+            row for row in rows if row not in foreign and offset_in(before, row) != _goal(row, is_back=action.is_back)
+        ]
+        gone = [row for row in left if _goal(row, is_back=action.is_back) is None]
+        kept = [row for row in left if _goal(row, is_back=action.is_back) is not None]
+        goals = {(row.name, row.partition): _goal(row, is_back=action.is_back) for row in kept}
+        wanted = {key: goal for key, goal in goals.items() if goal is not None}
+        outside = await self._reach.run(outside_log, self._reach.admin(action.cluster), wanted)
+        if outside and not action.is_back:
+            return report(effect, Outcome.FAILED, _first_of(outside), code=Code.OFFSET_OUTSIDE_LOG.value)
+        try:
+            await self._put(action, kept, gone, wanted)
+        except ClusterProblem as refused:
+            members = await self._members_again(action, refused)
+            if not members:
+                raise
+            return not_empty(effect, action.group, members)
+        after = await self._standing(action, keys)
+        wrong = [
+            row for row in rows if row not in foreign and offset_in(after, row) != _goal(row, is_back=action.is_back)
+        ]
+        if wrong:
+            first = wrong[0]
+            why = f"{first.name} {first.partition} reads {offset_in(after, first)} after it was set to {_goal(first, is_back=action.is_back)}"
+            raise ClusterProblem(why)
+        return _set_report(effect, action, rows, foreign, outside)
+
+    async def _put(
+        self,
+        action: SetOffsets,
+        kept: Sequence[OffsetUndo],
+        gone: Sequence[OffsetUndo],
+        wanted: Mapping[_Key, int],
+    ) -> None:
+        """`kept` get an offset, by place in `wanted`, and of `gone` there is none afterwards. Raises `ClusterProblem`."""
+        if action.connector:
+            ends = {(row.name, row.partition): None for row in gone} | dict(wanted)
+            if ends:  # Connect refuses a question for none
+                await self._of_connector(action).set_sink_offsets(action.connector, ends)
+            return
+        if action.is_back:
+            commits = [_commit_before(row) for row in kept]
+            await self._reach.run(commit_exactly, self._reach.accesses[action.cluster], action.group, commits)
+        else:
+            places = [TopicPartition(topic, partition, goal) for (topic, partition), goal in wanted.items()]
+            await self._reach.run(commit_places, self._reach.clusters[action.cluster], action.group, places)
+        if gone:
+            await self._delete(action, gone)
+
+    async def _still_runs(self, effect: TakeStep, action: SetOffsets) -> StepReported | None:
+        """Connect refuses to set offsets of a connector that is not stopped, as when somebody resumed it meanwhile: it is
+        stopped again.
+        """
+        unit, key = action.connector, f"{effect.workflow}/{effect.step}/{effect.since_ms}"
+        found = await self._control.ask(Wish(unit, Desired.STOPPED, effect.workflow, key, effect.since_ms))
+        if found.fulfils(Desired.STOPPED):
+            return None
+        why = f"offsets of {unit} can be set only while it is stopped, and it is {found.state.value}: {found.why}"
+        return report(effect, Outcome.NOT_YET, why, evidence=effect.seen)
+
+    async def _standing(self, action: SetOffsets, keys: Sequence[_Key]) -> _Found:
+        if not action.connector:
+            return await self._reach.run(read_committed, self._reach.clusters[action.cluster], action.group, keys)
+        found: dict[str, dict[int, Committed]] = {}
+        for (topic, p), offset in (await self._of_connector(action).sink_offsets(action.connector)).items():
+            found.setdefault(topic, {})[p] = Committed(offset)
+        return found
+
+    def _of_connector(self, action: SetOffsets) -> ConnectorOffsets:
+        if self._connectors is None:
+            raise ClusterProblem(f"no Kafka Connect is known of {action.connector}", retriable=False)
+        return self._connectors
+
+    async def _members_again(self, action: SetOffsets, refused: ClusterProblem) -> tuple[str, ...]:
+        """Of a group that came alive between the look at it and the commit."""
+        if refused.code is not Code.GROUP_NOT_EMPTY:
+            return ()
+        return await self._reach.members(action.cluster, action.group)
+
+    async def _delete(self, action: SetOffsets, rows: Iterable[OffsetUndo]) -> None:
+        by_topic: dict[str, list[int]] = {}
+        for row in rows:
+            by_topic.setdefault(row.name, []).append(row.partition)
+        doing = f"take offsets of group {action.group} away"
+        async with connected(self._reach.accesses[action.cluster], "recoveryd-groups", doing, TIMEOUT_S) as client:
+            await client.delete_offsets(action.group, by_topic)
+
+
+async def _transactions(access: ClientAccess) -> dict[str, str]:
+    """The state of each by its id, of those that may be seen."""
+    async with connected(access, "recoveryd-commits", "ask for open transactions", TIMEOUT_S) as client:
+        return {name: state for name, _producer, state in await client.transactions()}
+
+
+def _with_open(
+    admin: AdminClient, shapes: Iterable[TopicShape], logs: Mapping[str, Mapping[int, PartitionEnds]]
+) -> bool:
+    """Whether something lies behind the ends that were read up to: of a transaction that is open, or is being ended."""
+    return any(
+        end > logs[shape.topic][p].high_watermark
+        for shape in shapes
+        for p, end in read_offsets(admin, shape.keys, LATEST, TIMEOUT_S).items()
+    )
+
+
+def _is_stable(properties: Properties, action: TakeSnapshot, keys: Sequence[_Key], found: _Found | None = None) -> bool:
+    """Whether no transaction is about to commit other offsets, or has just done so, where `found` was read before: its
+    state may have been seen before.
+    """
+    try:
+        now = read_committed(properties, action.group, keys, _STABLE_S, stable=True)
+    except ClusterProblem:
+        return False
+    return found is None or _numbers(now) == _numbers(found)
+
+
+def _numbers(found: _Found) -> dict[str, dict[int, int]]:
+    return {topic: {p: entry.offset for p, entry in there.items()} for topic, there in found.items()}
+
+
+def is_settled(group: str, states: Mapping[str, str], *, is_open: bool) -> bool:
+    """Whether every transaction of which the offsets are seen is seen in the state as well: `states`, by transactional id,
+    were asked for in between. One that is being ended may be seen in one of both only; one that is open is in neither.
+    """
+    own = [state for name, state in states.items() if name.startswith(f"{group}-")]
+    return not is_open or (bool(own) and not any(state.startswith("Prepare") for state in own))
+
+
+def _undo_of(group: str, topic: str, partition: int, found: Committed | None) -> OffsetUndo:
+    if found is None:
+        return OffsetUndo(topic, partition, None, group=group)
+    return OffsetUndo(
+        topic, partition, found.offset, metadata=found.metadata, leader_epoch=found.leader_epoch, group=group
+    )
+
+
+def _goal(row: OffsetUndo, *, is_back: bool) -> int | None:
+    return row.to if is_back else row.was_set
+
+
+def _is_free(row: OffsetUndo, found: _Found) -> bool:
+    """Whether it is as it was before this step, or done already."""
+    return offset_in(found, row) in {row.to, row.was_set}
+
+
+def _commit_before(row: OffsetUndo) -> Commit:
+    assert row.to is not None
+    return row.name, row.partition, row.to, -1 if row.leader_epoch is None else row.leader_epoch, row.metadata
+
+
+def _first_of(told: Sequence[str]) -> str:
+    return told[0] + (f", and {len(told) - 1} more" if len(told) > 1 else "")
+
+
+def _is_planned(shape: TopicShape | None, action: TakeSnapshot) -> bool:
+    return shape is not None and action.topic_ids.get(shape.topic, shape.topic_id) == shape.topic_id
+
+
+def _set_report(
+    effect: TakeStep,
+    action: SetOffsets,
+    rows: Sequence[OffsetUndo],
+    foreign: Collection[OffsetUndo],
+    outside: Sequence[str],
+) -> StepReported:
+    count = len(rows) - len(foreign)
+    if not action.is_back:
+        why = f"{count} offsets of {action.group} are set, and were read back"
+        return report(effect, Outcome.DONE, why, evidence={"offsets": count})
+    done = tuple(replace(row, state=UndoState.KEPT if row in foreign else UndoState.DONE) for row in rows)
+    why = f"{count} offsets of {action.group} are as they were before"
+    if foreign:
+        why += f"; {len(foreign)} were changed by somebody else since, and stay"
+    if outside:
+        why += f"; records that lay there are gone: {_first_of(outside)}"
+    evidence = {"offsets": count, "kept": len(foreign), "outside_log": len(outside)}
+    return report(effect, Outcome.DONE, why, evidence=evidence, undo=done)
