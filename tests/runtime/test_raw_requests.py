@@ -11,14 +11,8 @@ import pytest
 from aiokafka.client import ConnectionGroup
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError, NodeNotReadyError, RequestTimedOutError
 
-from recoveryd.adapters.kafka.raw_requests import (
-    Producing,
-    RawClient,
-    ShareMember,
-    StreamsGroup,
-    StreamsMember,
-    StreamsPart,
-)
+from recoveryd.adapters.kafka.raw_groups import ShareMember, StreamsGroup, StreamsMember, StreamsPart
+from recoveryd.adapters.kafka.raw_requests import Producing, RawClient
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from recoveryd.adapters.kafka.raw_requests import RawClient, StreamsGroup, StreamsMember, StreamsPart, connected
+from recoveryd.adapters.kafka.raw_groups import StreamsGroup, StreamsMember, StreamsPart
+from recoveryd.adapters.kafka.raw_requests import RawClient, connected
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.facts import Committed, Group, GroupPart, GroupType, Member
 

@@ -12,7 +12,8 @@ from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka.client import Properties, make_consumer, problem
 from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, read_offsets
-from recoveryd.adapters.kafka.raw_requests import Commit, connected
+from recoveryd.adapters.kafka.raw_groups import Commit
+from recoveryd.adapters.kafka.raw_requests import connected
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.settings.kafka_properties import ClientAccess

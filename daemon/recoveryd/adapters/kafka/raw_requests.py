@@ -1,5 +1,5 @@
-"""Kafka requests that librdkafka has no call for, sent through internals of aiokafka. Only this module,
-`raw_coordinator`, `raw_forms` and `raw_descriptions` use them.
+"""Kafka requests that librdkafka has no call for, sent through internals of aiokafka. Only this module and the others
+whose names begin with `raw_` use them; `raw_groups` has those about groups.
 
 aiokafka comes with Faust, so no third client library is needed. It knows DescribeClientQuotas and the requests of
 transactions; the fields of all others are in `raw_forms` and `raw_descriptions`. Internals may change with any version:
@@ -13,9 +13,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
+from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
-from aiokafka.protocol.admin import ApiVersionRequest_v0, DescribeClientQuotasRequest_v0, DescribeGroupsRequest_v0
+from aiokafka.protocol.admin import ApiVersionRequest_v0, DescribeClientQuotasRequest_v0
 from aiokafka.protocol.api import RequestStruct
 from aiokafka.protocol.fetch import FetchRequest_v4
 from aiokafka.protocol.transaction import AddPartitionsToTxnRequest_v0, EndTxnRequest_v0, InitProducerIdRequest_v0
@@ -28,93 +28,24 @@ from recoveryd.adapters.kafka.raw_coordinator import (
     Question,
     TransactionCoordinator,
 )
-from recoveryd.adapters.kafka.raw_descriptions import (
-    DescribeProducers,
-    DescribeShareGroups,
-    DescribeShareOffsets,
-    ListTransactions,
-)
-from recoveryd.adapters.kafka.raw_forms import (
-    AlterQuotas,
-    CommitOffsets,
-    DeleteOffsets,
-    DescribeLogDirs,
-    DescribeStreamsGroups,
-    FetchOffsets,
-    ListGroups,
-    ListOffsets,
-)
+from recoveryd.adapters.kafka.raw_descriptions import DescribeProducers, ListTransactions
+from recoveryd.adapters.kafka.raw_forms import AlterQuotas, DescribeLogDirs, ListOffsets
+from recoveryd.adapters.kafka.raw_groups import RawGroups
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.settings.kafka_properties import ClientAccess, make_ssl_context
 
 Entity = Sequence[tuple[str, str | None]]  # pairs of a type such as client-id and a name
-Commit = tuple[str, int, int, int, str]  # topic, partition, offset, leader epoch (-1 = not known), metadata
 Change = tuple[str, float, bool]  # a quota's name, its value, and whether it is removed
 
 _ANY_NAMED: Final = 2  # match type: whatever has a name, so not the default
-# Unknown server error, time-out, network, the coordinator loads, is not there or elsewhere, not the controller,
-# an earlier or a later holder of a transactional id, the transaction before is being ended, throttled.
-_RETRIABLE: Final = frozenset({-1, 7, 13, 14, 15, 16, 41, 47, 51, 84, 90})
 _BEFORE_TIME_OUT_S: Final = 5.0  # a transaction is not asked for any longer than this before the broker aborts it
-_NOT_EMPTY: Final = frozenset({68, 86})  # the group has members, or reads this topic
-_NO_GROUP: Final = 69
-_NEWER: Final = frozenset({"streams", "share"})
 _LOCAL_START: Final = -4  # in place of a time: the first offset on the leader's own disk
 _ANY_EPOCH: Final = -1
 _NO_REPLICA: Final = -1
 _COMMITTED: Final = 1  # the isolation level at which aborted transactions are told
 _LEAST_BYTES: Final = 1  # the records themselves are not wanted
 _FETCH_BYTES: Final = 1_048_576
-_NO_GENERATION: Final = -1  # of who is no member
-# Illegal generation, unknown member, rebalance in progress, fenced instance, stale member epoch: how a coordinator
-# refuses a commit from outside while it has members.
-_ALIVE: Final = frozenset({22, 25, 27, 82, 113})
-_WORDS: Final = {68: "the group has members", 86: "the group has members that read the topic"}
-
-
-Tasks = Sequence[tuple[str, Sequence[int]]]  # sub-topologies with the partitions of their topics
-
-
-@dataclass(frozen=True, slots=True)
-class StreamsMember:
-    """`active` are the tasks that it processes now; `local` says of tasks up to which offsets it has their state."""
-
-    id: str
-    client_id: str
-    host: str
-    instance_id: str | None
-    active: Tasks = ()
-    local: Sequence[tuple[str, int, int]] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class StreamsPart:
-    """A sub-topology; whole names of topics."""
-
-    id: str
-    sources: Sequence[str]
-    repartitions_written: Sequence[str]
-    changelogs: Sequence[str]
-    repartitions_read: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class StreamsGroup:
-    state: str
-    members: Sequence[StreamsMember]
-    parts: Sequence[StreamsPart]
-
-
-@dataclass(frozen=True, slots=True)
-class ShareMember:
-    """`held`: partitions by topic."""
-
-    id: str
-    client_id: str
-    host: str
-    topics: Sequence[str]
-    held: Mapping[str, Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +70,8 @@ class _WhichRequests:
         return ApiVersionRequest_v0()
 
 
-class RawClient:
-    """Asks one cluster; made by `connected`. `doing` says in a problem what was wanted."""
-
-    def __init__(self, client: Any, doing: str) -> None:
-        self._client = client
-        self._doing = doing
+class RawClient(RawGroups):
+    """Asks one cluster; made by `connected`."""
 
     async def apis(self) -> dict[int, tuple[int, int]]:
         """Keys of the requests that every broker answers, with the lowest and the highest version of which that is
@@ -224,130 +151,6 @@ class RawClient:
                     found[partition] = (min(begun), False)
         return found
 
-    async def delete_offsets(self, group: str, partitions: Mapping[str, Sequence[int]]) -> None:
-        """Take the group's commits away; without a group there are none. Raises `ClusterProblem`, also while the group
-        has members that read such a topic.
-        """
-        named = [(topic, list(found)) for topic, found in partitions.items()]
-        answer = await self._ask_coordinator(group, DeleteOffsets(group, named))
-        if answer.error_code == _NO_GROUP:
-            return
-        self._check(answer.error_code, None, f"Delete on Group {group}")
-        for topic, found in answer.topics:
-            for _partition, error_code in found:
-                self._check(error_code, None, f"Read on Topic {topic}")
-
-    async def committed(self, group: str, partitions: Mapping[str, Sequence[int]]) -> Iterable[Commit]:
-        """Those of the group. Raises `ClusterProblem`, also when one partition has no answer."""
-        named = [(topic, list(found)) for topic, found in partitions.items()]
-        answer = await self._ask_coordinator(group, FetchOffsets(group, named))
-        self._check(answer.error_code, None, f"Describe on Group {group}")
-        commits = []
-        for topic, rows in answer.topics:
-            for partition, offset, epoch, metadata, error_code in rows:
-                self._check(error_code, None, f"Describe on Topic {topic}")
-                if offset >= 0:  # -1 where there is none
-                    commits.append((topic, partition, offset, epoch, metadata or ""))
-        return commits
-
-    async def commit(self, group: str, commits: Iterable[Commit]) -> None:
-        """For a group without members; each commit as `committed` tells it. Raises `ClusterProblem`, with
-        `GROUP_NOT_EMPTY` and worth another try where the group has members.
-        """
-        named: dict[str, list[tuple[int, int, int, str]]] = {}
-        for topic, partition, offset, epoch, metadata in commits:
-            named.setdefault(topic, []).append((partition, offset, epoch, metadata))
-        answer = await self._ask_coordinator(group, CommitOffsets(group, _NO_GENERATION, "", list(named.items())))
-        for topic, rows in answer.topics:
-            for _partition, error_code in rows:
-                if error_code in _ALIVE:
-                    raise ClusterProblem(f"the group {group} has members again", code=Code.GROUP_NOT_EMPTY)
-                self._check(error_code, None, f"Read on Group {group} and Topic {topic}")
-
-    async def listed_group(self, group: str) -> tuple[str, str] | None:
-        """Its type and the protocol of its members, in Kafka's words; None when there is none, or none that the user
-        may describe. Raises `ClusterProblem`.
-        """
-        answer = await self._ask_coordinator(group, ListGroups([], [], {}))
-        self._check(answer.error_code, None)
-        for name, protocol, _state, kind, _tags in answer.groups or ():
-            if name == group:
-                return kind, protocol
-        return None
-
-    async def newer_groups(self) -> dict[str, str]:
-        """Groups of share consumers and of the `streams` protocol, which other clients do not list, with that word.
-        None on clusters that are too old to have them. Raises `ClusterProblem`.
-        """
-        found: dict[str, str] = {}
-        for broker in self._client.cluster.brokers():
-            try:
-                answer = await self._client.send(broker.nodeId, Question(ListGroups([], [], {})))
-            except IncompatibleBrokerVersion:
-                continue
-            self._check(answer.error_code, None)
-            found |= {name: kind for name, _protocol, _state, kind, _tags in answer.groups or () if kind in _NEWER}
-        return found
-
-    async def streams_group(self, group: str) -> StreamsGroup:
-        """Of the `streams` protocol. Raises `ClusterProblem`."""
-        answer = await self._ask_coordinator(group, DescribeStreamsGroups([group], False, {}))
-        [(error_code, message, _group, state, _epoch, _assigned, topology, members, *_rest)] = answer.groups
-        self._check(error_code, message, f"Describe on Group {group}")
-        parts = [] if topology is None else topology[1]
-        return StreamsGroup(
-            state,
-            [
-                StreamsMember(
-                    m[0],
-                    m[4],
-                    m[5],
-                    m[2],
-                    [(task[0], task[1]) for task in m[12][0]],
-                    tuple((part, partition, offset) for part, partition, offset, _tags in m[10]),
-                )
-                for m in members
-            ],
-            [
-                StreamsPart(id_, sources, written, [t[0] for t in changelogs], [t[0] for t in read])
-                for id_, sources, written, changelogs, read, _tags in parts
-            ],
-        )
-
-    async def subscriptions(self, group: str) -> tuple[str, Sequence[tuple[str, str, bytes]]]:
-        """The state of a group of the classic protocol, and of each member its client id, host, and what it sent when
-        it joined. Raises `ClusterProblem`.
-        """
-        answer = await self._ask_coordinator(group, DescribeGroupsRequest_v0([group]))
-        [(error_code, _group, state, _kind, _protocol, members)] = answer.groups
-        self._check(error_code, None, f"Describe on Group {group}")
-        return state, [(client_id, host, sent or b"") for _id, client_id, host, sent, _assigned in members]
-
-    async def share_group(self, group: str) -> tuple[str, Sequence[ShareMember]]:
-        """Its state and members. Raises `ClusterProblem`."""
-        answer = await self._ask_coordinator(group, DescribeShareGroups([group], False, {}))
-        [(error_code, message, _group, state, _epoch, _assigned, _assignor, members, *_rest)] = answer.groups
-        self._check(error_code, message, f"Describe on Group {group}")
-        return state, [
-            ShareMember(id_, client, host, topics, {name: found for _id, name, found, _tags in held})
-            for id_, _rack, _epoch, client, host, topics, (held, _more), _tags in members
-        ]
-
-    async def share_offsets(self, group: str) -> Iterable[tuple[str, int, int]]:
-        """Topic, partition and start offset of a share group; partitions without one are left out. Raises
-        `ClusterProblem`.
-        """
-        answer = await self._ask_coordinator(group, DescribeShareOffsets([(group, None, {})], {}))
-        [(_group, topics, error_code, message, _tags)] = answer.groups
-        self._check(error_code, message, f"Describe on Group {group}")
-        found = []
-        for topic, _id, rows, _more in topics:
-            for partition, offset, _epoch, error, error_message, _rest in rows:
-                self._check(error, error_message, f"Describe on Topic {topic}")
-                if offset >= 0:
-                    found.append((topic, partition, offset))
-        return found
-
     async def transactional_ids(self) -> dict[str, int]:
         """Those of all producers that the user may describe, with their producer ids. Raises `ClusterProblem`."""
         return {name: producer for name, producer, _state in await self.transactions()}
@@ -406,27 +209,6 @@ class RawClient:
         ended = await coordinator.ask(EndTxnRequest_v0(*holder, True), _code_of, give_up_s)
         self._check(ended.error_code, None, needed)
 
-    async def _ask_coordinator(self, group: str, form: RequestStruct) -> Any:
-        node = await self._client.coordinator_lookup(CoordinationType.GROUP, group)
-        return await self._client.send(node, Question(form), group=ConnectionGroup.COORDINATION)
-
-    async def _ask_any(self, form: RequestStruct) -> Any:
-        return await self._client.send(self._client.get_random_node(), Question(form))
-
-    def _check(
-        self, error_code: int, message: str | None, needed: str = "", passing: frozenset[int] = frozenset()
-    ) -> None:
-        """`needed`: the right without which a broker refuses this. `passing`: what is worth another try besides."""
-        if error_code:
-            lacks = f"the user lacks {needed}" if needed else "the daemon has no right to it"
-            refused = error_code in NOT_AUTHORISED
-            text = message or (lacks if refused else _WORDS.get(error_code) or f"error {error_code}")
-            raise ClusterProblem(
-                f"Could not {self._doing}: {text}",
-                code=_code(error_code),
-                retriable=error_code in _RETRIABLE | _NOT_EMPTY | passing,
-            )
-
 
 def _code_of(answer: Any) -> Iterable[int]:
     return (answer.error_code,)
@@ -434,12 +216,6 @@ def _code_of(answer: Any) -> Iterable[int]:
 
 def _codes_by_partition(answer: Any) -> Iterable[int]:
     return (error_code for _topic, rows in answer.errors for _partition, error_code in rows)
-
-
-def _code(error_code: int) -> Code:
-    if error_code in NOT_AUTHORISED:
-        return Code.NOT_AUTHORISED
-    return Code.GROUP_NOT_EMPTY if error_code in _NOT_EMPTY else Code.CLUSTER_UNREACHABLE
 
 
 @asynccontextmanager

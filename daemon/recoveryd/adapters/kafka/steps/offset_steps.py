@@ -16,7 +16,8 @@ from recoveryd.adapters.kafka.client import Properties
 from recoveryd.adapters.kafka.group_commits import commit_exactly, commit_places, outside_log
 from recoveryd.adapters.kafka.group_facts import read_committed
 from recoveryd.adapters.kafka.offsets import LATEST, read_offsets
-from recoveryd.adapters.kafka.raw_requests import Commit, connected
+from recoveryd.adapters.kafka.raw_groups import Commit
+from recoveryd.adapters.kafka.raw_requests import connected
 from recoveryd.adapters.kafka.steps.members import not_empty
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S, offset_in, read_log
