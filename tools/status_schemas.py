@@ -7,8 +7,8 @@ from typing import Any, Final
 from recoveryd.forecast.outlook import Outlook
 from recoveryd.holds.model import KIND as HOLD_KIND
 from recoveryd.holds.model import Hold
-from recoveryd.holds.wire.status import ENVELOPE as HOLD_ENVELOPE
 from recoveryd.holds.wire.status import OWN
+from recoveryd.holds.wire.status import PUBLIC as HOLD_PUBLIC
 from recoveryd.kernel.state import DaemonRecord
 from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.wire.status import BESIDE_LIMITS, PUBLIC, PUBLIC_PARTITION, PUBLIC_PLAN
@@ -16,7 +16,8 @@ from recoveryd.schedules.model import KIND as SCHEDULE
 from recoveryd.schedules.model import Schedule
 from recoveryd.schedules.wire import status as schedule_status
 from recoveryd.watches.model import KIND, Watch
-from recoveryd.watches.wire.status import ENVELOPE, PARTS
+from recoveryd.watches.wire.status import PARTS
+from recoveryd.watches.wire.status import PUBLIC as WATCH_PUBLIC
 from recoveryd.wire.nouns import NounForm
 from recoveryd.wire.status_topic import DAEMON_KEY, DAEMON_PUBLIC
 from recoveryd.workflows.model.workflow import KIND as WORKFLOW
@@ -307,7 +308,7 @@ def watch_schema() -> Schema:
     own = {**parts["WatchSpec"]["properties"], **{name: fields[name] for name in PARTS}}
     parts["Watched"] = make_object(own)
     fields |= {"kind": {"const": KIND, "type": "string"}, "watch": ref("Watched"), "internal": dict(INTERNAL)}
-    only(schema, ("recovery", "kind", *ENVELOPE[1:], "watch", "internal"))
+    only(schema, ("recovery", "kind", *WATCH_PUBLIC[1:], "watch", "internal"))
     schema["description"] = (
         "Value on the status topic of a record with `kind` watch (key = its id), and `GET /api/v1/recoveries/{id}`."
     )
@@ -333,7 +334,7 @@ def schedule_schema() -> Schema:
     parts["Scheduled"] = make_object(own)
     kind = {"const": SCHEDULE, "type": "string"}
     fields |= {"kind": kind, "schedule": ref("Scheduled"), "internal": dict(INTERNAL)}
-    only(schema, ("recovery", "kind", *schedule_status.ENVELOPE[1:], "schedule", "internal"))
+    only(schema, ("recovery", "kind", *schedule_status.PUBLIC[1:], "schedule", "internal"))
     schema["description"] = (
         "Value on the status topic of a record with `kind` schedule (key = its id), and `GET /api/v1/recoveries/{id}`."
     )
@@ -345,7 +346,7 @@ def hold_schema() -> Schema:
     parts, fields = schema["$defs"], schema["properties"]
     parts["Held"] = make_object({name: fields[name] for name in OWN})
     fields |= {"kind": {"const": HOLD_KIND, "type": "string"}, "hold": ref("Held"), "internal": dict(INTERNAL)}
-    only(schema, ("recovery", "kind", *HOLD_ENVELOPE[1:], "hold", "internal"))
+    only(schema, ("recovery", "kind", *HOLD_PUBLIC[1:], "hold", "internal"))
     schema["description"] = (
         "Value on the status topic of a record with `kind` hold (key = its id), and `GET /api/v1/recoveries/{id}`."
     )

@@ -3,7 +3,8 @@
 from collections.abc import Collection
 
 from recoveryd.holds.draft import HoldDraft
-from recoveryd.holds.model import Hold, changed
+from recoveryd.holds.model import Hold
+from recoveryd.kernel.noun import changed
 from recoveryd.kernel.states import State, Stop, StopReason
 
 

@@ -3,7 +3,7 @@ may be one that nobody shall create.
 """
 
 from recoveryd.holds.draft import HoldDraft
-from recoveryd.holds.model import changed
+from recoveryd.kernel.noun import changed
 from recoveryd.live.events import OffsetsSampled
 
 

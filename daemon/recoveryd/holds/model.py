@@ -4,12 +4,12 @@ A hold has the envelope of a recovery and the states running (held), completed (
 is held while a hold is running that has it among its `topics`; whoever wants to know needs nothing else.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from recoveryd.holds.signals import HeldPosition
-from recoveryd.kernel.states import TERMINAL, CommandRef, State, Stop
+from recoveryd.kernel.noun import StatusNoun
+from recoveryd.kernel.states import Stop
 from recoveryd.kernel.written import TimeMs, named
 
 KIND = "hold"
@@ -36,19 +36,12 @@ class HeldMember:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(StatusNoun):
     """`topics` are held as long as it runs; when it ended, those that it had last. `released` are those that were let
     go before. `missing`: topics of it that do not exist, as the broker said last. `obeyed`: the consumer groups of
     which every member has paused, as far as the broker knows members.
     """
 
-    id: str = field(metadata=named("recovery"))
-    state: State
-    why: str
-    version: int
-    created_ms: TimeMs = field(metadata=named("created"))
-    updated_ms: TimeMs = field(metadata=named("updated"))
-    command: CommandRef
     cluster: str
     topics: tuple[str, ...]
     reads: bool = False
@@ -61,15 +54,6 @@ class Hold:
     kind = KIND
 
     @property
-    def is_terminal(self) -> bool:
-        return self.state in TERMINAL
-
-    @property
     def owner(self) -> str:
         """Who placed it: the source of its command."""
         return self.command.source
-
-
-def changed(hold: Hold, now_ms: int, **changes: Any) -> Hold:
-    """The hold with its next version."""
-    return replace(hold, version=hold.version + 1, updated_ms=now_ms, **changes)

@@ -9,9 +9,10 @@ from typing import Final
 
 from recoveryd.holds.draft import HoldDraft
 from recoveryd.holds.events import GroupSeen, SeenMember
-from recoveryd.holds.model import HeldMember, Hold, Obeys, changed
+from recoveryd.holds.model import HeldMember, Hold, Obeys
 from recoveryd.holds.signals import HeldPosition, HoldSignal, Told
 from recoveryd.kernel.events import SignalReceived
+from recoveryd.kernel.noun import changed
 
 MEMBERS_MOST: Final = 500
 POSITIONS_MOST: Final = 5_000  # of all members of a hold: its status record is one record

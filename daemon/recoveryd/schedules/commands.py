@@ -6,6 +6,7 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.effects import WakeAt
 from recoveryd.kernel.events import CommandReceived
+from recoveryd.kernel.noun import changed
 from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
 from recoveryd.kernel.times import format_time_ms
@@ -13,7 +14,7 @@ from recoveryd.schedules.carry import continues
 from recoveryd.schedules.draft import ScheduleDraft
 from recoveryd.schedules.due import next_due_ms
 from recoveryd.schedules.firing import MAX_ID_CHARS
-from recoveryd.schedules.model import Schedule, changed
+from recoveryd.schedules.model import Schedule
 from recoveryd.schedules.spec import EndSchedule, ScheduleSpec, StartSchedule
 
 ACTIVE_MOST = 200

@@ -13,11 +13,12 @@ from dataclasses import replace
 from typing import Any
 
 from recoveryd.kernel.effects import SendCommand, WakeAt
+from recoveryd.kernel.noun import changed
 from recoveryd.kernel.times import format_duration_ms, format_time_ms, parse_duration_ms, parse_time_ms
 from recoveryd.schedules.carry import with_start
 from recoveryd.schedules.draft import ScheduleDraft
 from recoveryd.schedules.due import last_due_ms, next_due_ms
-from recoveryd.schedules.model import Schedule, ScheduleRun, changed
+from recoveryd.schedules.model import Schedule, ScheduleRun
 from recoveryd.schedules.spec import QUEUE
 
 LATE_MS = 60_000

@@ -10,13 +10,14 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import RefusedCommand
 from recoveryd.kernel.decision import Noun
 from recoveryd.kernel.events import CommandNotSent, CommandReceived
+from recoveryd.kernel.noun import changed
 from recoveryd.kernel.states import TERMINAL, CommandRef, State, Stop, StopReason
 from recoveryd.kernel.times import format_time_ms
 from recoveryd.recovery.model import Recovery
 from recoveryd.schedules.carry import end_of, is_incremental
 from recoveryd.schedules.draft import ScheduleDraft
 from recoveryd.schedules.fitting import with_forecast
-from recoveryd.schedules.model import RunAnswer, RunCounts, Schedule, ScheduleRun, changed
+from recoveryd.schedules.model import RunAnswer, RunCounts, Schedule, ScheduleRun
 
 ACCEPTED: Final = "accepted"
 _COUNTED: Final = {

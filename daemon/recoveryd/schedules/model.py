@@ -5,10 +5,10 @@ still the same command.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
 
-from recoveryd.kernel.states import TERMINAL, CommandRef, State, Stop
+from recoveryd.kernel.noun import StatusNoun
+from recoveryd.kernel.states import Stop
 from recoveryd.kernel.written import DurationMs, TimeMs, named
 from recoveryd.schedules.spec import ScheduleSpec
 
@@ -85,19 +85,12 @@ class RunCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(StatusNoun):
     """`run` is the one that goes on, `last_run` the last that ended. `queued_ms`: a due time that waits for its end.
 
     A schedule that was ended stays known until its run has ended too.
     """
 
-    id: str = field(metadata=named("recovery"))
-    state: State
-    why: str
-    version: int
-    created_ms: TimeMs = field(metadata=named("created"))
-    updated_ms: TimeMs = field(metadata=named("updated"))
-    command: CommandRef
     spec: ScheduleSpec
     next_run_ms: TimeMs | None = field(default=None, metadata=named("next_run"))
     run: ScheduleRun | None = None
@@ -112,15 +105,6 @@ class Schedule:
     kind = KIND
 
     @property
-    def is_terminal(self) -> bool:
-        return self.state in TERMINAL
-
-    @property
     def is_live(self) -> bool:
         """Whether time or its run can still change something about it."""
         return not self.is_terminal or self.run is not None
-
-
-def changed(schedule: Schedule, now_ms: int, **changes: Any) -> Schedule:
-    """The schedule with its next version."""
-    return replace(schedule, version=schedule.version + 1, updated_ms=now_ms, **changes)

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.noun import changed
 from recoveryd.kernel.states import State, Stop, StopReason
 from recoveryd.watches.draft import WatchDraft
 from recoveryd.watches.effects import CallWebhook
 from recoveryd.watches.events import WebhookEnded
-from recoveryd.watches.model import Delivery, DeliveryState, Watch, changed
+from recoveryd.watches.model import Delivery, DeliveryState, Watch
 from recoveryd.watches.outcome import end
 from recoveryd.watches.spec import CallHook, StopUnit
 from recoveryd.watches.stopping import begin_stop

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.noun import changed
 from recoveryd.kernel.states import StopReason
 from recoveryd.live.events import OffsetsSampled, ReaderSampled
 from recoveryd.live.lag.book import Reader, with_samples
@@ -12,7 +13,7 @@ from recoveryd.watches.draft import WatchDraft
 from recoveryd.watches.ending import call_again, fulfil, give_up
 from recoveryd.watches.judge import Clause, judge_caught_up, judge_offset, with_look
 from recoveryd.watches.known import Span, Watches, readers_in_play, readers_of
-from recoveryd.watches.model import Watch, changed
+from recoveryd.watches.model import Watch
 from recoveryd.watches.spec import UntilOffsets, UntilTime
 from recoveryd.watches.stopping import ask_again
 from recoveryd.watches.telling import make_evidence, make_progress, say_progress

@@ -6,11 +6,11 @@ stopping the application.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
-from recoveryd.kernel.states import TERMINAL, CommandRef, State, Stop
+from recoveryd.kernel.noun import StatusNoun
+from recoveryd.kernel.states import Stop
 from recoveryd.kernel.written import TimeMs, named
 from recoveryd.watches.spec import WatchSpec
 
@@ -90,18 +90,11 @@ class WatchProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class Watch(StatusNoun):
     """`reached`: by topic, the partitions that reached their offset. `topic_ids`: the ids of the topics when first
     seen; another topic of the same name ends the watch.
     """
 
-    id: str = field(metadata=named("recovery"))
-    state: State
-    why: str
-    version: int
-    created_ms: TimeMs = field(metadata=named("created"))
-    updated_ms: TimeMs = field(metadata=named("updated"))
-    command: CommandRef
     spec: WatchSpec
     progress: WatchProgress = WatchProgress()
     reached: Mapping[str, frozenset[int]] = field(default_factory=dict)
@@ -113,15 +106,6 @@ class Watch:
     kind = KIND
 
     @property
-    def is_terminal(self) -> bool:
-        return self.state in TERMINAL
-
-    @property
     def is_looking(self) -> bool:
         """Whether it has not ended and its condition has not held yet."""
         return not self.is_terminal and self.delivery is None and self.unit_stop is None
-
-
-def changed(watch: Watch, now_ms: int, **changes: Any) -> Watch:
-    """The watch with its next version."""
-    return replace(watch, version=watch.version + 1, updated_ms=now_ms, **changes)

@@ -1,9 +1,10 @@
 """The last step of a watch: into a terminal state, which is told with the reason and its evidence."""
 
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.noun import changed
 from recoveryd.kernel.states import State
 from recoveryd.watches.draft import WatchDraft
-from recoveryd.watches.model import Watch, changed
+from recoveryd.watches.model import Watch
 
 
 def end(draft: WatchDraft, watch: Watch, state: State, why: str, code: Code | None = None) -> None:

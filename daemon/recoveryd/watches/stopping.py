@@ -8,6 +8,7 @@ stopped; asking twice is harmless.
 from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.noun import changed
 from recoveryd.kernel.refused import Refused, nearest_name
 from recoveryd.kernel.states import State
 from recoveryd.units.approvals import ApprovedVerb, approval_for
@@ -15,7 +16,7 @@ from recoveryd.units.model import ControlKind
 from recoveryd.watches.draft import WatchDraft
 from recoveryd.watches.effects import StopApplication
 from recoveryd.watches.events import UnitStopReported
-from recoveryd.watches.model import UnitStop, UnitStopState, Watch, changed
+from recoveryd.watches.model import UnitStop, UnitStopState, Watch
 from recoveryd.watches.outcome import end
 from recoveryd.watches.params import WatchParams
 from recoveryd.watches.spec import StopUnit, UntilTime, WatchSpec

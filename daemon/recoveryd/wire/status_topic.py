@@ -14,6 +14,7 @@ from recoveryd.kernel.state import DaemonRecord
 from recoveryd.wire.nouns import NounForm, encode, parse, take
 
 FORMAT: Final = 2
+ENVELOPE: Final = ("recovery", "state", "why", "version", "created", "updated", "command")  # of every noun
 DAEMON_KEY: Final = "_daemon"
 DAEMON_PUBLIC: Final = ("applied_control_offset", "epoch", "updated")
 _DAEMON: Final = NounForm(DaemonRecord)

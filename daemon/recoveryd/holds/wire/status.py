@@ -8,9 +8,9 @@ from typing import Final
 
 from recoveryd.holds.model import KIND, Hold
 from recoveryd.wire.nouns import Document, NounForm, take
-from recoveryd.wire.status_topic import FORMAT, format_of
+from recoveryd.wire.status_topic import ENVELOPE, FORMAT, format_of
 
-ENVELOPE: Final = ("recovery", "state", "why", "version", "created", "updated", "command", "stop")
+PUBLIC: Final = (*ENVELOPE, "stop")
 OWN: Final = ("cluster", "topics", "reads", "expires", "released", "missing", "members", "obeyed")  # under `hold`
 
 
@@ -22,7 +22,7 @@ class HoldForm:
         """The status record as JSON values."""
         data = self._hold.write(hold)
         return {
-            **take(data, ENVELOPE),
+            **take(data, PUBLIC),
             "kind": KIND,
             "hold": take(data, OWN),
             "internal": {"format": FORMAT, **data},
@@ -33,5 +33,5 @@ class HoldForm:
         else.
         """
         format_of(document)
-        envelope = {name: document[name] for name in ENVELOPE}
-        return self._hold.read({**document["internal"], **envelope, **{name: document["hold"][name] for name in OWN}})
+        public = {name: document[name] for name in PUBLIC}
+        return self._hold.read({**document["internal"], **public, **{name: document["hold"][name] for name in OWN}})

@@ -8,9 +8,9 @@ from typing import Final
 
 from recoveryd.schedules.model import KIND, Schedule
 from recoveryd.wire.nouns import Document, NounForm, take
-from recoveryd.wire.status_topic import FORMAT, format_of
+from recoveryd.wire.status_topic import ENVELOPE, FORMAT, format_of
 
-ENVELOPE: Final = ("recovery", "state", "why", "version", "created", "updated", "command", "error_code", "stop")
+PUBLIC: Final = (*ENVELOPE, "error_code", "stop")
 # Parts under `schedule`, beside the specification, whose own `command` is the one that is sent.
 PARTS: Final = ("next_run", "queued", "run", "last_run", "counts", "last_end", "forecast")
 
@@ -23,7 +23,7 @@ class ScheduleForm:
         """The status record as JSON values."""
         data = self._schedule.write(schedule)
         own = {**data.pop("spec"), **take(data, PARTS)}
-        return {**take(data, ENVELOPE), "kind": KIND, "schedule": own, "internal": {"format": FORMAT, **data}}
+        return {**take(data, PUBLIC), "kind": KIND, "schedule": own, "internal": {"format": FORMAT, **data}}
 
     def read(self, document: Document) -> Schedule:
         """The schedule in a document of `write`. Raises KeyError, TypeError, ValueError or AttributeError for anything
@@ -31,6 +31,6 @@ class ScheduleForm:
         """
         format_of(document)
         own = document["schedule"]
-        envelope = {name: document[name] for name in ENVELOPE}
+        public = {name: document[name] for name in PUBLIC}
         parts = {name: own[name] for name in PARTS if name in own}
-        return self._schedule.read({**document["internal"], **envelope, **parts, "spec": own})
+        return self._schedule.read({**document["internal"], **public, **parts, "spec": own})

@@ -9,9 +9,9 @@ from typing import Final
 from recoveryd.watches.model import KIND, Watch
 from recoveryd.wire.nouns import Document, NounForm, take
 from recoveryd.wire.plain_json import finite
-from recoveryd.wire.status_topic import FORMAT, format_of
+from recoveryd.wire.status_topic import ENVELOPE, FORMAT, format_of
 
-ENVELOPE: Final = ("recovery", "state", "why", "version", "created", "updated", "command", "error_code", "stop")
+PUBLIC: Final = (*ENVELOPE, "error_code", "stop")
 PARTS: Final = ("progress", "delivery", "unit_stop")  # parts under `watch`, beside the specification
 
 
@@ -24,7 +24,7 @@ class WatchForm:
         data = self._watch.write(watch)
         data["progress"]["coverage"] = finite(watch.progress.coverage) or 0.0
         own = {**data.pop("spec"), **take(data, PARTS)}
-        return {**take(data, ENVELOPE), "kind": KIND, "watch": own, "internal": {"format": FORMAT, **data}}
+        return {**take(data, PUBLIC), "kind": KIND, "watch": own, "internal": {"format": FORMAT, **data}}
 
     def read(self, document: Document) -> Watch:
         """The watch in a document of `write`, of this format or the one before, which was the same. Raises KeyError,
@@ -32,7 +32,7 @@ class WatchForm:
         """
         format_of(document)
         own = document["watch"]
-        envelope = {name: document[name] for name in ENVELOPE}
+        public = {name: document[name] for name in PUBLIC}
         return self._watch.read(
-            {**document["internal"], **envelope, **{name: own[name] for name in PARTS if name in own}, "spec": own}
+            {**document["internal"], **public, **{name: own[name] for name in PARTS if name in own}, "spec": own}
         )

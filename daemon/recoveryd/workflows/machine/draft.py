@@ -5,6 +5,7 @@ from typing import Any
 
 from recoveryd.kernel.decision import Answer
 from recoveryd.kernel.draft import Draft, View
+from recoveryd.kernel.noun import changed
 from recoveryd.kernel.state import CoreState, Slot
 from recoveryd.kernel.states import State
 from recoveryd.recovery.model import Recovery
@@ -12,7 +13,7 @@ from recoveryd.workflows.machine.kind import WorkflowKind
 from recoveryd.workflows.model.known import Workflows
 from recoveryd.workflows.model.lifecycle import advance
 from recoveryd.workflows.model.params import WorkflowParams
-from recoveryd.workflows.model.workflow import Workflow, WorkflowStep, changed
+from recoveryd.workflows.model.workflow import Workflow, WorkflowStep
 
 FindRecovery = Callable[[CoreState, str], Recovery | None]
 # Of a state, a cluster and a group: the sentence that names the watch which will stop its application.

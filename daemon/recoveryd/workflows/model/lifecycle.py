@@ -14,8 +14,9 @@ What has ended can be put back once, so `completed`, `failed` and `stopped` lead
 
 from typing import Any
 
+from recoveryd.kernel.noun import changed
 from recoveryd.kernel.states import State
-from recoveryd.workflows.model.workflow import Workflow, changed
+from recoveryd.workflows.model.workflow import Workflow
 
 S = State
 _ENDS = frozenset({S.COMPLETED, S.FAILED, S.STOPPED, S.ROLLED_BACK})

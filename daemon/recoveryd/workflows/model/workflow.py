@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal
 
-from recoveryd.kernel.states import TERMINAL, CommandRef, State, Stop
+from recoveryd.kernel.noun import StatusNoun
+from recoveryd.kernel.states import State, Stop
 from recoveryd.kernel.written import TimeMs, named
 from recoveryd.units.compatibility import VersionDifference, VersionVerdict
 from recoveryd.units.contract import UnitContract
@@ -257,19 +258,12 @@ class Steering:
 
 
 @dataclass(frozen=True, slots=True)
-class Workflow:
+class Workflow(StatusNoun):
     """`report`: of one that ended, where its kind writes one: what was seen, decided, changed, and what is open.
     `taken_back_by`: the id of the command that had it put back last. `ordinal`: it counts workflows, across control topics that
     were made anew; 0 in those of an earlier release.
     """
 
-    id: str = field(metadata=named("recovery"))
-    state: State
-    why: str
-    version: int
-    created_ms: TimeMs = field(metadata=named("created"))
-    updated_ms: TimeMs = field(metadata=named("updated"))
-    command: CommandRef
     verb: str = field(metadata=named("workflow"))
     unit: str | None
     spec: Spec
@@ -302,10 +296,6 @@ class Workflow:
         return asked in {"ack", "approval", "choice"} or (self.state is State.AWAITING_APPROVAL and not self.approved)
 
     @property
-    def is_terminal(self) -> bool:
-        return self.state in TERMINAL
-
-    @property
     def step(self) -> WorkflowStep | None:
         """The one that is taken now or next."""
         return next(
@@ -326,8 +316,3 @@ class Workflow:
 
     def with_step(self, step: WorkflowStep) -> "Workflow":
         return replace(self, steps=tuple(step if s.name == step.name else s for s in self.steps))
-
-
-def changed(workflow: Workflow, now_ms: int, **changes: Any) -> Workflow:
-    """The workflow with its next version."""
-    return replace(workflow, version=workflow.version + 1, updated_ms=now_ms, **changes)

@@ -7,12 +7,11 @@ back.
 from typing import Final
 
 from recoveryd.wire.nouns import Document, NounForm, take
-from recoveryd.wire.status_topic import FORMAT, format_of
+from recoveryd.wire.status_topic import ENVELOPE, FORMAT, format_of
 from recoveryd.workflows.model.workflow import KIND, Workflow
 
 PUBLIC: Final = (
-    "recovery", "state", "why", "version", "created", "updated", "command", "workflow", "unit", "error_code", "plan",
-    "steps", "waiting_for", "undo", "cut", "stop", "report",
+    *ENVELOPE, "workflow", "unit", "error_code", "plan", "steps", "waiting_for", "undo", "cut", "stop", "report",
 )  # fmt: skip
 
 

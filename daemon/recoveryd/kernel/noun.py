@@ -1,0 +1,34 @@
+"""What holds, watches, schedules and workflows have in common: the envelope of their status records, and how they get
+their next version. A recovery has the same envelope with its kind in it, and its own table of moves.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from recoveryd.kernel.states import TERMINAL, CommandRef, State
+from recoveryd.kernel.written import TimeMs, named
+
+
+@dataclass(frozen=True, slots=True)
+class StatusNoun:
+    """Each kind adds its own fields. `command`: the one that began it. Times are milliseconds since the epoch (UTC)."""
+
+    id: str = field(metadata=named("recovery"))
+    state: State
+    why: str
+    version: int
+    created_ms: TimeMs = field(metadata=named("created"))
+    updated_ms: TimeMs = field(metadata=named("updated"))
+    command: CommandRef
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.state in TERMINAL
+
+
+_Noun = TypeVar("_Noun", bound=StatusNoun)
+
+
+def changed(noun: _Noun, now_ms: int, **changes: Any) -> _Noun:
+    """The noun with its next version."""
+    return replace(noun, version=noun.version + 1, updated_ms=now_ms, **changes)
