@@ -265,6 +265,25 @@ def test_the_same_id_and_too_many_and_too_long_are_refused() -> None:
     assert CATALOGUE[Code.TOO_MANY_SCHEDULES].next_step
 
 
+SAVEPOINT = {"unit": "flights-app", "name": "nightly"}
+
+
+@pytest.mark.parametrize(
+    ("verb", "data", "most"),
+    [
+        ("replay", REPLAY, 49),
+        ("savepoint", SAVEPOINT, 44),
+    ],
+)
+def test_an_id_leaves_room_for_what_its_runs_begin(verb: str, data: dict[str, object], most: int) -> None:
+    world = ScheduleWorld()
+    sent = {"cron": "0 2 * * *", "command": {"verb": verb, "data": data}}
+    refused = world.command("schedule", "x" * (most + 1), sent)
+    assert (refused.kind, refused.code) == ("rejected", Code.INVALID_SUBJECT.value)
+    assert f"at most {most}" in refused.message
+    assert world.command("schedule", "x" * most, sent).kind == "accepted"
+
+
 def test_ended_schedules_are_forgotten_in_time() -> None:
     world = ScheduleWorld()
     world.add("0 2 * * *", data=CONTINUED)

@@ -67,7 +67,9 @@ def test_runs_that_did_not_do_their_work_do_not_make_the_next_one_look_short(out
     before = world.schedule()
     assert (len(before.durations_ms), before.counts.completed) == (1, 1)
     over = ScheduleRun(world.now_ms, world.now_ms, "c", "r", outcome=outcome, ended_ms=world.now_ms + 2_000)
-    draft = ScheduleDraft(Draft(world.state, world.now_ms, {}), ScheduleParams(), lambda _state, _id: None)
+    draft = ScheduleDraft(
+        Draft(world.state, world.now_ms, {}), ScheduleParams(), lambda _state, _id: None, lambda _draft, _command: ""
+    )
     assert with_forecast(draft, before, over) == before
 
 

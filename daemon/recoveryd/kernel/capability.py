@@ -102,6 +102,10 @@ def _none(_state: CoreState) -> Mapping[str, Noun]:
     return {}
 
 
+def _no_end(_view: Any, _command: Command) -> str:
+    return ""
+
+
 def _never(_state: CoreState) -> bool:
     return False
 
@@ -120,6 +124,8 @@ class Capability(Generic[V]):
 
     `refuses` is asked before any command begins something, of whatever capability: one that this capability sent itself
     may not be wanted any more when it is read.
+
+    `ends`: the longest end that ids of what a command begins have behind its own subject.
 
     `measures`: its metrics, and how to compute them from a state.
 
@@ -142,6 +148,7 @@ class Capability(Generic[V]):
     steers_after: tuple[type, ...] = (object,)
     subject: Callable[[V, str], Subject | None] = _nobody
     refuses: Callable[[V, Command], Refused | None] | None = None
+    ends: Callable[[V, Any], str] = _no_end
     forms: Mapping[str, Any] = field(default_factory=dict)
     signals: Mapping[str, Any] = field(default_factory=dict)
     status: StatusForm | None = None

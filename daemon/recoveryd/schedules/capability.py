@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, on, steers
-from recoveryd.kernel.commands import StopCommand
+from recoveryd.kernel.commands import Command, StopCommand
 from recoveryd.kernel.decision import Noun
+from recoveryd.kernel.draft import Draft
 from recoveryd.kernel.events import BecameLeader, CommandNotSent, CommandReceived, ControlRead, Tick
 from recoveryd.kernel.keeping import overdue_ids
 from recoveryd.kernel.state import CoreState
@@ -36,6 +37,12 @@ def make_schedules(params: ScheduleParams, others: Sequence[Capability[Any]]) ->
     def find(state: CoreState, noun_id: str) -> Noun | None:
         return next((known[noun_id] for c in others if noun_id in (known := c.known(state))), None)
 
+    begins_with = {verb.command: c for c in others for verb in c.verbs if verb.is_beginning}
+
+    def ends(draft: Draft, command: Command) -> str:
+        owner = begins_with.get(type(command))
+        return "" if owner is None else owner.ends(draft.view(owner.view), command)
+
     def run_goes_on(state: CoreState, schedule: Schedule, now_ms: int) -> bool:
         """Also one whose command was not read yet, or whose end is to be noted."""
         run = schedule.run
@@ -50,7 +57,7 @@ def make_schedules(params: ScheduleParams, others: Sequence[Capability[Any]]) ->
     return Capability(
         name=NAME,
         view=ScheduleDraft,
-        make_view=lambda draft: ScheduleDraft(draft, params, find),
+        make_view=lambda draft: ScheduleDraft(draft, params, find, ends),
         verbs=(
             begins(StartSchedule, on_schedule),
             steers(EndSchedule, end_schedule),

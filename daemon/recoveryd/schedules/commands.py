@@ -29,7 +29,7 @@ def on_schedule(draft: ScheduleDraft, event: CommandReceived, command: StartSche
         draft.answer(event, "rejected", f"schedule {known.id} exists already", Code.ID_IN_USE.value, hint)
         return
     next_ms = next_due_ms(spec.cron, spec.time_zone, draft.now_ms)
-    refusal = _refuse(draft, meta.subject, spec, next_ms)
+    refusal = _refuse_id(draft, command) or _refuse(draft, spec, next_ms)
     if refusal is not None or next_ms is None:
         assert refusal is not None
         draft.answer(event, "rejected", refusal.message, refusal.code.value, refusal.hint)
@@ -60,7 +60,8 @@ def on_schedule(draft: ScheduleDraft, event: CommandReceived, command: StartSche
     draft.effect(WakeAt(next_ms))
 
 
-def _refuse(draft: ScheduleDraft, schedule_id: str, spec: ScheduleSpec, next_ms: int | None) -> Refused | None:
+def _refuse_id(draft: ScheduleDraft, command: StartSchedule) -> Refused | None:
+    schedule_id = command.meta.subject
     known = draft.schedules.get(schedule_id)
     if known is not None and known.run is not None:
         message = f"schedule {schedule_id} was ended, but its run {known.run.recovery} still goes on"
@@ -68,9 +69,18 @@ def _refuse(draft: ScheduleDraft, schedule_id: str, spec: ScheduleSpec, next_ms:
     if known is not None and known.error_code == Code.LAST_END_UNKNOWN.value:
         message = f"schedule {schedule_id} failed because nobody knows where its last run ended"
         return Refused(Code.ID_IN_USE, message, "Choose another id, and say with `first` where its first run starts.")
-    if len(schedule_id) > MAX_ID_CHARS:
-        message = f"the id {schedule_id} has {len(schedule_id)} characters, a schedule's has at most {MAX_ID_CHARS}"
-        return Refused(Code.INVALID_SUBJECT, message, "Choose a shorter one: the ids of its runs add the due time.")
+    ends = draft.ends(command.sent) if command.sent is not None else ""
+    if len(schedule_id) > (most := MAX_ID_CHARS - len(ends)):
+        of = f"that of a schedule of {command.spec.command.verb}" if ends else "a schedule's"
+        message = f"the id {schedule_id} has {len(schedule_id)} characters, {of} has at most {most}"
+        what = ", and what they begin has theirs in its own" if ends else ""
+        return Refused(
+            Code.INVALID_SUBJECT, message, f"Choose a shorter one: the ids of its runs add the due time{what}."
+        )
+    return None
+
+
+def _refuse(draft: ScheduleDraft, spec: ScheduleSpec, next_ms: int | None) -> Refused | None:
     if next_ms is None:
         message = f"data.cron: {spec.cron!r} is never due"
         return Refused(Code.INVALID_VALUE, message, "Name a day that exists, for instance `0 2 1 * *`.")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 
+from recoveryd.kernel.commands import Command
 from recoveryd.kernel.decision import Answer, Noun
 from recoveryd.kernel.draft import Draft, View
 from recoveryd.kernel.state import CoreState, Slot
@@ -15,10 +16,17 @@ SCHEDULES = Slot("schedules", Schedules())
 class ScheduleDraft(View):
     """`schedules` may be replaced, which changes memory only; `put_schedule` also asks the journal to store one."""
 
-    def __init__(self, draft: Draft, params: ScheduleParams, find: Callable[[CoreState, str], Noun | None]) -> None:
+    def __init__(
+        self,
+        draft: Draft,
+        params: ScheduleParams,
+        find: Callable[[CoreState, str], Noun | None],
+        ends: Callable[[Draft, Command], str],
+    ) -> None:
         super().__init__(draft)
         self.params = params
         self._find = find
+        self._ends = ends
         self.schedules = draft.before.of(SCHEDULES)
 
     @property
@@ -29,6 +37,10 @@ class ScheduleDraft(View):
     def find(self, noun_id: str) -> Noun | None:
         """What another capability knew under this id before the step."""
         return self._find(self.draft.before, noun_id)
+
+    def ends(self, command: Command) -> str:
+        """The longest end that ids of what the command begins have behind its own."""
+        return self._ends(self.draft, command)
 
     def put_schedule(self, schedule: Schedule) -> Schedule:
         """Keep and journal it."""

@@ -5,7 +5,7 @@ validated already; JSON names and hints are in `wire`.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from recoveryd.kernel.commands import Meta
+from recoveryd.kernel.commands import Command, Meta
 from recoveryd.kernel.written import DurationMs, named
 
 SKIP = "skip"
@@ -36,8 +36,13 @@ class ScheduleSpec:
 
 @dataclass(frozen=True, slots=True)
 class StartSchedule:
+    """`sent`: the command of the first run as it would be now, by which is judged what only that can tell; None in histories of
+    an earlier release.
+    """
+
     meta: Meta
     spec: ScheduleSpec
+    sent: Command | None = None
     verb = "schedule"
 
 

@@ -19,6 +19,7 @@ from recoveryd.workflows.kinds.runbook.commands import on_discard, on_escalate, 
 from recoveryd.workflows.machine.children import refuse_child
 from recoveryd.workflows.machine.draft import WORKFLOWS, FindWatch, WorkflowDraft
 from recoveryd.workflows.machine.on_commands import (
+    ends_of_begun,
     on_ack,
     on_approve,
     on_begin,
@@ -95,6 +96,7 @@ def make_workflows(params: WorkflowParams, find_watch: FindWatch) -> Capability[
             on(ReaderSampled, on_reader_sampled),
         ),
         refuses=refuse_child,
+        ends=ends_of_begun,
         steer=_steer,
         steers_after=(*_TIME, CommandReceived),
         subject=_subject,

@@ -4,12 +4,13 @@ The command that is sent is checked with the form of its own verb when the sched
 it, so that a mistake shows now and not in the night.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, ValidationError, ValidationInfo, model_validator
 
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.commands import Meta
 from recoveryd.schedules.carry import FIRST, LAST_END, MARK, is_incremental, is_mark, source_of, with_start
 from recoveryd.schedules.due import NeverDue, check_cron, check_zone
 from recoveryd.schedules.firing import with_limits
@@ -83,22 +84,31 @@ def make_forms(sent: Mapping[str, VerbForm], beginning: frozenset[str]) -> Mappi
     """`sent`: the forms of the verbs that may be sent, `beginning`: those that make something new."""
 
     class CheckedScheduleData(ScheduleData):
+        _sent: CommandData = PrivateAttr()
+
         @model_validator(mode="after")
         def _can_be_sent(self, info: ValidationInfo) -> "CheckedScheduleData":
-            _check_sent(self.to_core(), sent, beginning, now_ms_of(info))
+            self._sent = _check_sent(self.to_core(), sent, beginning, now_ms_of(info))
             return self
 
+        def start(self, meta: Meta) -> StartSchedule:
+            return StartSchedule(meta, self.to_core(), sent[self.command.verb].make(meta, self._sent))
+
     CheckedScheduleData.__name__ = ScheduleData.__name__
-    start: Callable[[Any, CheckedScheduleData], StartSchedule] = lambda meta, data: StartSchedule(meta, data.to_core())  # noqa: E731
     return {
-        StartSchedule.verb: verb_form(CheckedScheduleData, "new schedule: send a command again and again", start),
+        StartSchedule.verb: verb_form(
+            CheckedScheduleData, "new schedule: send a command again and again", lambda meta, data: data.start(meta)
+        ),
         EndSchedule.verb: verb_form(
             UnscheduleData, "ends a schedule; a run that goes on is left alone", lambda meta, _: EndSchedule(meta)
         ),
     }
 
 
-def _check_sent(spec: ScheduleSpec, sent: Mapping[str, VerbForm], beginning: frozenset[str], now_ms: int) -> None:
+def _check_sent(
+    spec: ScheduleSpec, sent: Mapping[str, VerbForm], beginning: frozenset[str], now_ms: int
+) -> CommandData:
+    """The data of its first run, as it would be sent now."""
     command = spec.command
     form = sent.get(command.verb)
     if form is None:
@@ -124,7 +134,7 @@ def _check_sent(spec: ScheduleSpec, sent: Mapping[str, VerbForm], beginning: fro
         except ValueError as problem:
             raise wrong(f"has a limit in command.data.limits that {problem}") from None
     try:
-        form.model.model_validate(data, context={"now_ms": now_ms})
+        return form.model.model_validate(data, context={"now_ms": now_ms})
     except ValidationError as error:
         found = explain(error, form.model, "command.data", command.verb)
         raise wrong(f"cannot be sent: {found.message.rstrip('.')}", found.hint, code=found.code) from None

@@ -79,6 +79,13 @@ def on_begin(draft: WorkflowDraft, event: CommandReceived, command: BeginsWorkfl
     gather(draft, workflow)
 
 
+def ends_of_begun(draft: WorkflowDraft, command: BeginsWorkflow) -> str:
+    """The longest end that ids of what it would begin have behind its own, by what is known now."""
+    kind = draft.kinds[command.verb]
+    spec = kind.complete(command.spec, Knows(draft.params, draft.workflows))
+    return kind.ends(command.spec if isinstance(spec, Refused) else spec)
+
+
 def on_approve(draft: WorkflowDraft, event: CommandReceived, command: Approve) -> None:
     workflow = known(draft, command.meta.subject)
     if workflow.state is not State.AWAITING_APPROVAL:
