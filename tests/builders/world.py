@@ -152,7 +152,7 @@ class World:
         if kind in self.failing and not isinstance(effect, KillAttempt):
             return [_failed(effect)]
         if isinstance(effect, GatherFacts):
-            return [FactsGathered(effect.recovery, self.facts)]
+            return [FactsGathered(effect.recovery, self.facts, effect.version)]
         if isinstance(effect, CreateTarget):
             return [TargetReady(effect.recovery, TARGET_ID, effect.partitions)]
         if isinstance(effect, LaunchAttempt):
@@ -381,6 +381,7 @@ def _failed(effect: Effect) -> EffectFailed:
         "RCV-2011",
         "no answer",
         True,
+        version=getattr(effect, "version", None),
     )  # type: ignore[union-attr]
 
 

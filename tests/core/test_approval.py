@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
-from recoveryd.recovery.events import FactsGathered
+from recoveryd.recovery.events import EffectFailed, FactsGathered
 from recoveryd.recovery.plan_facts import PlanFacts, TopicFacts
 from recoveryd.replay.spec import ReplaySpec, TargetRef
 from tests.builders.core import command, make_facts, make_spec, make_target
@@ -72,6 +73,23 @@ def test_facts_from_before_another_replay_ended_are_asked_for_again() -> None:
     world.feed(FactsGathered("r2", empty))
     assert world.recovery("r2").state is State.REJECTED
     assert world.launches == [("r1", 1)]
+
+
+def test_facts_that_an_earlier_replay_of_the_same_id_asked_for_plan_nothing() -> None:
+    """One that had a plan made only, and was asked twice."""
+    world = World()
+    world.feed(command("replay", spec=replace(make_spec(), dry_run=True)))
+    assert world.recovery().state is State.PLANNED
+    early = 2  # the version with which a recovery begins to plan
+    world.lost_effects = True  # the clusters have not answered yet
+    world.feed(command("replay", offset=1))
+    late = FactsGathered("r1", world.facts, early)
+    gone = EffectFailed("r1", "gather_facts", 0, Code.SOURCE_TOPIC_MISSING.value, "gone", False, version=early)
+    for event in (late, gone):
+        world.feed(event)
+        assert world.recovery().state is State.PLANNING
+    world.feed(FactsGathered("r1", world.facts, world.recovery().version))  # type: ignore[unreachable]
+    assert world.recovery().state is State.STARTING
 
 
 def source(world: World, **changes: object) -> TopicFacts:

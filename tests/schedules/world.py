@@ -77,7 +77,7 @@ class ScheduleWorld(World):
 
     def _run(self, effect: Effect) -> list[Event]:
         if isinstance(effect, GatherFacts):
-            return [FactsGathered(effect.recovery, self._facts())]
+            return [FactsGathered(effect.recovery, self._facts(), effect.version)]
         if isinstance(effect, SendCommand):
             return self._send(effect)
         return super()._run(effect)

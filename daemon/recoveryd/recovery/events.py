@@ -8,8 +8,11 @@ from recoveryd.recovery.plan_facts import PlanFacts
 
 @dataclass(frozen=True, slots=True)
 class FactsGathered:
+    """`version` of the recovery that asked; None in histories of an earlier release."""
+
     recovery: str
     facts: PlanFacts
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,8 @@ class EffectFailed:
     """An effect (by its kind, such as `gather_facts`, `create_target`, `launch` or `read_ledger`) did not succeed;
     `retriable` says whether trying later may help.
 
-    `sequence`: of the ReadLedger that failed; the failure of an older one says nothing about the present one.
+    `sequence`: of the ReadLedger that failed; the failure of an older one says nothing about the present one. `version`: of
+    the GatherFacts likewise.
     """
 
     recovery: str
@@ -121,3 +125,4 @@ class EffectFailed:
     message: str
     retriable: bool
     sequence: int = 0
+    version: int | None = None

@@ -75,6 +75,7 @@ class Observed:
     told: Recovery | None = None  # the recovery as it was journaled then
     facts_wanted_ms: int = 0
     facts_since_ms: int = 0  # since when facts have been awaited
+    facts_version: int = 0  # of the recovery then, which travels with the question
     target_records: int = 0  # what ended recoveries had written to the target when the facts were asked for
     target_wanted_ms: int = 0
     ledger_wanted_ms: int = 0  # when a ReadLedger was last sent, 0 = none is needed or under way

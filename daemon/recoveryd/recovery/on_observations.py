@@ -5,7 +5,6 @@ proof.
 from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
-from recoveryd.kernel.states import State
 from recoveryd.live.events import OffsetsSampled
 from recoveryd.live.slice import SampleHistory
 from recoveryd.recovery.attempts import backoff_ms
@@ -16,7 +15,7 @@ from recoveryd.recovery.growth import keep_up
 from recoveryd.recovery.model import ACTIVE, PartitionProgress, Progress, Recovery
 from recoveryd.recovery.observed import Heard, Observed
 from recoveryd.recovery.own_traffic import tell_ingress
-from recoveryd.recovery.planning import refuse
+from recoveryd.recovery.planning import awaits_facts, refuse
 from recoveryd.recovery.progress import with_lane_positions, with_readers
 from recoveryd.recovery.stops.caught_up import evaluate_caught_up
 from recoveryd.recovery.stops.error_rate import with_failures
@@ -147,6 +146,8 @@ def on_effect_failed(draft: RecoveryDraft, event: EffectFailed) -> None:
     recovery = draft.recovery(event.recovery)
     if recovery is None or recovery.is_terminal:
         return
+    if event.effect == "gather_facts" and not awaits_facts(draft, event):
+        return
     told = {
         "effect": event.effect,
         "attempt": event.attempt,
@@ -156,7 +157,7 @@ def on_effect_failed(draft: RecoveryDraft, event: EffectFailed) -> None:
     }
     draft.notice("effect_failed", recovery.id, told)
     is_present = event.attempt == recovery.attempt.number
-    if event.effect == "gather_facts" and recovery.state in {State.PLANNING, State.AWAITING_APPROVAL}:
+    if event.effect == "gather_facts":
         _facts_failed(Case(draft, recovery.id), event)
     elif event.effect == "create_target" or (event.effect == "launch" and is_present):
         failures = recovery.attempt.failures + 1

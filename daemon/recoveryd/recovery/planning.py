@@ -12,7 +12,7 @@ from recoveryd.recovery.concerned import concerned_units
 from recoveryd.recovery.conflicts import target_conflict
 from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.effects import GatherFacts
-from recoveryd.recovery.events import FactsGathered, TargetReady
+from recoveryd.recovery.events import EffectFailed, FactsGathered, TargetReady
 from recoveryd.recovery.holding import held_finding, held_now
 from recoveryd.recovery.model import PartitionProgress, Plan, Progress, Recovery
 from recoveryd.recovery.plan_facts import PlanFacts
@@ -25,12 +25,15 @@ def ask_facts(case: Case) -> None:
     seen = case.seen
     if seen.facts_wanted_ms and case.now_ms - seen.facts_wanted_ms < case.params.facts_retry_ms:
         return
+    version = seen.facts_version if seen.facts_since_ms else case.recovery.version
     case.observe(
         facts_wanted_ms=case.now_ms,
         facts_since_ms=seen.facts_since_ms or case.now_ms,
+        facts_version=version,
         target_records=_written_by_ended(case),
     )
-    case.effect(GatherFacts(case.id, case.recovery.spec, concerned_units(case.recovery.spec, case.params.units)))
+    units = concerned_units(case.recovery.spec, case.params.units)
+    case.effect(GatherFacts(case.id, case.recovery.spec, units, version))
 
 
 def facts_given_up(case: Case) -> bool:
@@ -58,19 +61,24 @@ def _into(recovery: Recovery) -> tuple[str, str]:
 
 def on_facts(draft: RecoveryDraft, event: FactsGathered) -> None:
     """Make the plan, or check whether an approved one still holds; in both cases the recovery leaves its state."""
-    recovery = draft.recovery(event.recovery)
-    if recovery is None:
+    if not awaits_facts(draft, event):
         return
-    is_approved = recovery.state is State.AWAITING_APPROVAL and bool(recovery.approved)
-    if recovery.state is not State.PLANNING and not is_approved:
-        return
-    case = Case(draft, recovery.id)
+    case = Case(draft, event.recovery)
     if case.seen.target_records != _written_by_ended(case):
         case.observe(facts_wanted_ms=0)  # so that steering asks again
-    elif is_approved:
+    elif case.recovery.approved:
         _start_approved(case, event.facts)
     else:
         _on_first_facts(case, event.facts)
+
+
+def awaits_facts(draft: RecoveryDraft, event: FactsGathered | EffectFailed) -> bool:
+    """Whether the recovery waits for this answer, and for none to an earlier question under its id."""
+    recovery = draft.recovery(event.recovery)
+    if recovery is None or event.version not in {None, draft.observed(recovery.id).facts_version}:
+        return False
+    is_approved = recovery.state is State.AWAITING_APPROVAL and bool(recovery.approved)
+    return recovery.state is State.PLANNING or is_approved
 
 
 def _start_approved(case: Case, facts: PlanFacts) -> None:

@@ -41,7 +41,7 @@ def recovery_runners(
     """
 
     async def gather(effect: GatherFacts) -> FactsGathered:
-        return FactsGathered(effect.recovery, await clusters.gather_facts(effect))
+        return FactsGathered(effect.recovery, await clusters.gather_facts(effect), effect.version)
 
     async def read(effect: ReadLedger) -> LedgerRead:
         moved = LedgerMoved(effect.recovery, effect.attempt, effect.sequence)
@@ -116,6 +116,7 @@ def _failed(effect: object, kind: str, code: Code, message: str, retriable: bool
         message,
         retriable,
         getattr(effect, "sequence", 0),
+        getattr(effect, "version", None),
     )
 
 
