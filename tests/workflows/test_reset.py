@@ -506,6 +506,16 @@ def test_a_group_goes_back_to_where_an_earlier_workflow_noted_it() -> None:
     assert world.answers[-1].code == Code.NO_SUCH_SAVEPOINT.value
 
 
+def test_what_was_noted_of_a_topic_that_was_created_again_since_is_refused() -> None:
+    world = GroupWorld()
+    world.reset()
+    world.topic_id = "id-2"
+    spec = ResetSpec("main", "app", OfSnapshot("w1"))
+    assert world.send(lambda meta: Reset(meta, spec), subject="w2") == "rejected"
+    assert world.answers[-1].code == Code.TOPIC_RECREATED.value
+    assert world.committed == at(10)
+
+
 def test_a_pause_that_would_let_an_application_go_is_refused_for_a_workflow_has_none() -> None:
     world = GroupWorld()
     world.members = [BUSY]

@@ -176,7 +176,7 @@ class GroupWorld(WorkflowWorld):
     def __init__(self, *units: Unit, approvals: tuple[ApprovalRule, ...] = ()) -> None:
         self.committed: Offsets = dict.fromkeys(range(PARTITIONS), 50)
         self.members: list[Member] = []
-        self.exists, self.topics = True, {TOPIC}
+        self.exists, self.topics, self.topic_id = True, {TOPIC}, "id"
         self.kind = GroupType.CLASSIC
         self.tells_contracts = True
         self.sets = 0
@@ -233,9 +233,9 @@ class GroupWorld(WorkflowWorld):
         group = Group("app", self.kind, "empty", tuple(self.members), rows) if self.exists else None
         missing = tuple(t for t in wanted if t not in self.topics)
         ends = dict.fromkeys(range(PARTITIONS), PartitionEnds(*LOG))
-        read = {name: UnitTopic(name, "id", ends, 1) for name in self.topics}
+        read = {name: UnitTopic(name, self.topic_id, ends, 1) for name in self.topics}
         units = dict.fromkeys(effect.wanted.contracts, UnitFacts(self.now_ms, read, group))
-        found = GroupFound(group, tuple(looks), missing, {TOPIC: "id"})
+        found = GroupFound(group, tuple(looks), missing, {TOPIC: self.topic_id})
         return WorkflowFacts(effect.workflow, Found((found,), units if self.tells_contracts else {}), effect.version)
 
 

@@ -1,10 +1,11 @@
 """Positions that earlier workflows noted: looked up when a command arrives, so that the plan has offsets."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.states import State
+from recoveryd.workflows.model.actions import TakeSnapshot
 from recoveryd.workflows.model.known import Workflows
 from recoveryd.workflows.model.positions import AtTopicOffsets, OfSavepoint, OfSnapshot, To
 from recoveryd.workflows.model.spec import SavepointSpec
@@ -27,10 +28,9 @@ def looked_up(to: To, cluster: str, group: str, workflows: Workflows) -> To | Re
     match to:
         case OfSnapshot(run):
             noted = workflows.get(run)
-            rows = () if noted is None or noted.spec.cluster != cluster else noted.undo
-            found = _offsets(rows, group)
-            if found:
-                return AtTopicOffsets(found)
+            found = {} if noted is None or noted.spec.cluster != cluster else _offsets(noted.undo, group)
+            if found and noted is not None:
+                return AtTopicOffsets(found, _ids(noted, group, found))
             message = f"{run} noted no offsets of {group} on {cluster}"
             return Refused(Code.NO_SUCH_SAVEPOINT, message, "Name a workflow that did; `recoveryctl list` shows them.")
         case OfSavepoint(name):
@@ -48,13 +48,24 @@ def looked_up(to: To, cluster: str, group: str, workflows: Workflows) -> To | Re
             return to
 
 
-def refuse_created_again(noted: Mapping[str, str], now: Mapping[str, str]) -> Refused | None:
-    """Of topics that a savepoint noted by their ids: offsets in one mean nothing in the next of its name."""
+def refuse_created_again(
+    noted: Mapping[str, str], now: Mapping[str, str], since: str = "its offsets were noted"
+) -> Refused | None:
+    """Of topics that were noted by their ids: offsets in one mean nothing in the next of its name."""
     name = next((name for name, topic_id in now.items() if noted.get(name, topic_id) != topic_id), None)
     if name is None:
         return None
-    message = f"{name} was created again since the savepoint, whose offsets mean nothing there"
-    return Refused(Code.TOPIC_RECREATED, message, "Begin at a time, or take another savepoint.")
+    message = f"{name} was created again since {since}, which mean nothing there"
+    return Refused(Code.TOPIC_RECREATED, message, "Begin at a time, or at what was noted since.")
+
+
+def _ids(noted: Workflow, group: str, topics: Collection[str]) -> dict[str, str]:
+    """Of these topics, as the steps that noted their offsets pinned them."""
+    found: dict[str, str] = {}
+    for step in noted.steps:
+        if isinstance(step.action, TakeSnapshot) and step.action.group == group:
+            found |= {name: topic_id for name, topic_id in step.action.topic_ids.items() if name in topics}
+    return found
 
 
 def _offsets(rows: tuple[object, ...], group: str) -> Offsets:

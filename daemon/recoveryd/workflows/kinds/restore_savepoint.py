@@ -195,7 +195,7 @@ def _problem(spec: RestoreSpec, unit: Unit, cut: Cut, found: Found) -> Refused |
     between = (_between(spec, cut, t, p)[1] for t in cut.topics if t.is_between for p in range(t.form.partitions))
     noted = replace(group, looks=(*group.looks, *between))
     refused = (
-        refuse_created_again(cut.topic_ids, group.topic_ids)
+        refuse_created_again(cut.topic_ids, group.topic_ids, "the savepoint noted its offsets")
         or refuse_group(spec.group, group.group)
         or refuse_sizes([(spec.group, noted)])
     )
