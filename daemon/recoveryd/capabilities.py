@@ -9,6 +9,7 @@ from recoveryd.kernel.capability import Capability
 from recoveryd.kernel.decide import Decider
 from recoveryd.live.capability import make_live
 from recoveryd.recovery.capability import make_recoveries
+from recoveryd.recovery.draft import Beside
 from recoveryd.recovery.effects import LaunchAttempt
 from recoveryd.recovery.job_specs import JobDefaults
 from recoveryd.recovery.params import Params
@@ -23,7 +24,7 @@ from recoveryd.watches.known import watch_that_stops
 from recoveryd.watches.params import WatchParams
 from recoveryd.wire.codec import Codec
 from recoveryd.wire.status_topic import StatusTopic
-from recoveryd.workflows.capability import make_workflows, workflow_on
+from recoveryd.workflows.capability import is_wanted, make_workflows, taken_away, workflow_on
 from recoveryd.workflows.model.params import WorkflowParams
 from recoveryd_jobs.contract import JobSpec
 
@@ -43,7 +44,7 @@ def make_capabilities(params: Params, webhooks: frozenset[str] = frozenset()) ->
                 keep_terminal_most=params.keep_terminal_most,
             )
         ),
-        make_recoveries(params, KINDS),
+        make_recoveries(params, KINDS, Beside(taken_away, is_wanted)),
         make_watches(
             WatchParams(
                 clusters=params.clusters,

@@ -1,12 +1,22 @@
-"""Workflows beside replays: one that writes to a topic of the group, or uses one that goes, is named in the plan."""
+"""Workflows beside replays: one that writes to a topic of the group, or uses one that goes, is named in the plan; and
+one that would begin with a topic that goes is refused.
+"""
+
+from dataclasses import replace
 
 import pytest
 
+from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
+from recoveryd.recovery.events import FactsGathered
+from recoveryd.recovery.plan_facts import TargetReaders
+from recoveryd.recovery.slice import RECOVERY
 from recoveryd.recovery.spec import Earliest, Latest, SourceRef
 from recoveryd.replay.spec import Replay, ReplaySpec, TargetRef
 from recoveryd.workflows.model.positions import moving_notes
+from tests.builders.core import make_facts, make_spec, make_target
 from tests.workflows.app_world import INTERNAL, AppWorld
+from tests.workflows.test_savepoint import save
 from tests.workflows.world import TOPIC, GroupWorld
 
 
@@ -42,3 +52,48 @@ def test_a_replay_of_which_a_topic_is_taken_away_is_named(source: str, target: s
     assert world.reprocess(dry_run=True) == "accepted"
     assert world.workflow.plan is not None
     assert [finding for finding in world.workflow.plan.findings if "the replay refill" in finding] == told
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "gone"),
+    [("flights", "totals", "totals"), ("totals", "other", "totals"), ("flights", INTERNAL[0], INTERNAL[0])],
+)
+def test_a_replay_does_not_begin_with_a_topic_that_a_workflow_will_take_away(
+    source: str, target: str, gone: str
+) -> None:
+    world = AppWorld()
+    assert world.reprocess() == "accepted"
+    spec = ReplaySpec(SourceRef(source, Earliest(), Latest()), TargetRef(target))
+    assert world.send(lambda meta: Replay(meta, spec), subject="refill") == "rejected"
+    assert world.answers[-1].code == Code.IN_USE.value
+    assert world.answers[-1].message == f"workflow w1 takes {gone} away, and is waiting"
+    world.send(lambda meta: Replay(meta, replace(spec, dry_run=True)), subject="look")
+    world.feed(FactsGathered("look", make_facts(target=make_target())))
+    found = world.state.of(RECOVERY).recoveries["look"]
+    assert found.plan is not None
+    assert [f.message for f in found.plan.findings if f.code == "topic_taken_away"] == [world.answers[-2].message]
+
+
+def test_a_replay_beside_a_workflow_that_has_taken_its_topic_away_already_begins() -> None:
+    world = AppWorld()
+    world.reprocess()
+    world.stops()
+    assert world.waits_at == "clean_local_state"
+    spec = ReplaySpec(SourceRef("flights", Earliest(), Latest()), TargetRef("totals"))
+    world.send(lambda meta: Replay(meta, spec), subject="refill")
+    assert world.state.of(RECOVERY).recoveries["refill"].state is State.PLANNING
+
+
+@pytest.mark.parametrize(("is_ours", "state"), [(True, State.STARTING), (False, State.AWAITING_APPROVAL)])
+def test_what_a_workflow_begins_needs_no_approval_of_who_reads_its_target(*, is_ours: bool, state: State) -> None:
+    """That was looked at with the plan of the workflow. The same by somebody else waits."""
+    world = AppWorld()
+    save(world)
+    world.stops()
+    sent = world.sent[0]
+    if not is_ours:
+        sent = replace(sent, subject="refill", id="c.1700000000000.refill")
+    world.send(lambda meta: Replay(meta, make_spec()), sent.source, sent.subject, sent.id)
+    readers = TargetReaders(groups=("reports",))
+    world.feed(FactsGathered(sent.subject, replace(make_facts(target=make_target()), readers=readers)))
+    assert world.state.of(RECOVERY).recoveries[sent.subject].state is state

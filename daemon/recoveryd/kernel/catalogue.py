@@ -335,7 +335,10 @@ CATALOGUE: dict[Code, Entry] = {
         "The unit requires clauses of its replay contract, and one of them is missing or bad.",
         "Look at `recoveryctl unit contract NAME`, and mend what it names: in the config, or on the cluster.",
     ),
-    Code.IN_USE: Entry("Another workflow works on the same group.", "Wait for it, or stop it; the message names it."),
+    Code.IN_USE: Entry(
+        "Another workflow works on the same group, or takes the topic away.",
+        "Wait for it, or stop it; the message names it.",
+    ),
     Code.TOPIC_HELD: Entry(
         "Somebody holds the topic: nothing may be written to it or reset there now.",
         "Ask the owner that the message names; once the hold is released, send the command again under a new id.",

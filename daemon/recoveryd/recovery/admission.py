@@ -1,11 +1,11 @@
 """Whether a command may start a recovery, judged before any cluster is asked."""
 
-import re
 from collections.abc import Iterable
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused, nearest_name
 from recoveryd.kernel.states import State
+from recoveryd.recovery.case import Case
 from recoveryd.recovery.impact import approval_for_impact
 from recoveryd.recovery.model import ACTIVE, Plan, Recovery
 from recoveryd.recovery.params import Params
@@ -42,21 +42,17 @@ def refuse_recovery(spec: Spec, recoveries: Iterable[Recovery], params: Params) 
     return None
 
 
-def needs_approval(recovery: Recovery, plan: Plan, params: Params) -> str | None:
+def needs_approval(case: Case, plan: Plan) -> str | None:
     """Why a person has to look at the plan first, or None. Who reads a target that a workflow copies to was looked at
     with the plan of that.
     """
+    recovery, params = case.recovery, case.params
     if params.approval_above_bytes is not None and plan.bytes_at_most > params.approval_above_bytes:
         return f"{plan.bytes_at_most:,} bytes are more than {params.approval_above_bytes:,} (approval.above_bytes)"
     if params.approval_above_records is not None and plan.records_at_most > params.approval_above_records:
         return (
             f"{plan.records_at_most:,} records are more than {params.approval_above_records:,} (approval.above_records)"
         )
-    if not params.approval_of_unknown_readers or _is_begun_by_workflow(recovery):
+    if not params.approval_of_unknown_readers or case.draft.is_begun_by_workflow(recovery.id, recovery.command):
         return None
     return approval_for_impact(plan)
-
-
-def _is_begun_by_workflow(recovery: Recovery) -> bool:
-    """By the id of its command, which workflows make of their own, their time and its id."""
-    return re.search(rf"\.\d{{13}}\.{re.escape(recovery.id)}(\.\d+)?$", recovery.command.id, re.ASCII) is not None

@@ -14,7 +14,7 @@ from recoveryd.kernel.states import State
 from recoveryd.live.events import OffsetsSampled
 from recoveryd.recovery import events, forgetting, on_commands, on_observations, planning, quotas
 from recoveryd.recovery.case import Case
-from recoveryd.recovery.draft import RecoveryDraft
+from recoveryd.recovery.draft import Beside, RecoveryDraft
 from recoveryd.recovery.kinds import Kind
 from recoveryd.recovery.measures import make_measures
 from recoveryd.recovery.model import WORKING, Recovery
@@ -33,13 +33,13 @@ _form = cache(RecoveryForm)
 _WORDS = (events.__name__, LaneHeartbeat.__module__)
 
 
-def make_recoveries(params: Params, kinds: Sequence[Kind]) -> Capability[RecoveryDraft]:
-    """`kinds`: the kinds of recoveries there are. A new one needs no change here."""
+def make_recoveries(params: Params, kinds: Sequence[Kind], beside: Beside) -> Capability[RecoveryDraft]:
+    """`kinds`: the kinds of recoveries there are. A new one needs no change here. `beside`: what is asked of workflows."""
     by_name, form = {kind.name: kind for kind in kinds}, _form(tuple(kinds))
     return Capability(
         name=NAME,
         view=RecoveryDraft,
-        make_view=lambda draft: RecoveryDraft(draft, params, by_name),
+        make_view=lambda draft: RecoveryDraft(draft, params, by_name, beside),
         events=tuple(handler.event for handler in _HANDLERS if handler.event.__module__ in _WORDS),
         verbs=(*(begins(kind.begins, on_commands.begin) for kind in kinds), *on_commands.STEERING),
         handlers=_HANDLERS,

@@ -3,15 +3,15 @@
 `remember` changes memory only (renewed sequences, fresh progress), `journal` also has the status record written.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from recoveryd.kernel.decision import Answer
 from recoveryd.kernel.draft import Draft, View
 from recoveryd.kernel.replacing import replaced
 from recoveryd.kernel.state import CoreState
-from recoveryd.kernel.states import State
+from recoveryd.kernel.states import CommandRef, State
 from recoveryd.live.slice import LIVE, LiveDraft, SampleHistory, Topic
 from recoveryd.recovery.kinds import Kind
 from recoveryd.recovery.lifecycle import advance
@@ -24,13 +24,32 @@ from recoveryd.recovery.slice import RECOVERY, RecoverySlice
 _NEVER_HEARD = Observed()
 
 
+def _nobody(_state: CoreState, _cluster: str, _topic: str) -> None:
+    return None
+
+
+def _never(_state: CoreState, _recovery: str, _command: CommandRef) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What is asked of workflows. `taken_away`: of a cluster and a topic, the sentence that names the one which will take it
+    away. `is_begun`: whether one wants a recovery of this id, by this command.
+    """
+
+    taken_away: Callable[[CoreState, str, str], str | None] = _nobody
+    is_begun: Callable[[CoreState, str, CommandRef], bool] = _never
+
+
 class RecoveryDraft(View):
     """`quotas`, `forgetting` and `is_leaving` may be replaced; `stored` are the recoveries as they were before the
     event, `present` those that were read or changed since, as they are now.
     """
 
-    def __init__(self, draft: Draft, params: Params, kinds: Mapping[str, Kind]) -> None:
+    def __init__(self, draft: Draft, params: Params, kinds: Mapping[str, Kind], beside: Beside) -> None:
         super().__init__(draft)
+        self._beside = beside
         self.params = params
         self.kinds = kinds
         self._before = draft.before.of(RECOVERY)
@@ -65,6 +84,14 @@ class RecoveryDraft(View):
 
     def observed(self, recovery_id: str) -> Observed:
         return self._observed.get(recovery_id) or self._before.observed.get(recovery_id) or _NEVER_HEARD
+
+    def taken_away(self, cluster: str, topic: str) -> str | None:
+        """The sentence that names the workflow which will take this topic away, or None."""
+        return self._beside.taken_away(self.draft.before, cluster, topic)
+
+    def is_begun_by_workflow(self, recovery_id: str, command: CommandRef) -> bool:
+        """Whether a workflow that is known wants it, by this command."""
+        return self._beside.is_begun(self.draft.before, recovery_id, command)
 
     def history(self, topic: Topic) -> SampleHistory:
         return self.protection.history(topic)

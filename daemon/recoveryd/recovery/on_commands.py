@@ -11,6 +11,7 @@ from recoveryd.kernel.commands import Command, Meta, StopCommand
 from recoveryd.kernel.events import CommandReceived
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
 from recoveryd.recovery.admission import refuse_recovery
+from recoveryd.recovery.beside import refuse_taken_away
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.commands import Approve, Pause, Reject, Resume, Throttle
 from recoveryd.recovery.conflicts import target_conflict
@@ -62,7 +63,10 @@ def begin(draft: RecoveryDraft, event: CommandReceived, command: _Begins) -> Non
         message = f"recovery {meta.subject} exists already and is {existing.state.value}"
         draft.answer(event, "rejected", message, Code.ID_IN_USE.value)
         return
-    refusal = refuse_recovery(spec, draft.live(), draft.params) or (None if spec.dry_run else held_from(draft, spec))
+    origin = CommandRef(meta.id, meta.source, meta.reason)
+    refusal = refuse_recovery(spec, draft.live(), draft.params)
+    if not spec.dry_run:
+        refusal = refusal or held_from(draft, spec) or refuse_taken_away(draft, meta.subject, origin, spec)
     if refusal is not None:
         draft.answer(event, "rejected", refusal.message, refusal.code.value, refusal.hint)
         return
@@ -74,7 +78,7 @@ def begin(draft: RecoveryDraft, event: CommandReceived, command: _Begins) -> Non
         version=existing.version + 1 if existing else 1,
         created_ms=draft.now_ms,
         updated_ms=draft.now_ms,
-        command=CommandRef(meta.id, meta.source, meta.reason),
+        command=origin,
         spec=spec,
         wanted=Wanted.RUN if spec.copies else Wanted.VERIFY,
         resume_state=None if spec.copies else S.VERIFYING,

@@ -7,6 +7,7 @@ from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.states import State
 from recoveryd.live.traffic import Copied
 from recoveryd.recovery.admission import needs_approval
+from recoveryd.recovery.beside import taken_away_finding, taken_away_now
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.concerned import concerned_units
 from recoveryd.recovery.conflicts import target_conflict
@@ -85,7 +86,7 @@ def _start_approved(case: Case, facts: PlanFacts) -> None:
     recovery = case.recovery
     found = case.draft.kinds[recovery.kind].stale(case.plan, recovery.spec, facts)
     conflict = target_conflict(recovery, case.draft.live())
-    found = found or held_now(case)
+    found = found or held_now(case) or taken_away_now(case.draft, recovery)
     if found is not None:
         refuse(case, found.code, f"{found.message}; {recovery.approved}")
     elif conflict is not None:
@@ -100,7 +101,9 @@ def _on_first_facts(case: Case, facts: PlanFacts) -> None:
     if isinstance(plan, Refused):
         refuse(case, plan.code, plan.message, plan.hint)
         return
-    plan = replace(plan, findings=(*plan.findings, *held_finding(case.draft, spec)))
+    plan = replace(
+        plan, findings=(*plan.findings, *held_finding(case.draft, spec), *taken_away_finding(case.draft, case.recovery))
+    )
     case.journal(plan=plan, progress=_progress_at_start(plan) if spec.copies else Progress(eta_seconds=_eta(plan)))
     case.journal(plan=replace(plan, budget=planned_budget(case.draft, case.recovery)))
     if spec.plan_hash is not None and spec.plan_hash != plan.hash:
@@ -116,7 +119,7 @@ def _proceed(case: Case) -> None:
         case.draft.answer_creation(case.recovery, "accepted", f"planned: {size}")
         case.move(State.PLANNED, f"dry run: {size}, nothing was started", _told(plan))
         return
-    if held := held_now(case):
+    if held := held_now(case) or taken_away_now(case.draft, case.recovery):
         refuse(case, held.code, held.message)
         return
     if conflict := target_conflict(case.recovery, case.draft.live()):
@@ -126,7 +129,7 @@ def _proceed(case: Case) -> None:
         refuse(case, Code.LIVE_OVER_SLO, over_slo)
         return
     case.draft.answer_creation(case.recovery, "accepted", f"planned: {size}")
-    if why := needs_approval(case.recovery, plan, case.params):
+    if why := needs_approval(case, plan):
         case.move(State.AWAITING_APPROVAL, f"waits for approval: {why}", _told(plan))
     else:
         case.move(State.STARTING, f"plan made: {size}", _told(plan), started_ms=case.now_ms)

@@ -9,6 +9,7 @@ from recoveryd.kernel.decision import Noun
 from recoveryd.kernel.events import BecameLeader, CommandNotSent, CommandReceived, Tick
 from recoveryd.kernel.metrics import Measures, Sample, count_states
 from recoveryd.kernel.state import CoreState
+from recoveryd.kernel.states import CommandRef
 from recoveryd.live.events import ReaderSampled
 from recoveryd.recovery.commands import Approve, Pause, Reject, Resume
 from recoveryd.recovery.model import Recovery
@@ -16,7 +17,7 @@ from recoveryd.recovery.slice import RECOVERY
 from recoveryd.units.params import with_units
 from recoveryd.workflows.kinds.all_kinds import KINDS
 from recoveryd.workflows.kinds.runbook.commands import on_discard, on_escalate, on_promote
-from recoveryd.workflows.machine.children import refuse_child
+from recoveryd.workflows.machine.children import begins_by, refuse_child
 from recoveryd.workflows.machine.draft import WORKFLOWS, FindWatch, WorkflowDraft
 from recoveryd.workflows.machine.on_commands import (
     ends_of_begun,
@@ -31,6 +32,7 @@ from recoveryd.workflows.machine.on_commands import (
 )
 from recoveryd.workflows.machine.planning import on_gathered, on_gathering_failed
 from recoveryd.workflows.machine.readiness import forget_idle, on_reader_sampled
+from recoveryd.workflows.machine.replays import taker_of
 from recoveryd.workflows.machine.resting import goes_on
 from recoveryd.workflows.machine.steps import hear_answers, on_not_sent, on_step
 from recoveryd.workflows.machine.ticking import forget_old, keep_time
@@ -129,6 +131,16 @@ def workflow_on(state: CoreState, cluster: str, group: str) -> str | None:
         if f"the group {group} on {cluster}" in claims and not workflow.spec.dry_run:
             return f"workflow {workflow.id} works on the group {group} and is {workflow.state.value}"
     return None
+
+
+def taken_away(state: CoreState, cluster: str, topic: str) -> str | None:
+    """The sentence that names a workflow which goes on and will take this topic away, or None."""
+    return taker_of(state.of(WORKFLOWS), cluster, topic)
+
+
+def is_wanted(state: CoreState, recovery: str, command: CommandRef) -> bool:
+    """Whether a workflow begins this recovery by this command."""
+    return any(begins_by(workflow, recovery, command) for workflow in state.of(WORKFLOWS).live.values())
 
 
 def _restore(state: CoreState, nouns: Mapping[str, Noun], _sequences: Mapping[str, int]) -> CoreState:

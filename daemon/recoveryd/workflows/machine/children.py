@@ -16,7 +16,7 @@ from recoveryd.kernel.commands import Command
 from recoveryd.kernel.decision import Answer
 from recoveryd.kernel.effects import SendCommand
 from recoveryd.kernel.refused import Refused
-from recoveryd.kernel.states import State
+from recoveryd.kernel.states import CommandRef, State
 from recoveryd.recovery.model import Recovery
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.model.actions import ChildRun, RollBackChildren, RunChildren
@@ -264,6 +264,14 @@ def forget_steering(draft: WorkflowDraft, workflow: Workflow, command: str) -> b
 def command_id(workflow: Workflow, run: ChildRun) -> str:
     base = f"{workflow.id}.{workflow.created_ms}.{run.recovery}"
     return f"{base}.{run.again}" if run.again else base
+
+
+def begins_by(workflow: Workflow, recovery: str, command: CommandRef) -> bool:
+    """Whether it wants this one, at any of its steps, by this command and from the source that asked for it."""
+    runs = (run for step in workflow.steps if isinstance(step.action, RunChildren) for run in step.action.runs)
+    return command.source == workflow.command.source and any(
+        run.recovery == recovery and command_id(workflow, run) == command.id for run in runs
+    )
 
 
 def _steering_id(workflow: Workflow, wanted: Steering, child: str) -> str:

@@ -1,14 +1,19 @@
 """Recoveries beside a workflow: replays that write to a topic on which it sets a group, whose end moves meanwhile, and those
-that read or write a topic which it takes away.
+that read or write a topic which it takes away; and none begins with a topic that one goes on to take away.
 """
 
 from collections.abc import Collection, Iterable, Iterator
 
+from recoveryd.kernel.states import State
 from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.model import Recovery
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.model.actions import DeleteTopics, RecreateTopics
-from recoveryd.workflows.model.workflow import WorkflowStep
+from recoveryd.workflows.model.known import Workflows
+from recoveryd.workflows.model.workflow import StepState, WorkflowStep
+
+_HOLDS_NOTHING = frozenset({State.PLANNING, State.AWAITING_APPROVAL})
+_AHEAD = frozenset({StepState.PENDING, StepState.RUNNING, StepState.WAITING})
 
 
 def writers_of(draft: WorkflowDraft, cluster: str, topics: Collection[str]) -> tuple[str, ...]:
@@ -29,6 +34,15 @@ def users_of(draft: WorkflowDraft, steps: Iterable[WorkflowStep]) -> tuple[str, 
         for (cluster, topic), does in _uses(found)
         if (cluster, topic) in gone
     )
+
+
+def taker_of(workflows: Workflows, cluster: str, topic: str) -> str | None:
+    """The sentence that names a workflow which has a step before it that takes this topic away, or None."""
+    for workflow in workflows.live.values():
+        ahead = () if workflow.state in _HOLDS_NOTHING else workflow.steps
+        if any(step.state in _AHEAD and (cluster, topic) in _taken_away(step) for step in ahead):
+            return f"workflow {workflow.id} takes {topic} away, and is {workflow.state.value}"
+    return None
 
 
 def _taken_away(step: WorkflowStep) -> Iterator[tuple[str, str]]:
