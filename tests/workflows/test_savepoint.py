@@ -345,6 +345,14 @@ def test_a_restore_that_one_record_cannot_hold_is_refused_before_anything_is_cha
     assert world.done == before
 
 
+def test_a_savepoint_that_one_record_cannot_hold_is_refused_before_anything_is_changed() -> None:
+    world = AppWorld()
+    world.partitions = 15_000
+    assert (save(world), world.answers[-1].code) == ("rejected", Code.TOO_MANY_CHANGES.value)
+    assert "60,000 partitions need" in world.answers[-1].message
+    assert not world.done
+
+
 def test_a_reset_and_a_reprocess_can_begin_at_a_savepoint() -> None:
     world = saved()
     world.committed |= {("orders", p): 99 for p in range(PARTITIONS)}

@@ -11,6 +11,8 @@ from recoveryd.units.facts import Committed
 from recoveryd.wire.bounded_json import MAX_BYTES
 from recoveryd.wire.topics import MAX_STATUS_RECORD_BYTES
 from recoveryd.workflows.kinds.savepoint import copy_data
+from recoveryd.workflows.model.actions import ChildRun, RunChildren, TopicForm
+from recoveryd.workflows.model.cut import Cut, CutTopic
 from recoveryd.workflows.model.facts import GroupFound
 from recoveryd.workflows.model.positions import PartitionLook
 from recoveryd.workflows.model.size import (
@@ -18,10 +20,11 @@ from recoveryd.workflows.model.size import (
     TOPIC_MOST,
     named_after,
     refuse_copy,
+    refuse_cut,
     refuse_size,
     refuse_sizes,
 )
-from recoveryd.workflows.model.workflow import Change, OffsetUndo, UndoState
+from recoveryd.workflows.model.workflow import Change, OffsetUndo, UndoState, WorkflowStep
 from recoveryd.workflows.wire.status import WorkflowForm
 from tests.workflows.world import GroupWorld
 
@@ -71,6 +74,25 @@ def test_what_is_taken_fits_the_status_topic(metadata: str) -> None:
     whole = replace(world.workflow, plan=replace(world.workflow.plan, changes=changes), undo=undo)
     size = len(json.dumps(WorkflowForm().write(whole), separators=(",", ":")).encode())
     assert 0.4 * RECORD_BYTES_MOST < size < RECORD_BYTES_MOST + 100_000 < MAX_STATUS_RECORD_BYTES
+
+
+def test_the_largest_savepoint_that_is_taken_fits_the_status_topic() -> None:
+    most = bisect(range(100_000), 0, key=lambda n: refuse_cut(n) is not None) - 1
+    at = dict.fromkeys(range(most // 4), LARGE)
+    names = [f"{GROUP}-{number}-changelog" for number in range(4)]
+    topics = tuple(CutTopic(name, f"copy.{name}", TopicForm(name, len(at), 3), False, at, at) for name in names)
+    runs = tuple(
+        ChildRun(f"w1-{name}", "replay", copy_data("main", name, name, dict.fromkeys(at, 0), at)) for name in names
+    )
+    world = GroupWorld()
+    world.reset()
+    whole = replace(
+        world.workflow,
+        cut=Cut("large", "app", "main", GROUP, 0, topics=topics),
+        steps=(WorkflowStep("copy_state", RunChildren(runs)),),
+    )
+    size = len(json.dumps(WorkflowForm().write(whole), separators=(",", ":")).encode())
+    assert 0.6 * RECORD_BYTES_MOST < size < RECORD_BYTES_MOST + 100_000
 
 
 def test_a_group_that_is_too_large_is_refused_before_anything_is_changed() -> None:

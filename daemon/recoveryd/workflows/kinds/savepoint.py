@@ -33,7 +33,7 @@ from recoveryd.workflows.model.facts import Found, GroupWanted, WantedFacts
 from recoveryd.workflows.model.hashing import hash_of
 from recoveryd.workflows.model.params import WorkflowParams
 from recoveryd.workflows.model.positions import Current
-from recoveryd.workflows.model.size import refuse_copy
+from recoveryd.workflows.model.size import refuse_copy, refuse_cut
 from recoveryd.workflows.model.spec import SavepointSpec
 from recoveryd.workflows.model.workflow import (
     Change,
@@ -87,6 +87,9 @@ def _plan(spec: SavepointSpec, found: Found, params: WorkflowParams) -> Planned 
         refused = refuse_copy(copy.name, range(copy.partitions)) or refuse_copy(name, ())
         if refused is not None:
             return refused
+    refused = refuse_cut(len(found.groups[0].looks) + sum(form.partitions for form in forms.values()))
+    if refused is not None:
+        return refused
     rows = tuple(_config_rows(spec.cluster, forms))
     plan = WorkflowPlan(
         hash=hash_of(

@@ -76,6 +76,13 @@ def refuse_sizes(found: Iterable[tuple[str, GroupFound]]) -> Refused | None:
     return _refuse_bytes(count, size)
 
 
+def refuse_cut(partitions: int) -> Refused | None:
+    """Of a savepoint, before anything is changed: of each partition it notes where it is cut, and from where to where it is
+    copied.
+    """
+    return _refuse_bytes(partitions, _PINNED_BYTES * partitions, "Rely on its inputs: `reprocess` needs no savepoint.")
+
+
 def _bytes_of(group: str, looks: Iterable[PartitionLook], committed: Mapping[str, Mapping[int, Committed]]) -> int:
     size = 0
     for look in looks:
@@ -89,13 +96,14 @@ def _bytes_of(group: str, looks: Iterable[PartitionLook], committed: Mapping[str
     return size
 
 
-def _refuse_bytes(count: int, size: int) -> Refused | None:
+_IN_PARTS: Final = "Send one command for some of the topics after the other (`topics`)."
+
+
+def _refuse_bytes(count: int, size: int, hint: str = _IN_PARTS) -> Refused | None:
     if size <= RECORD_BYTES_MOST:
         return None
     message = (
         f"{count:,} partitions need {size / 1e6:.1f} MB to be noted, and one workflow takes "
         f"{RECORD_BYTES_MOST / 1e6:.0f} MB"
     )
-    return Refused(
-        Code.TOO_MANY_CHANGES, message, "Send one command for some of the topics after the other (`topics`)."
-    )
+    return Refused(Code.TOO_MANY_CHANGES, message, hint)
