@@ -11,14 +11,18 @@ from recoveryd.units.facts import Committed
 from recoveryd.wire.bounded_json import MAX_BYTES
 from recoveryd.wire.topics import MAX_STATUS_RECORD_BYTES
 from recoveryd.workflows.kinds.savepoint import copy_data
+from recoveryd.workflows.machine.draft import WORKFLOWS
 from recoveryd.workflows.model.actions import ChildRun, RunChildren, TopicForm
 from recoveryd.workflows.model.cut import Cut, CutTopic
 from recoveryd.workflows.model.facts import GroupFound
+from recoveryd.workflows.model.known import Workflows
 from recoveryd.workflows.model.positions import PartitionLook
 from recoveryd.workflows.model.size import (
+    ENDED_BYTES_MOST,
     RECORD_BYTES_MOST,
     TOPIC_MOST,
     named_after,
+    noted_bytes,
     refuse_copy,
     refuse_cut,
     refuse_size,
@@ -100,6 +104,18 @@ def test_a_group_that_is_too_large_is_refused_before_anything_is_changed() -> No
     world.metadata = "x" * 3_000_000
     assert (world.reset(), world.answers[-1].code) == ("rejected", Code.TOO_MANY_CHANGES.value)
     assert world.sets == 0
+
+
+def test_of_ended_workflows_as_many_are_kept_as_they_noted_little() -> None:
+    world = GroupWorld()
+    world.reset()
+    undo = tuple(OffsetUndo("orders", p, 50) for p in range(10_000))
+    ended = [replace(world.workflow, id=f"w{n}", updated_ms=world.now_ms + n, undo=undo) for n in range(50)]
+    world.state = world.state.having(WORKFLOWS, Workflows.of(ended))
+    world.pass_time(2)
+    kept = world.state.of(WORKFLOWS).ended
+    assert list(kept) == [workflow.id for workflow in ended[15:]]
+    assert sum(map(noted_bytes, kept.values())) <= ENDED_BYTES_MOST
 
 
 def test_a_copy_whose_command_nobody_would_take_is_refused_at_plan_time() -> None:

@@ -149,7 +149,10 @@ class LimitsSection(Section):
     )
     keep_terminal_most: int = option(
         1_000,
-        "When more than this have ended, the oldest are forgotten earlier; each takes about 10 kB of memory.",
+        (
+            "When more than this have ended, the oldest are forgotten earlier; each takes about 10 kB of memory. So are "
+            "the oldest workflows when what they noted of partitions takes more than 100 MB."
+        ),
         ge=1,
         le=100_000,
     )

@@ -2,7 +2,7 @@
 gave, and ended ones to forget.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.keeping import overdue
@@ -14,6 +14,7 @@ from recoveryd.workflows.machine.guarding import guarded
 from recoveryd.workflows.machine.planning import ask_again, refuse
 from recoveryd.workflows.machine.steps import leave, take_again
 from recoveryd.workflows.model.actions import RunChildren
+from recoveryd.workflows.model.size import ENDED_BYTES_MOST
 from recoveryd.workflows.model.workflow import Workflow
 
 
@@ -53,11 +54,22 @@ def _put_back(draft: WorkflowDraft, workflow: Workflow) -> None:
 def forget_old(draft: WorkflowDraft) -> None:
     params = draft.params
     ended = _forgettable(draft.workflows.ended)
-    due = {w.id: w for w in overdue(ended, params.keep_terminal_ms, params.keep_terminal_most, draft.now_ms)}
+    due = {w.id for w in overdue(ended, params.keep_terminal_ms, params.keep_terminal_most, draft.now_ms)}
+    due |= set(_too_large(ended, draft.workflows.noted_bytes))
     kept = _begun_by(w for w in draft.workflows if w.id not in due) if due else ()
-    gone = [workflow for workflow in due if workflow not in kept]
+    gone = [workflow for workflow in ended if workflow in due and workflow not in kept] if due else []
     if gone:
         draft.forget(gone)
+
+
+def _too_large(ended: Mapping[str, Workflow], noted_bytes: Mapping[str, int]) -> Iterator[str]:
+    """The oldest, until what the others noted is little enough: the number of them alone bounds no memory."""
+    left = sum(noted_bytes[workflow] for workflow in ended)
+    for workflow in ended:
+        if left <= ENDED_BYTES_MOST:
+            return
+        left -= noted_bytes[workflow]
+        yield workflow
 
 
 def _forgettable(ended: Mapping[str, Workflow]) -> Mapping[str, Workflow]:

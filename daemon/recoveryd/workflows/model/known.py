@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from recoveryd.workflows.model.near import Readiness
+from recoveryd.workflows.model.size import noted_bytes
 from recoveryd.workflows.model.workflow import Workflow
 
 
@@ -13,7 +14,7 @@ from recoveryd.workflows.model.workflow import Workflow
 class Workflows:
     """Immutable. `live` and `ended` share no id. `due_ms`: when the present step of a live one is asked for again;
     `asked_ms`: since when the facts of a plan are asked for; `resting`: the step and the try of it that was heard to wait, so
-    that nothing is under way until the next one. All are soft, as is `readiness`.
+    that nothing is under way until the next one. All are soft, as is `readiness`. `noted_bytes`: an estimate for each ended one.
     """
 
     live: Mapping[str, Workflow] = field(default_factory=dict)
@@ -21,6 +22,7 @@ class Workflows:
     due_ms: Mapping[str, int] = field(default_factory=dict)
     asked_ms: Mapping[str, int] = field(default_factory=dict)
     resting: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    noted_bytes: Mapping[str, int] = field(default_factory=dict)
     readiness: Readiness = Readiness()
 
     @staticmethod
@@ -45,7 +47,12 @@ class Workflows:
         due_ms = {i: at for i, at in self.due_ms.items() if i in live}
         asked_ms = {i: at for i, at in self.asked_ms.items() if i in live and i != workflow.id}
         resting = {i: at for i, at in self.resting.items() if i in live}
-        return replace(self, live=live, ended=ended, due_ms=due_ms, asked_ms=asked_ms, resting=resting)
+        size = {i: n for i, n in self.noted_bytes.items() if i != workflow.id}
+        if is_over(workflow):
+            size[workflow.id] = noted_bytes(workflow)
+        return replace(
+            self, live=live, ended=ended, due_ms=due_ms, asked_ms=asked_ms, resting=resting, noted_bytes=size
+        )
 
     def with_due(self, workflow_id: str, at_ms: int) -> "Workflows":
         return replace(self, due_ms={**self.due_ms, workflow_id: at_ms})
@@ -59,7 +66,8 @@ class Workflows:
 
     def without(self, forgotten: Collection[str]) -> "Workflows":
         """Without some of the ended ones."""
-        return replace(self, ended={i: w for i, w in self.ended.items() if i not in forgotten})
+        size = {i: n for i, n in self.noted_bytes.items() if i not in forgotten}
+        return replace(self, ended={i: w for i, w in self.ended.items() if i not in forgotten}, noted_bytes=size)
 
 
 def is_over(workflow: Workflow) -> bool:

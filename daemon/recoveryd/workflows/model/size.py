@@ -13,8 +13,12 @@ from recoveryd.kernel.refused import Refused
 from recoveryd.units.facts import Committed
 from recoveryd.workflows.model.facts import GroupFound
 from recoveryd.workflows.model.positions import PartitionLook
+from recoveryd.workflows.model.workflow import OffsetUndo, Workflow
 
 RECORD_BYTES_MOST: Final = 6_000_000  # of the 8 MiB that the topic takes
+ENDED_BYTES_MOST: Final = (
+    100_000_000  # of what ended workflows noted together, of which a daemon holds a few times as much
+)
 COPY_BYTES_MOST: Final = 1_000_000  # of the 1 MiB that a command may have
 TOPIC_MOST: Final = 249  # characters of a topic's name
 _COPY_ROW_BYTES: Final = 47  # two offsets and what stands between them
@@ -74,6 +78,14 @@ def refuse_sizes(found: Iterable[tuple[str, GroupFound]]) -> Refused | None:
         size += _bytes_of(group, each.looks, committed) + _PINNED_BYTES * len(each.looks)
         count += len(each.looks)
     return _refuse_bytes(count, size)
+
+
+def noted_bytes(workflow: Workflow) -> int:
+    """An estimate of what grows with its partitions in its record: changes, what it takes to undo them, and its cut."""
+    changes = 0 if workflow.plan is None else len(workflow.plan.changes)
+    metadata = sum(len(row.metadata) for row in workflow.undo if isinstance(row, OffsetUndo))
+    pinned = 0 if workflow.cut is None else sum(len(topic.stops) for topic in workflow.cut.topics)
+    return _ROW_BYTES * max(changes, len(workflow.undo)) + metadata + _PINNED_BYTES * pinned
 
 
 def refuse_cut(partitions: int) -> Refused | None:
