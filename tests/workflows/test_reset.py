@@ -13,10 +13,10 @@ from recoveryd.kernel.events import Tick
 from recoveryd.kernel.states import State
 from recoveryd.recovery.commands import Pause
 from recoveryd.recovery.spec import AtOffset, AtTime, Earliest, Latest
-from recoveryd.units.approvals import ApprovalBy, ApprovalRule, ApprovedVerb
+from recoveryd.units.approvals import ApprovalBy, ApprovalRule, ApprovedVerb, approval_of_all
 from recoveryd.units.events import UnitsRead
 from recoveryd.units.facts import GroupType, Member
-from recoveryd.units.model import Unit
+from recoveryd.units.model import Output, Unit
 from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
 from recoveryd.workflows.model.events import GatheringFailed, Outcome, StepReported
 from recoveryd.workflows.model.positions import Current, OfSnapshot, OnNoRecord, OnOutOfRange, Shift, To
@@ -290,6 +290,33 @@ def test_a_unit_with_approvers_waits_for_one_who_did_not_ask() -> None:
     assert (world.approve("//ops/kim", "another"), world.answers[-1].code) == ("rejected", Code.STALE_PLAN.value)
     assert world.approve("//ops/kim") == "accepted"
     assert (world.workflow.state, world.committed) == (State.COMPLETED, at(LOG[1]))
+
+
+OTHER = replace(OWNED, name="other", approvers=())
+
+
+@pytest.mark.parametrize(
+    ("other", "asked"),
+    [
+        (OTHER, True),  # the group is one
+        (replace(OTHER, group="own", outputs={"sums": Output()}), True),  # an output is
+        (replace(OTHER, group="own", outputs={"counts": Output()}), False),
+        (replace(OTHER, cluster="far", outputs={"sums": Output()}), False),
+    ],
+)
+def test_who_approves_is_not_chosen_by_the_unit_that_a_command_names(other: Unit, *, asked: bool) -> None:
+    units = {unit.name: unit for unit in (other, replace(OWNED, outputs={"sums": Output()}))}
+    found = approval_of_all((), "reset", other, units)
+    assert (found is not None and found.sources == OWNED.approvers) is asked
+
+
+def test_a_reset_by_the_other_unit_of_a_group_waits_for_the_same_approvers() -> None:
+    world = GroupWorld(OTHER, OWNED)
+    spec = ResetSpec("", "", Latest(), unit="other")
+    assert world.send(lambda meta: Reset(meta, spec)) == "accepted"
+    assert world.workflow.why.startswith("waits for approval by one of //ops/kim")
+    assert (world.approve("//ops/eve"), world.approve("//ops/kim")) == ("rejected", "accepted")
+    assert world.workflow.state is State.COMPLETED
 
 
 def test_a_late_answer_to_an_earlier_one_of_the_same_id_makes_no_plan() -> None:

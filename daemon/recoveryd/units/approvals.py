@@ -1,10 +1,13 @@
 """Who has to approve what is done to a unit: by the rules of the config, else one of its approvers, if it has some.
 
+Where several units have one group, or one output, it takes one of any of them: else a command would choose its approvers by the unit
+that it names.
+
 Never the one who asked for it. A rule that asks people whom the unit does not have refuses, since nobody could ever
 approve.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -94,6 +97,7 @@ class Approval:
         return f"waits for approval by {named}"
 
 
+_WRITES_NOTHING: Final = frozenset({ApprovedVerb.SAVEPOINT, ApprovedVerb.WATCH})
 _BY_DEFAULT: Final = ApprovalRule(ApprovalBy.APPROVERS)
 
 
@@ -118,3 +122,30 @@ def approval_for(
             return Approval(unit.name, "approver", unit.approvers)
         case ApprovalBy.OWNER_OR_APPROVERS:
             return Approval(unit.name, "owner or approver", tuple(dict.fromkeys((*owner, *unit.approvers))))
+
+
+def approval_of_all(rules: Sequence[ApprovalRule], verb: str, unit: Unit, units: Mapping[str, Unit]) -> Approval | None:
+    """The approval that is needed of all that it concerns, by whichever of them a command names: one who may approve it for
+    any of them may approve it.
+    """
+    asked = [
+        found for each in concerned_by(verb, unit, units) if (found := approval_for(rules, verb, each)) is not None
+    ]
+    if len(asked) <= 1:
+        return asked[0] if asked else None
+    who = " or ".join(dict.fromkeys(found.who for found in asked))
+    sources = dict.fromkeys(source for found in asked for source in found.sources)
+    return Approval(" or ".join(found.unit for found in asked), who, tuple(sources))
+
+
+def concerned_by(verb: str, unit: Unit, units: Mapping[str, Unit]) -> tuple[Unit, ...]:
+    """The unit, and others that own its group, or one of the outputs that would be written again."""
+    outputs = frozenset() if verb in _WRITES_NOTHING else unit.outputs.keys()
+    others = (
+        other
+        for other in units.values()
+        if other.name != unit.name
+        and other.cluster == unit.cluster
+        and (other.consumer_group == unit.consumer_group or not outputs.isdisjoint(other.outputs))
+    )
+    return (unit, *others)

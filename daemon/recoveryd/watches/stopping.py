@@ -11,7 +11,7 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.noun import changed
 from recoveryd.kernel.refused import Refused, nearest_name
 from recoveryd.kernel.states import State
-from recoveryd.units.approvals import ApprovedVerb, approval_for
+from recoveryd.units.approvals import ApprovedVerb, approval_of_all
 from recoveryd.units.model import ControlKind
 from recoveryd.watches.draft import WatchDraft
 from recoveryd.watches.effects import StopApplication
@@ -42,7 +42,7 @@ def refuse_stop(spec: WatchSpec, then: StopUnit, source: str, params: WatchParam
     if left and not isinstance(spec.until, UntilTime):
         message = f"topics: {unit.name} reads {left[0]} as well, and is not done while records lie there"
         return Refused(Code.INVALID_VALUE, message, "Watch all topics that the unit reads.")
-    approval = approval_for(params.approvals, ApprovedVerb.WATCH, unit)
+    approval = approval_of_all(params.approvals, ApprovedVerb.WATCH, unit, params.units)
     refusal = None if approval is None else approval.refusal_of_sender(source)
     if refusal is not None:
         hint = f"Let one of them send the watch, or have a webhook called instead of stopping {unit.name}."

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused, nearest_name
-from recoveryd.units.approvals import approval_for
+from recoveryd.units.approvals import approval_of_all
 from recoveryd.units.facts import Group, GroupType
 from recoveryd.units.model import ControlKind, Unit, UnitKind
 from recoveryd.workflows.kinds.contracts import contracts_of, told_of_contracts
@@ -184,7 +184,7 @@ def _confirmed(
 ) -> tuple[Confirmation, ...]:
     if unit is None:
         return as_said(spec.confirm)
-    approval = approval_for(params.approvals, spec.verb, unit)
+    approval = approval_of_all(params.approvals, spec.verb, unit, params.units)
     kept = Kept(is_part=any((spec.topics or {}).values()), is_state=unit.keeps_state and not _cleans(spec))
     return confirmations(unit, spec.confirm, moved, found.looks, approval, kept)
 

@@ -6,7 +6,7 @@ from recoveryd.kernel.catalogue import CATALOGUE, Code
 from recoveryd.kernel.effects import WakeAt
 from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.states import State
-from recoveryd.units.approvals import Approval, approval_for
+from recoveryd.units.approvals import Approval, approval_of_all
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.guarding import guarded
 from recoveryd.workflows.machine.holding import held_from
@@ -132,8 +132,9 @@ def _proceed(draft: WorkflowDraft, workflow: Workflow, size: str) -> None:
 
 def asked_for_approval(draft: WorkflowDraft, workflow: Workflow) -> Approval | None:
     """By the units and rules that are in force now; None = none is needed."""
-    unit = draft.params.units.get(workflow.unit or "")
-    return None if unit is None else approval_for(draft.params.approvals, workflow.verb, unit)
+    params = draft.params
+    unit = params.units.get(workflow.unit or "")
+    return None if unit is None else approval_of_all(params.approvals, workflow.verb, unit, params.units)
 
 
 def _waiting(draft: WorkflowDraft, event: WorkflowFacts | GatheringFailed) -> Workflow | None:

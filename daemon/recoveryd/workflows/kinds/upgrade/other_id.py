@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
-from recoveryd.units.approvals import approval_for
+from recoveryd.units.approvals import approval_of_all
 from recoveryd.units.model import Unit
 from recoveryd.workflows.kinds.reprocess import NOTE, STOP
 from recoveryd.workflows.kinds.upgrade.draining import (
@@ -43,7 +43,7 @@ ENDS = "-restore-9999"  # the longest that ids of what it begins have behind its
 def problem_elsewhere(old: Unit, new: Unit, found: Found, params: WorkflowParams) -> Refused | None:
     """Why the new version cannot take over what the old one leaves; nothing is stopped then."""
     for verb, unit in (("savepoint", old), ("restore_savepoint", new)):
-        asked = approval_for(params.approvals, verb, unit)
+        asked = approval_of_all(params.approvals, verb, unit, params.units)
         if asked is not None and asked.dead_end is not None:
             return Refused(Code.NOT_AN_APPROVER, f"{verb}, which this begins: {asked.dead_end}")
     strange = sorted({*new.inputs, *new.intermediate} - {*old.inputs, *old.intermediate})
