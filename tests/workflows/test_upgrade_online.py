@@ -242,6 +242,29 @@ def test_one_that_never_gets_near_is_given_up_and_the_old_version_was_never_touc
     assert world.groups["app"].runs == OLD.name
 
 
+@pytest.mark.scenario("S-WIKI-8a")
+@pytest.mark.parametrize("down_s", [3_000, 90_000])
+def test_time_without_a_daemon_does_not_count_against_one_that_is_near(down_s: int) -> None:
+    world = waiting()
+    world.now_ms += down_s * 1_000
+    world.lead()
+    looks(world, 10)
+    assert world.waits_at == "await_ready"
+    assert seconds_until_ready(world) < 90
+    assert world.workflow.state is not State.FAILED
+
+
+@pytest.mark.scenario("S-WIKI-8a")
+def test_one_that_is_never_near_is_given_up_also_by_one_daemon_after_the_other() -> None:
+    world = begun()
+    world.people(until="await_ready")
+    for _ in range(4):
+        world.pass_time(1_000, every_s=20)
+        world.now_ms += 3_000_000
+        world.lead()
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.NOT_CAUGHT_UP.value)
+
+
 def gets_on(world: TwoVersions, each: int) -> None:
     """The new version reads `each` offsets of each partition every five seconds, until it is near."""
     reader, end = world.groups["next"], world.topics["orders"].end

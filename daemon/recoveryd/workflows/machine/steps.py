@@ -51,6 +51,10 @@ from recoveryd.workflows.model.workflow import Ending, StepState, WaitingFor, Wo
 
 GREEN_SINCE = "green_since_ms"  # in the evidence of a step that holds
 GREEN_SEEN = "green_seen_ms"  # there too: when all was seen to be well, of the last looks
+LOOKED = (
+    "looked_ms"  # in the evidence of a step that waits for a group to get on: when it was looked at last, to a minute
+)
+_LOOKED_EVERY_MS = 60_000
 UNSEEN_MS = 900_000  # so long nobody looks, as where no daemon leads, and a hold begins anew
 _TAKEN = frozenset({StepState.RUNNING, StepState.WAITING})
 _NOT_ENDED = frozenset({StepState.PENDING, StepState.RUNNING, StepState.WAITING})
@@ -270,7 +274,9 @@ def done(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: St
 
 
 def wait(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: StepReported) -> None:
-    """Not yet: ask again in a while, until the deadline. Where something is left that grows less, the deadline begins anew with each progress."""
+    """Not yet: ask again in a while, until the deadline. Where something is left that grows less, the deadline begins anew with each
+    progress. Time in which nobody looked at it does not count.
+    """
     if _can_rest(draft, workflow, step) and _has_to_rest(draft, workflow):
         return
     waiting = workflow.waiting_for
@@ -282,7 +288,7 @@ def wait(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: St
     since_ms = waiting.since_ms if waiting is not None else draft.now_ms
     deadline_ms = draft.now_ms + hold_ms + _patience_ms(kind, draft.params)
     if waiting is not None and waiting.deadline_ms is not None and not is_moving:
-        deadline_ms = waiting.deadline_ms
+        deadline_ms = waiting.deadline_ms + _unseen_ms(step, draft.now_ms)
     if draft.now_ms >= deadline_ms and kind not in _WITHOUT_DEADLINE:
         fail(draft, workflow, step, f"{event.why}, and was waited for long enough", _GIVEN_UP[kind].value)
         return
@@ -290,6 +296,8 @@ def wait(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: St
     until_ms = None if kind in _WITHOUT_DEADLINE else deadline_ms
     now = WaitingFor(kind, step.name, since_ms, until_ms, event.members, left)
     seen = event.evidence or step.evidence
+    if kind == "ready":
+        seen = {**seen, LOOKED: _looked_ms(step, draft.now_ms)}
     waits = workflow.with_step(replace(step, state=StepState.WAITING, why=event.why, evidence=seen, failures=0))
     if workflow.state is State.RUNNING:
         told = {"step": step.name, "why": event.why, "for": kind, "members": list(event.members)}
@@ -301,6 +309,19 @@ def wait(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: St
     every_ms = draft.params.close_every_ms if is_slow else draft.params.look_every_ms
     draft.due(workflow.id, draft.now_ms + every_ms)
     draft.rest(workflow.id, step)
+
+
+def _looked_ms(step: WorkflowStep, now_ms: int) -> int:
+    """When it is said to have been looked at: not with each look, which would be a version of its own."""
+    last = step.evidence.get(LOOKED)
+    return last if isinstance(last, int) and 0 <= now_ms - last < _LOOKED_EVERY_MS else now_ms
+
+
+def _unseen_ms(step: WorkflowStep, now_ms: int) -> int:
+    """For how long nobody has looked at what it waits for, as where no daemon led; 0 if somebody did all the time."""
+    last = step.evidence.get(LOOKED)
+    gap_ms = now_ms - last if isinstance(last, int) else 0
+    return gap_ms if gap_ms > 2 * _LOOKED_EVERY_MS else 0
 
 
 def _is_far_again(step: WorkflowStep, event: StepReported) -> bool:
