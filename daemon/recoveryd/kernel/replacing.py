@@ -15,7 +15,7 @@ _new = object.__new__
 
 def replaced(value: T, **changes: Any) -> T:
     """A copy of an instance of a dataclass with slots, with `changes`. Raises TypeError for a field that it does not have."""
-    kind = type(value)
+    kind: type = type(value)
     read, places, setters = _form(kind)
     values = list(read(value))
     for name, changed in changes.items():
@@ -23,7 +23,7 @@ def replaced(value: T, **changes: Any) -> T:
         if place is None:
             raise TypeError(f"{kind.__name__} has no field {name!r}")
         values[place] = changed
-    made = _new(kind)
+    made: T = _new(kind)
     for put, item in zip(setters, values, strict=True):
         put(made, item)
     return made
