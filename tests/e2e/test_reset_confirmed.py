@@ -14,14 +14,20 @@ from tests.e2e.stack import Stack
 pytestmark = [pytest.mark.broker, pytest.mark.e2e]
 
 SAID = {"outputs": "two hours of totals are made again; readers drop doubles by id"}
-OUTPUT = {"totals": {"behaviour": "append_only"}}
+
+
+def totals(of: str) -> dict[str, Any]:
+    """An output that no other unit has; else the approvers of that one would be asked as well."""
+    return {f"totals-{of}": {"behaviour": "append_only"}}
+
+
 UNITS: dict[str, dict[str, Any]] = {
-    "strict": {"approvers": ["//ops/kim"], "outputs": OUTPUT, "confirmations": "required"},
-    "nobodys": {"outputs": OUTPUT, "confirmations": "required"},
-    "asked": {"outputs": OUTPUT, "confirmations": "asked"},
+    "strict": {"approvers": ["//ops/kim"], "outputs": totals("strict"), "confirmations": "required"},
+    "nobodys": {"outputs": totals("nobodys"), "confirmations": "required"},
+    "asked": {"outputs": totals("asked"), "confirmations": "asked"},
     "keeps": {"outputs": {}, "stateful": True},
-    "promised": {"outputs": OUTPUT, "schema": "one subject each"},
-    "strict-contract": {"outputs": OUTPUT, "required_clauses": ["offsets", "determinism"]},
+    "promised": {"outputs": totals("promised"), "schema": "one subject each"},
+    "strict-contract": {"outputs": totals("strict-contract"), "required_clauses": ["offsets", "determinism"]},
 }
 
 
