@@ -16,6 +16,7 @@ many receipts it has. Hence, of a chunk whose receipts no committed reader sees:
 
     one of its records is seen                  it landed
     the lane or the daemon counted on it        it landed
+    one that landed goes on from where it ends  it landed: nobody begins there before the commit is answered
     all of its receipts are there, none ended   it may have landed; it is whole, and whoever wrote it is shut out
     another chunk was begun at the same place   it did not land
 """
@@ -89,25 +90,43 @@ def landed(
     partition, what somebody counts on. `stable`: the last stable offset of the ledger. `sees`: the target partitions in
     which a reader sees a record there.
     """
+    newest = {each.receipt.key: each for each in sorted(unseen, key=lambda u: u.offset)}
     chunks: dict[object, list[Unseen]] = {}  # and what was written again at once
-    newest: dict[str, int] = {}
-    for each in sorted(unseen, key=lambda u: u.offset):
+    for each in sorted(newest.values(), key=lambda u: u.offset):
         chunks.setdefault(each.chunk or each.offset, []).append(each)
-        newest[each.receipt.key] = each.offset
-    at, found = dict(positions), {r.key: r for r in seen}
-    more: dict[str, Receipt] = {}
-    for chunk in chunks.values():
+    known, counted = {r.key: r for r in seen}, dict(floors)
+    found: list[list[Receipt]] = []
+    for chunk in reversed(_going_on(chunks.values(), positions, known)):
         receipts = sorted((u.receipt for u in chunk), key=lambda r: r.start)
-        then = _followed(receipts, at, found)
-        if then is None or any(newest[u.receipt.key] != u.offset for u in chunk):
-            continue
         is_whole = len(chunk) == chunk[0].count and chunk[0].offset >= stable
-        is_known = any(at.get(r.partition, r.stop) < r.stop <= floors.get(r.partition, 0) for r in receipts)
-        if is_whole or is_known or any(sees(_new_runs(r, found.get(r.key))) for r in receipts):
-            found |= (landed := {r.key: r for r in receipts})
-            more |= landed
-            at = then
-    return list(more.values())
+        is_known = any(positions.get(r.partition, r.stop) < r.stop <= counted.get(r.partition, 0) for r in receipts)
+        if is_whole or is_known or any(sees(_new_runs(r, known.get(r.key))) for r in receipts):
+            found.append(receipts)
+            for receipt in receipts:  # whoever began there counted on what came before
+                counted[receipt.partition] = max(counted.get(receipt.partition, 0), receipt.start)
+    return [receipt for receipts in reversed(found) for receipt in receipts]
+
+
+def _going_on(
+    chunks: Iterable[list[Unseen]], positions: Mapping[int, int], known: Mapping[str, Receipt]
+) -> list[list[Unseen]]:
+    """The chunks that continue the ledger or correct it, each behind those from which it goes on: in the ledger, one that
+    was written again lies behind what goes on from it.
+    """
+    at, found, left = dict(positions), list[list[Unseen]](), list(chunks)
+    while left:
+        later: list[list[Unseen]] = []
+        for chunk in left:
+            then = _followed(sorted((u.receipt for u in chunk), key=lambda r: r.start), at, known)
+            if then is None:
+                later.append(chunk)
+            else:
+                found.append(chunk)
+                at = then
+        if len(later) == len(left):
+            break
+        left = later
+    return found
 
 
 def _followed(
