@@ -27,7 +27,7 @@ from recoveryd_jobs.contract import (
     TargetRun,
     TargetSpec,
 )
-from recoveryd_jobs.errors import Doubt
+from recoveryd_jobs.errors import Doubt, JobError
 from recoveryd_jobs.lane import heads, markers, mending
 from recoveryd_jobs.lane.heads import Heads
 from recoveryd_jobs.lane.lost_markers import Runs, Unseen
@@ -489,6 +489,28 @@ def test_sequences_that_were_not_copied_exactly_once(what: str, mapping: str, ch
     world = World(lambda below: chances.get(next(calls), 0) % below, mapping)
     copied(world)
     assert_exact(world)
+
+
+@pytest.mark.xfail(raises=JobError, strict=True)
+@pytest.mark.parametrize(
+    ("what", "mapping", "chances"),
+    [
+        (
+            "a task that Spark started again left out what its attempt was told of later, and the next attempt counts on it",
+            "same",
+            {2: 9, 6: 1, 7: 1, 8: 1, 14: 1, 15: 5, 16: 1, 22: 2, 24: 2},
+        ),
+        (
+            "what is open begins with a record of which no receipt tells, and is taken for another producer's",
+            "key_hash",
+            {18: 2, 19: 8, 20: 1, 24: 1, 25: 1, 34: 1, 35: 1, 41: 1, 46: 7, 50: 11, 51: 1, 57: 9, 60: 1},
+        ),
+    ],
+)
+def test_sequences_that_still_end_a_recovery(what: str, mapping: str, chances: dict[int, int]) -> None:
+    """With `ledger_broken` or `stop_blocked`; no record is written twice."""
+    calls = count()
+    copied(World(lambda below: chances.get(next(calls), 0) % below, mapping))
 
 
 CHANCES = st.lists(st.sampled_from([0] * 10 + [*range(16)]), min_size=60, max_size=160)
