@@ -15,6 +15,7 @@ import contextlib
 import gc
 import time
 import traceback
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from confluent_kafka import KafkaException
@@ -198,7 +199,8 @@ class Lane:
         floors = {r.partition: max(r.journaled, self._copied_to.get(r.partition, 0)) for r in self._lane.partitions}
         with ClusterLogs(self._spec, self._lane.lane, f"{self._client_id}.logs", *topics) as logs:
             pen = LanePen(self._spec, self._lane.lane, target, [self._source_topic, *topics])
-            return Mender(self._spec, self._lane, logs, pen, self._read, self._starting, floors).settle()
+            with naming_made_again(self._target_topic, self._waiting):
+                return Mender(self._spec, self._lane, logs, pen, self._read, self._starting, floors).settle()
 
     def _fold(self, found: FoundReceipt, ranges: list[PartitionRange]) -> LaneLedger:
         ids = self._spec.source.topic_id, self._spec.target.topic_id
@@ -294,3 +296,14 @@ def _receipts_topic(spec: JobSpec, target: Topic, client_id: str) -> Topic | Non
 
 def _with_floor(planned: PartitionRange, copied_to: int) -> PartitionRange:
     return replace(planned, journaled=max(planned.journaled, copied_to))
+
+
+@contextlib.contextmanager
+def naming_made_again(topic: Topic, waiting: Callable[[], None]) -> Iterator[None]:
+    """A topic that was made again has lost nothing: where its records are missed inside, that is raised instead."""
+    try:
+        yield
+    except JobError:
+        with contextlib.suppress(NoAnswer):
+            topic.check_id(time.monotonic(), waiting)
+        raise
