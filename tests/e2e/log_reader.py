@@ -79,8 +79,8 @@ def offsets(bootstrap: str, topic: str, *, end: bool, committed: bool = False) -
 def _offsets(bootstrap: str, topic: str, *, end: bool, committed: bool) -> dict[int, int]:
     admin = _admin(bootstrap)
     known = admin.list_topics(topic, timeout=_ADMIN_TIMEOUT_S).topics[topic]
-    if known.error is not None:
-        raise AssertionError(f"topic {topic}: {known.error}")
+    if known.error is not None:  # of several brokers this one may not know it yet
+        raise KafkaException(known.error)
     spec = OffsetSpec.latest() if end else OffsetSpec.earliest()
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
     asked = {TopicPartition(topic, p): spec for p in known.partitions}
