@@ -23,10 +23,12 @@ pytest_plugins = ["tests.streams.fixtures"]
 settings.register_profile("untimed", deadline=None)  # the time of an example depends on how busy the machine is
 settings.load_profile("untimed")
 
-_SHORT_TIMERS = {
+_OF_TESTS = {
     "log.cleaner.backoff.ms": "500",  # who waits for compaction would wait for 15 s
     # A group without members or offsets is forgotten each ten minutes: a test that counts on it shall fail each time.
     "offsets.retention.check.interval.ms": "1000",
+    # Nobody kills this one, and where all work at once it may be silent to itself for longer than the sandbox allows.
+    "broker.session.timeout.ms": "60000",
 }
 
 
@@ -92,7 +94,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker | None]:
     if os.environ.get("RECOVERYD_TEST_BOOTSTRAP"):
         yield None
         return
-    with Broker(tmp_path_factory.mktemp("kafka"), overrides=_SHORT_TIMERS) as started:
+    with Broker(tmp_path_factory.mktemp("kafka"), overrides=_OF_TESTS) as started:
         yield started
         gc.collect()
 

@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 _SETTLE_S = 60.0  # a broker that makes a thousand partitions, or starts, takes long
 _POLL_S = 0.05
+_FENCED_POLL_S = 0.5  # brokers tell the controller that they live about so often
 _AGREE_S = 30.0
 _METADATA_S = 10.0  # a starved broker takes its time, and one that is gone says so at once
 
@@ -188,9 +189,20 @@ def delete(admin: AdminClient, topic: str, timeout_s: float) -> None:
 def create(
     admin: AdminClient, topic: str, partitions: int, replication: int, configs: Mapping[str, str], timeout_s: float
 ) -> bool:
-    """False when it exists already. Raises `ClusterProblem`: TARGET_CREATE_FAILED for what the broker refuses."""
+    """False when it exists already. Raises `ClusterProblem`: TARGET_CREATE_FAILED for what the broker refuses.
+
+    While no broker may take a replica, because all of them were silent to the controller for a moment, it is asked
+    again, for `timeout_s`.
+    """
     wanted = NewTopic(topic, partitions, replication, config=dict(configs))
-    return _of_controller(admin, timeout_s, lambda: _create(admin, wanted, timeout_s))
+    give_up_s = time.monotonic() + timeout_s
+    while True:
+        try:
+            return _of_controller(admin, timeout_s, lambda: _create(admin, wanted, timeout_s))
+        except _FencedError as refused:
+            if time.monotonic() >= give_up_s:
+                raise ClusterProblem(f"Could not create {topic}: {refused}") from refused
+            time.sleep(_FENCED_POLL_S)
 
 
 def _create(admin: AdminClient, wanted: NewTopic, timeout_s: float) -> bool:
@@ -203,6 +215,8 @@ def _create(admin: AdminClient, wanted: NewTopic, timeout_s: float) -> bool:
         if cause.code() == KafkaError.TOPIC_ALREADY_EXISTS:
             return False
         _check_asked(cause)
+        if cause.code() == KafkaError.INVALID_REPLICATION_FACTOR and "All brokers are currently fenced" in cause.str():
+            raise _FencedError(cause.str()) from error
         reason = problem(error, f"create {topic}", "Create", topic)
         if reason.retriable or reason.code is Code.NOT_AUTHORISED:
             raise reason from error
@@ -263,6 +277,10 @@ class _NobodyAskedError(Exception):
     """The client knows no controller: the cluster named none when it last looked, and its next look may be minutes
     away. So nothing was asked.
     """
+
+
+class _FencedError(Exception):
+    """Every broker is fenced: none has told the controller lately that it lives. Kafka has no code of its own for it."""
 
 
 def _check_asked(error: KafkaError) -> None:

@@ -1,0 +1,40 @@
+"""A topic is made although every broker is fenced for a moment, as one is that a busy machine kept from telling the
+controller that it lives.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from recoveryd.adapters.kafka.topic_admin import create
+from recoveryd_sandbox.broker import Broker
+from tests.patience import wait_for
+
+pytestmark = pytest.mark.broker
+
+# It tells less often that it lives than the controller wants to hear it, so it is fenced for some seconds again and again.
+SELDOM_HEARD = {"broker.heartbeat.interval.ms": "5000", "broker.session.timeout.ms": "2000"}
+
+
+@pytest.fixture(scope="module")
+def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdminClient]:
+    with Broker(tmp_path_factory.mktemp("fenced"), overrides=SELDOM_HEARD, heap="256m") as broker:
+        yield AdminClient({"bootstrap.servers": broker.bootstrap})
+
+
+def is_fenced(admin: AdminClient) -> bool:
+    asked = admin.create_topics([NewTopic("asked", 1, 1)], validate_only=True, request_timeout=30)["asked"]
+    try:
+        asked.result(40)
+    except KafkaException as error:
+        assert error.args[0].code() == KafkaError.INVALID_REPLICATION_FACTOR, error
+        return True
+    return False
+
+
+def test_a_topic_is_made_once_a_broker_is_no_longer_fenced(admin: AdminClient) -> None:
+    wait_for(lambda: is_fenced(admin), 60.0, lambda: "the broker was never fenced")
+    assert create(admin, "made", 1, 1, {}, 60.0)
+    assert not create(admin, "made", 1, 1, {}, 60.0)
