@@ -7,11 +7,15 @@ failed in that file, so that a runner can print it last: clients of brokers that
 
 import gc
 import os
+import re
 import uuid
 from collections.abc import Generator, Iterator
+from functools import cache
+from itertools import chain, combinations
 from pathlib import Path
 
 import pytest
+from _pytest.mark.expression import Expression
 from hypothesis import settings
 
 from recoveryd_jobs.contract.garbage import collect_in_own_thread
@@ -23,6 +27,7 @@ pytest_plugins = ["tests.streams.fixtures"]
 settings.register_profile("untimed", deadline=None)  # the time of an example depends on how busy the machine is
 settings.load_profile("untimed")
 
+_MARK, _WORD = re.compile(r"\bmark\.(\w+)"), re.compile(r"\w+")
 _OF_TESTS = {
     "log.cleaner.backoff.ms": "500",  # who waits for compaction would wait for 15 s
     # A group without members or offsets is forgotten each ten minutes: a test that counts on it shall fail each time.
@@ -35,6 +40,26 @@ _OF_TESTS = {
 def pytest_configure() -> None:
     end_with_this()
     collect_in_own_thread()  # tests have admin clients as well
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Whether no test of a file can have the marks that `-m` wants, because neither the file nor the fixtures beside it name
+    them: many are slow to import, and each worker of each part of a run would do it.
+    """
+    wanted = str(config.option.markexpr)
+    if not wanted or collection_path.suffix != ".py":
+        return None
+    named = (_marks_in(collection_path) | _marks_in(collection_path.parent / "conftest.py")) & set(
+        _WORD.findall(wanted)
+    )
+    chosen = Expression.compile(wanted)
+    subsets = chain.from_iterable(combinations(named, size) for size in range(len(named) + 1))
+    return None if any(chosen.evaluate(set(some).__contains__) for some in subsets) else True
+
+
+@cache
+def _marks_in(file: Path) -> frozenset[str]:
+    return frozenset(_MARK.findall(file.read_text(encoding="utf-8"))) if file.exists() else frozenset()
 
 
 @pytest.hookimpl(trylast=True)  # of what was chosen

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from recoveryd.adapters.kafka.topic_admin import create
 from recoveryd_sandbox.broker import Broker
-from tests.patience import wait_for
+from tests.e2e.processes import wait_for
 
 pytestmark = pytest.mark.broker
 
