@@ -1,5 +1,5 @@
-"""What holds, watches, schedules and workflows have in common: the envelope of their status records, and how they get
-their next version. A recovery has the same envelope with its kind in it, and its own table of moves.
+"""What recoveries, holds, watches, schedules and workflows have in common: the envelope of their status records, and how
+they get their next version.
 """
 
 from dataclasses import dataclass, field, replace

@@ -11,7 +11,8 @@ from enum import StrEnum
 from typing import Annotated
 
 from recoveryd.forecast.view import ForecastView
-from recoveryd.kernel.states import TERMINAL, CommandRef, State, Stop
+from recoveryd.kernel.noun import StatusNoun
+from recoveryd.kernel.states import State, Stop
 from recoveryd.kernel.written import TimeMs, Written, named
 from recoveryd.recovery.spec import Limits, Spec
 from recoveryd.units.contract import UnitContract
@@ -279,17 +280,10 @@ class Allowance:
 
 
 @dataclass(frozen=True, slots=True)
-class Recovery:
+class Recovery(StatusNoun):
     """One run of one command. It holds everything that is needed to go on after a restart."""
 
-    id: str = field(metadata=named("recovery"))
     kind: str
-    state: State
-    why: str
-    version: int
-    created_ms: TimeMs = field(metadata=named("created"))
-    updated_ms: TimeMs = field(metadata=named("updated"))
-    command: CommandRef
     spec: Annotated[Spec, _OF_ITS_KIND]
     control_offset: int = -1  # offset of the creating control record, for the delayed answer
     answered: bool = False  # the creating command has its answer on the events topic
@@ -319,10 +313,6 @@ class Recovery:
     allowances: tuple[Allowance, ...] = ()
     approved: str = ""  # who approved the plan and why, "" = nobody did yet
     is_position_exact: bool = True  # False: it ended, and its positions are only the last ones heard
-
-    @property
-    def is_terminal(self) -> bool:
-        return self.state in TERMINAL
 
     @property
     def is_proving(self) -> bool:
