@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -165,10 +166,24 @@ def test_3_the_comfortable_rate_is_three_quarters_of_the_first_cut_in_a_while() 
 def test_4_recovery_is_quick_up_to_the_comfortable_rate_and_slow_above() -> None:
     rig = started(40.0)
     rig.tick(None, more=(Reading("produce_latency", 0.8, rig.now_ms + PERIOD_MS),))
-    rules = [rig.tick(0.3).rule for _ in range(12)]
-    assert rules[0] is Rule.SLOW_START
-    assert rules[-1] is Rule.TRACK
+    told = [rig.tick(0.3) for _ in range(12)]
+    assert (told[0].rule, told[0].why.endswith("back to what was safe")) == (Rule.SLOW_START, True)
+    assert (told[-1].rule, told[-1].why.endswith("more than was safe")) == (Rule.SLOW_START, True)
     assert 30.0 < rig.state.rate < 36.0
+
+
+def test_4_beyond_what_was_safe_at_another_time_the_rate_grows_the_faster_the_longer_all_is_well() -> None:
+    rig = started(5.0)
+    rig.state = replace(rig.state, comfortable=5.0)
+    rates = [rig.state.rate]
+    for _ in range(4):
+        for _ in range(PARAMS.loop_delay_ms // PERIOD_MS):
+            rig.tick(0.1)
+        rates.append(rig.state.rate)
+    steps = [after / before for before, after in pairwise(rates)]
+    assert 1.2 < steps[0] < 1.5 < steps[1] < steps[2] < 2.3
+    assert rig.decision is not None
+    assert rig.decision.why.endswith("more than was safe")
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ class Move(NamedTuple):
     comfortable: float | None = None
     pause: bool = False
     causes: Mapping[str, RiseCause] | None = None  # None = as before
+    is_probe: bool = False  # it goes beyond the comfortable rate, while the pressure is far below the target
 
 
 def bounds(inputs: Inputs) -> tuple[float, float]:

@@ -38,8 +38,10 @@ from recoveryd.live.law.types import ControllerParams, ControllerState, Inputs, 
 from recoveryd.live.pressure import Pressure
 
 SAFE_SHARE = 0.75  # of the rate at a cut: what was safe
-FAR_SHARE = 0.15  # of the target: so little of an SLO is far below it, however near zero rest is
+FAR_SHARE = 0.2  # of the target: so little of an SLO is far below it, however near zero rest is
 NOISY_SHARE = 0.95  # where a cut may well have been for nothing
+PROBE = 0.25  # the first rise per loop delay beyond a rate that was safe at another time
+PROBE_AFTER_CUT = 0.03  # and beyond one that was safe before a cut
 RETURN = 4.0  # at least so many times per loop delay, on the way back to a rate that was safe
 
 
@@ -161,22 +163,24 @@ def _steer(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int
     if doubted is not None:
         why = f"pressure {pressure:.2f}; {doubted} was at its SLO just now: raises nothing"
         return Move(state.rate, Rule.FOREIGN, why)
-    return _recover(state, seen, share, inputs, params) or _track(
+    return _recover(state, seen, share, inputs, now_ms, params) or _track(
         state, pressure, error, share * params.gain_up, params
     )
 
 
 def _recover(
-    state: ControllerState, seen: Assessment, share: float, inputs: Inputs, params: ControllerParams
+    state: ControllerState, seen: Assessment, share: float, inputs: Inputs, now_ms: int, params: ControllerParams
 ) -> Move | None:
-    """4. Far below the target: double per loop delay. Back to a rate that was safe within two loop delays, and not
-    beyond it.
+    """4. Far below the target: double per loop delay. Back to a rate that was safe within two loop delays, and beyond it
+    as `_probe` says.
     """
     aim = seen.room + seen.strain
     most = math.inf if state.comfortable is None else state.comfortable
     is_far = seen.strain < params.comfort_share * aim or (seen.share or 0.0) < FAR_SHARE * params.target
-    if not is_far or state.rate >= most:
+    if not is_far:
         return None
+    if state.rate >= most:
+        return _probe(state, seen, share, now_ms, params)
     start = params.start_share * bounds(inputs)[1]
     if state.comfortable is None:
         factor, what = 2.0, "slow start"
@@ -185,6 +189,19 @@ def _recover(
     rate = min(most, max(state.rate * factor**share, start if state.rate <= 0 else 0.0))
     why = f"pressure {seen.share or 0.0:.2f} is far below the target {params.target:g}: {what}"
     return Move(rate, Rule.SLOW_START, why, rate + displaced(state))
+
+
+def _probe(state: ControllerState, seen: Assessment, share: float, now_ms: int, params: ControllerParams) -> Move:
+    """4. At the rate that was safe, and still far below the target: as `_track`, and more with each loop delay in which it
+    stays so. What was too much may be so again; a burst, or another hour, is over.
+    """
+    delays = elapsed_ms(state.probing_ms, now_ms) / seen.delay_ms
+    first = PROBE if state.guarded_ms is None else PROBE_AFTER_CUT
+    factor = 1 + min(1.0, first * 2 ** min(delays, 10.0))
+    steady = state.budget * min(params.step_most, math.exp(share * params.gain_up * seen.room))
+    budget = max(steady, state.rate * factor**share + displaced(state))
+    why = f"pressure {seen.share or 0.0:.2f} is far below the target {params.target:g}: more than was safe"
+    return Move(budget - displaced(state), Rule.SLOW_START, why, budget, is_probe=True)
 
 
 def _track(state: ControllerState, pressure: float, error: float, gain: float, params: ControllerParams) -> Move:

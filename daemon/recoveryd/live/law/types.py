@@ -152,6 +152,7 @@ class ControllerState:
     cut_ms: int | None = None
     guarded_ms: int | None = None
     comfortable: float | None = None
+    probing_ms: int | None = None  # since when the rate has gone on beyond the comfortable one
     causes: Mapping[str, RiseCause] = field(default_factory=dict)  # by signal
     alarmed: frozenset[str] = frozenset()  # signals whose newest sample somebody called critical
     memory: Memory = Memory()
