@@ -328,8 +328,8 @@ def test_what_it_began_is_not_forgotten_before_it_since_a_rollback_would_find_no
     child, parent = world.look("w1-anew"), world.workflow
     assert child.updated_ms < parent.updated_ms
     kept_ms = world.params.keep_terminal_ms
-    world.now_ms = child.updated_ms + kept_ms + 1
-    world.pass_time(1)
+    world.now_ms = parent.updated_ms + kept_ms - 1
+    world.feed(Tick())
     assert world.rollback() == "accepted"
     finishes_back(world)
     world.now_ms += kept_ms

@@ -118,7 +118,7 @@ def _no_work(_state: CoreState, _now_ms: int) -> Sequence[str]:
 class Capability(Generic[V]):
     """`make_view` gives the other functions their view of a draft. After all handlers of an event, each capability's
     `steer` compares what is wanted with what is seen: after events of the classes `steers_after`, and after every step
-    that answered a command. After any other event it would find nothing to do.
+    that answered a command or in which something ended. After any other event it would find nothing to do.
 
     `subject` says what an id of this capability stands for. A command about it that is not among `verbs` is refused.
 

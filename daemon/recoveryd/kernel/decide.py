@@ -106,7 +106,7 @@ class Decider:
                 for capability, handle in self._handlers[type(event)]:
                     handle(draft.view(capability.view), event)
         for capability, is_concerned in self._steering[type(event)]:
-            if is_concerned or draft.answers:
+            if is_concerned or draft.answers or draft.ended:
                 capability.steer(draft.view(capability.view), event)
         return draft.finish()
 

@@ -19,7 +19,9 @@ MakeView = Callable[["Draft"], Any]
 
 
 class Draft:
-    """Collects what one event changes. `before` is the state before the event, `now_ms` the only clock."""
+    """Collects what one event changes. `before` is the state before the event, `now_ms` the only clock. `ended`: ids of what
+    reached its last state in this step.
+    """
 
     def __init__(self, before: CoreState, now_ms: int, views: Mapping[type, MakeView]) -> None:
         self.before = before
@@ -35,6 +37,7 @@ class Draft:
         self._directives: list[Directive] = []
         self._dead_letters: list[ControlUnreadable] = []
         self._effects: list[object] = []
+        self.ended: list[str] = []
 
     def view(self, kind: type[V]) -> V:
         """The view of this class; there is one per draft."""

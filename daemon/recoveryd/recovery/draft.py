@@ -112,6 +112,8 @@ class RecoveryDraft(View):
     ) -> Recovery:
         """Advance, journal, and tell the events topic `recovery_<state>`."""
         moved = self.journal(advance(recovery, to, why, self.now_ms, **changes))
+        if moved.is_terminal:
+            self.draft.ended.append(moved.id)
         told: dict[str, object] = {
             "from": recovery.state.value,
             "to": to.value,

@@ -19,6 +19,7 @@ from recoveryd.workflows.kinds.all_kinds import KINDS
 from recoveryd.workflows.kinds.runbook.commands import on_discard, on_escalate, on_promote
 from recoveryd.workflows.machine.children import begins_by, refuse_child
 from recoveryd.workflows.machine.draft import WORKFLOWS, FindWatch, WorkflowDraft
+from recoveryd.workflows.machine.hearing import hear_answers, on_not_sent
 from recoveryd.workflows.machine.on_commands import (
     ends_of_begun,
     on_ack,
@@ -34,8 +35,8 @@ from recoveryd.workflows.machine.planning import on_gathered, on_gathering_faile
 from recoveryd.workflows.machine.readiness import forget_idle, on_reader_sampled
 from recoveryd.workflows.machine.replays import taker_of
 from recoveryd.workflows.machine.resting import goes_on
-from recoveryd.workflows.machine.steps import hear_answers, on_not_sent, on_step
-from recoveryd.workflows.machine.ticking import forget_old, keep_time
+from recoveryd.workflows.machine.steps import on_step
+from recoveryd.workflows.machine.ticking import forget_old, keep_time, look_soon
 from recoveryd.workflows.model.events import GatheringFailed, StepReported, WorkflowFacts
 from recoveryd.workflows.model.known import Workflows
 from recoveryd.workflows.model.params import WorkflowParams
@@ -162,6 +163,8 @@ def _subject(draft: WorkflowDraft, workflow_id: str) -> Subject | None:
 
 def _steer(draft: WorkflowDraft, event: object) -> None:
     """A new leader has no times, so that all is due at once."""
+    if draft.draft.ended:
+        look_soon(draft)
     if isinstance(event, _TIME):
         keep_time(draft)
         forget_old(draft)

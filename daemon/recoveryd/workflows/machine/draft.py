@@ -63,6 +63,8 @@ class WorkflowDraft(View):
     ) -> Workflow:
         """Into its next state, which the events topic is told."""
         moved = self.put(advance(workflow, to, why, self.now_ms, **changes))
+        if moved.is_terminal:
+            self.draft.ended.append(moved.id)
         data = {"from": workflow.state.value, "to": to.value, "why": why, "verb": workflow.verb}
         self.notice(f"workflow_{to.value}", workflow.id, data | dict(told or {}))
         self.reason = why

@@ -6,22 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
-from recoveryd.kernel.decision import Answer
-from recoveryd.kernel.events import CommandNotSent
 from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.states import State
 from recoveryd.workflows.machine.around import around_of
 from recoveryd.workflows.machine.children import (
     FAILED,
-    NO_ROOM,
     asked_anew,
-    forget_steering,
     has_children,
-    hear_of_steering,
     look_at_children,
     look_at_rollback,
-    refused_child,
-    sent_by,
     steer_children,
 )
 from recoveryd.workflows.machine.closing import is_over, told_try, with_deadline, without
@@ -29,15 +22,14 @@ from recoveryd.workflows.machine.deciding import appends, has_to_be_decided, tol
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.guarding import guarded
 from recoveryd.workflows.machine.holding import held_from, held_from_steps
-from recoveryd.workflows.machine.readiness import NEAR_SINCE, look_at_readiness
+from recoveryd.workflows.machine.patience import GIVEN_UP, waited_for, with_look
+from recoveryd.workflows.machine.readiness import look_at_readiness
 from recoveryd.workflows.machine.undoing import puts_back, restore_step, told_lost, told_stopped, without_unbegun
 from recoveryd.workflows.model.actions import (
-    ANSWERED_BY_PEOPLE,
     CHANGES,
     Action,
     AskChoice,
     AskPerson,
-    AwaitCaughtUp,
     AwaitReady,
     LookAtUnit,
     RollBackChildren,
@@ -46,30 +38,14 @@ from recoveryd.workflows.model.actions import (
 )
 from recoveryd.workflows.model.effects import take_step
 from recoveryd.workflows.model.events import Outcome, StepReported
-from recoveryd.workflows.model.params import WorkflowParams
-from recoveryd.workflows.model.workflow import Ending, StepState, WaitingFor, Workflow, WorkflowStep
+from recoveryd.workflows.model.workflow import Ending, StepState, Workflow, WorkflowStep
 
-GREEN_SINCE = "green_since_ms"  # in the evidence of a step that holds
-GREEN_SEEN = "green_seen_ms"  # there too: when all was seen to be well, of the last looks
-LOOKED = (
-    "looked_ms"  # in the evidence of a step that waits for a group to get on: when it was looked at last, to a minute
-)
-_LOOKED_EVERY_MS = 60_000
-UNSEEN_MS = 900_000  # so long nobody looks, as where no daemon leads, and a hold begins anew
 _TAKEN = frozenset({StepState.RUNNING, StepState.WAITING})
 _NOT_ENDED = frozenset({StepState.PENDING, StepState.RUNNING, StepState.WAITING})
 _LOOKS: Mapping[type, Callable[[WorkflowDraft, Workflow, WorkflowStep], StepReported]] = {
     RunChildren: look_at_children,
     RollBackChildren: look_at_rollback,
     AwaitReady: look_at_readiness,
-}
-_WITHOUT_DEADLINE = frozenset({"recoveries"})  # these have limits of their own
-_GIVEN_UP = {
-    "group_empty": Code.GROUP_NOT_EMPTY,
-    "ack": Code.ACK_EXPIRED,
-    "choice": Code.ACK_EXPIRED,
-    "ready": Code.NOT_CAUGHT_UP,
-    "gates": Code.GATES_NOT_GREEN,
 }
 
 
@@ -152,43 +128,6 @@ def take_report(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, ev
         draft.reason = f"{step.name}: {event.why}; tried again"
     else:
         fail(draft, workflow, step, event.why, event.code or Code.STEP_FAILED.value)
-
-
-def hear_answers(draft: WorkflowDraft, command_id: str, source: str) -> None:
-    """A command of its own that was refused ends the step which sent it. One that somebody else sent under such an id is none."""
-    for workflow in tuple(draft.workflows.live.values()):
-        if workflow.command.source == source:
-            hear_of_steering(draft, workflow, command_id)
-    for workflow in tuple(draft.workflows.live.values()):
-        if workflow.command.source != source:
-            continue
-        answer = next((a for a in draft.draft.answers if refused_child(draft, workflow, a)), None)
-        if answer is not None and workflow.step is not None and answer.code == Code.TOO_MANY_RECOVERIES.value:
-            _ask_later(draft, workflow, workflow.step, answer)
-        elif answer is not None and workflow.step is not None:
-            fail(draft, workflow, workflow.step, f"{answer.subject}: {answer.message}", answer.code)
-
-
-def _ask_later(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, answer: Answer) -> None:
-    """What there is no room for now is asked for once more, under another id, as often as it takes: the step has begun, and it
-    may be that nothing else runs.
-    """
-    why = f"{answer.subject}: {answer.message}; it is asked for again"
-    anew = asked_anew(draft, workflow, step)
-    draft.revise(workflow.with_step(replace(anew, evidence={**anew.evidence, NO_ROOM: why})), why=why)
-    draft.reason = why
-
-
-def on_not_sent(draft: WorkflowDraft, event: CommandNotSent) -> None:
-    """A command of its own that can never be sent ends the step which wants it; any other is sent again in its time."""
-    workflow = draft.workflows.live.get(event.about)
-    if workflow is None or event.retriable:
-        return
-    step = workflow.step
-    if forget_steering(draft, workflow, event.command_id) or step is None:
-        return
-    if workflow.state in {State.RUNNING, State.WAITING} and sent_by(workflow, event.command_id):
-        fail(draft, workflow, step, f"its command could not be sent: {event.message}", event.code)
 
 
 def fail(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, why: str, code: str) -> None:
@@ -274,64 +213,26 @@ def done(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: St
 
 
 def wait(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: StepReported) -> None:
-    """Not yet: ask again in a while, until the deadline. Where something is left that grows less, the deadline begins anew with each
-    progress. Time in which nobody looked at it does not count.
-    """
+    """Not yet: ask again in a while, until the deadline."""
     if _can_rest(draft, workflow, step) and _has_to_rest(draft, workflow):
         return
     waiting = workflow.waiting_for
-    kind = _waiting_kind(step.action)
-    hold_ms = step.action.hold_ms if isinstance(step.action, LookAtUnit | AwaitReady) else 0
-    is_moving = waiting is not None and event.left is not None and (waiting.left is None or event.left < waiting.left)
-    is_moving = is_moving or (hold_ms > 0 and event.evidence.get(GREEN_SINCE) != step.evidence.get(GREEN_SINCE))
-    is_moving = is_moving or event.evidence.get(NEAR_SINCE) not in {None, step.evidence.get(NEAR_SINCE)}
-    since_ms = waiting.since_ms if waiting is not None else draft.now_ms
-    deadline_ms = draft.now_ms + hold_ms + _patience_ms(kind, draft.params)
-    if waiting is not None and waiting.deadline_ms is not None and not is_moving:
-        deadline_ms = waiting.deadline_ms + _unseen_ms(step, draft.now_ms)
-    if draft.now_ms >= deadline_ms and kind not in _WITHOUT_DEADLINE:
-        fail(draft, workflow, step, f"{event.why}, and was waited for long enough", _GIVEN_UP[kind].value)
+    now = waited_for(waiting, step, event, draft.now_ms, draft.params)
+    if now.deadline_ms is not None and draft.now_ms >= now.deadline_ms:
+        fail(draft, workflow, step, f"{event.why}, and was waited for long enough", GIVEN_UP[now.kind].value)
         return
-    left = event.left if waiting is None or _is_far_again(step, event) else _least(event.left, waiting.left)
-    until_ms = None if kind in _WITHOUT_DEADLINE else deadline_ms
-    now = WaitingFor(kind, step.name, since_ms, until_ms, event.members, left)
-    seen = event.evidence or step.evidence
-    if kind == "ready":
-        seen = {**seen, LOOKED: _looked_ms(step, draft.now_ms)}
+    seen = with_look(now, step, event, draft.now_ms)
     waits = workflow.with_step(replace(step, state=StepState.WAITING, why=event.why, evidence=seen, failures=0))
     if workflow.state is State.RUNNING:
-        told = {"step": step.name, "why": event.why, "for": kind, "members": list(event.members)}
+        told = {"step": step.name, "why": event.why, "for": now.kind, "members": list(event.members)}
         draft.notice("step_waiting", workflow.id, told)
         draft.move(waits, State.WAITING, event.why, waiting_for=now)
     elif now != waiting or seen != step.evidence:
         draft.revise(waits, waiting_for=now, why=event.why if workflow.state is State.WAITING else workflow.why)
-    is_slow = hold_ms > 0 and isinstance(step.action, LookAtUnit)  # each look asks the cluster
+    is_slow = isinstance(step.action, LookAtUnit) and step.action.hold_ms > 0  # each look asks the cluster
     every_ms = draft.params.close_every_ms if is_slow else draft.params.look_every_ms
     draft.due(workflow.id, draft.now_ms + every_ms)
     draft.rest(workflow.id, step)
-
-
-def _looked_ms(step: WorkflowStep, now_ms: int) -> int:
-    """When it is said to have been looked at: not with each look, which would be a version of its own."""
-    last = step.evidence.get(LOOKED)
-    return last if isinstance(last, int) and 0 <= now_ms - last < _LOOKED_EVERY_MS else now_ms
-
-
-def _unseen_ms(step: WorkflowStep, now_ms: int) -> int:
-    """For how long nobody has looked at what it waits for, as where no daemon led; 0 if somebody did all the time."""
-    last = step.evidence.get(LOOKED)
-    gap_ms = now_ms - last if isinstance(last, int) else 0
-    return gap_ms if gap_ms > 2 * _LOOKED_EVERY_MS else 0
-
-
-def _is_far_again(step: WorkflowStep, event: StepReported) -> bool:
-    """Of a group that was near: what is left of a burst of records is no less than nothing."""
-    return step.evidence.get(NEAR_SINCE) is not None and event.evidence.get(NEAR_SINCE) is None
-
-
-def _least(left: int | None, so_far: int | None) -> int | None:
-    known = [each for each in (left, so_far) if each is not None]
-    return min(known) if known else None
 
 
 def _take(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> None:
@@ -356,24 +257,6 @@ def _take(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> None:
         draft.revise(workflow.with_step(begun))
     draft.effect(take_step(workflow, begun))
     draft.due(workflow.id, draft.now_ms + draft.params.no_answer_ms)
-
-
-def _waiting_kind(action: Action) -> str:
-    if type(action) in ANSWERED_BY_PEOPLE:
-        return "ack"
-    if isinstance(action, AskChoice):
-        return "choice"
-    if isinstance(action, RunChildren | RollBackChildren):
-        return "recoveries"
-    if isinstance(action, LookAtUnit):
-        return "choice" if action.verbs else "gates"
-    return "ready" if isinstance(action, AwaitCaughtUp | AwaitReady) else "group_empty"
-
-
-def _patience_ms(kind: str, params: WorkflowParams) -> int:
-    if kind in {"ack", "choice", "gates"}:
-        return params.ack_wait_ms
-    return params.ready_wait_ms if kind == "ready" else params.empty_wait_ms
 
 
 def is_changing(draft: WorkflowDraft, workflow: Workflow) -> bool:

@@ -5,6 +5,7 @@ gave, and ended ones to forget.
 from collections.abc import Iterable, Iterator, Mapping
 
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.effects import WakeAt
 from recoveryd.kernel.keeping import overdue
 from recoveryd.kernel.states import State
 from recoveryd.workflows.machine.children import remind_children
@@ -13,14 +14,31 @@ from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.guarding import guarded
 from recoveryd.workflows.machine.planning import ask_again, refuse
 from recoveryd.workflows.machine.steps import leave, take_again
-from recoveryd.workflows.model.actions import RunChildren
+from recoveryd.workflows.model.actions import RollBackChildren, RunChildren
 from recoveryd.workflows.model.size import ENDED_BYTES_MOST
 from recoveryd.workflows.model.workflow import Workflow
+
+_LOOKING = frozenset({State.RUNNING, State.WAITING, State.PAUSING, State.STOPPING})
 
 
 def keep_time(draft: WorkflowDraft) -> None:
     for workflow in tuple(draft.workflows.live.values()):
         guarded(draft, workflow, _look_at_clock, refuse)
+
+
+def look_soon(draft: WorkflowDraft) -> None:
+    """Something ended. Those that wait for what they have begun look in the next step, which sees it as it is now."""
+    waiting = [
+        workflow.id
+        for workflow in draft.workflows.live.values()
+        if workflow.state in _LOOKING
+        and workflow.step is not None
+        and isinstance(workflow.step.action, RunChildren | RollBackChildren)
+    ]
+    for workflow_id in waiting:
+        draft.due(workflow_id, draft.now_ms)
+    if waiting:
+        draft.effect(WakeAt(draft.now_ms))
 
 
 def _look_at_clock(draft: WorkflowDraft, workflow: Workflow) -> None:

@@ -8,7 +8,8 @@ from recoveryd.kernel.times import format_time_ms
 from recoveryd.workflows.kinds.runbook.names import DECIDE, VERIFY
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.on_commands import known, stop_workflow, wrong_state
-from recoveryd.workflows.machine.steps import GREEN_SEEN, GREEN_SINCE, UNSEEN_MS, done
+from recoveryd.workflows.machine.patience import GREEN_SEEN, GREEN_SINCE, UNSEEN_MS
+from recoveryd.workflows.machine.steps import done
 from recoveryd.workflows.model.actions import LookAtUnit
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.spec import Discard, Escalate, Promote, RunbookSpec

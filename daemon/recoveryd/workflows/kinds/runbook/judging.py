@@ -15,7 +15,7 @@ from recoveryd.workflows.kinds.runbook.paths import COPIES, is_empty, problem_of
 from recoveryd.workflows.kinds.runbook.report import path_of, what_stays
 from recoveryd.workflows.kinds.runbook.truths import Alignment, align
 from recoveryd.workflows.machine.kind import Around
-from recoveryd.workflows.machine.steps import GREEN_SEEN, GREEN_SINCE, UNSEEN_MS
+from recoveryd.workflows.machine.patience import GREEN_SEEN, GREEN_SINCE, UNSEEN_MS
 from recoveryd.workflows.model.actions import LookAtUnit
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.spec import RunbookPath, RunbookSpec

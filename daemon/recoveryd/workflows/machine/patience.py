@@ -1,0 +1,107 @@
+"""What a step that is not done yet waits for, since when, and for how long it may. Pure: who waits is in `machine.steps`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.workflows.machine.readiness import NEAR_SINCE
+from recoveryd.workflows.model.actions import (
+    ANSWERED_BY_PEOPLE,
+    Action,
+    AskChoice,
+    AwaitCaughtUp,
+    AwaitReady,
+    LookAtUnit,
+    RollBackChildren,
+    RunChildren,
+)
+from recoveryd.workflows.model.events import StepReported
+from recoveryd.workflows.model.params import WorkflowParams
+from recoveryd.workflows.model.workflow import WaitingFor, WorkflowStep
+
+# In the evidence of a step.
+GREEN_SINCE = "green_since_ms"  # of one that holds
+GREEN_SEEN = "green_seen_ms"  # of one that holds: when all was seen to be well, of the last looks
+LOOKED = "looked_ms"  # of one that waits for a group to get on: when it was looked at last, to a minute
+
+UNSEEN_MS = 900_000  # so long nobody looks, as where no daemon leads, and a hold begins anew
+_LOOKED_EVERY_MS = 60_000
+_WITHOUT_DEADLINE = frozenset({"recoveries"})  # these have limits of their own
+GIVEN_UP = {
+    "group_empty": Code.GROUP_NOT_EMPTY,
+    "ack": Code.ACK_EXPIRED,
+    "choice": Code.ACK_EXPIRED,
+    "ready": Code.NOT_CAUGHT_UP,
+    "gates": Code.GATES_NOT_GREEN,
+}
+
+
+def waited_for(
+    waiting: WaitingFor | None, step: WorkflowStep, event: StepReported, now_ms: int, params: WorkflowParams
+) -> WaitingFor:
+    """What it waits for after this report. Where something is left that grows less, the deadline begins anew with each
+    progress. Time in which nobody looked at it does not count. `waiting`: before the report, None = it begins to wait.
+    """
+    kind = _waiting_kind(step.action)
+    hold_ms = step.action.hold_ms if isinstance(step.action, LookAtUnit | AwaitReady) else 0
+    is_moving = waiting is not None and event.left is not None and (waiting.left is None or event.left < waiting.left)
+    is_moving = is_moving or (hold_ms > 0 and event.evidence.get(GREEN_SINCE) != step.evidence.get(GREEN_SINCE))
+    is_moving = is_moving or event.evidence.get(NEAR_SINCE) not in {None, step.evidence.get(NEAR_SINCE)}
+    deadline_ms = now_ms + hold_ms + _patience_ms(kind, params)
+    if waiting is not None and waiting.deadline_ms is not None and not is_moving:
+        deadline_ms = waiting.deadline_ms + _unseen_ms(step, now_ms)
+    return WaitingFor(
+        kind,
+        step.name,
+        since_ms=waiting.since_ms if waiting is not None else now_ms,
+        deadline_ms=None if kind in _WITHOUT_DEADLINE else deadline_ms,
+        members=event.members,
+        left=event.left if waiting is None or _is_far_again(step, event) else _least(event.left, waiting.left),
+    )
+
+
+def with_look(waiting: WaitingFor, step: WorkflowStep, event: StepReported, now_ms: int) -> Mapping[str, Any]:
+    """The step's evidence after this report."""
+    seen = event.evidence or step.evidence
+    return {**seen, LOOKED: _looked_ms(step, now_ms)} if waiting.kind == "ready" else seen
+
+
+def _looked_ms(step: WorkflowStep, now_ms: int) -> int:
+    """When it is said to have been looked at: not with each look, which would be a version of its own."""
+    last = step.evidence.get(LOOKED)
+    return last if isinstance(last, int) and 0 <= now_ms - last < _LOOKED_EVERY_MS else now_ms
+
+
+def _unseen_ms(step: WorkflowStep, now_ms: int) -> int:
+    """For how long nobody has looked at what it waits for, as where no daemon led; 0 if somebody did all the time."""
+    last = step.evidence.get(LOOKED)
+    gap_ms = now_ms - last if isinstance(last, int) else 0
+    return gap_ms if gap_ms > 2 * _LOOKED_EVERY_MS else 0
+
+
+def _is_far_again(step: WorkflowStep, event: StepReported) -> bool:
+    """Of a group that was near: what is left of a burst of records is no less than nothing."""
+    return step.evidence.get(NEAR_SINCE) is not None and event.evidence.get(NEAR_SINCE) is None
+
+
+def _least(left: int | None, so_far: int | None) -> int | None:
+    known = [each for each in (left, so_far) if each is not None]
+    return min(known) if known else None
+
+
+def _waiting_kind(action: Action) -> str:
+    if type(action) in ANSWERED_BY_PEOPLE:
+        return "ack"
+    if isinstance(action, AskChoice):
+        return "choice"
+    if isinstance(action, RunChildren | RollBackChildren):
+        return "recoveries"
+    if isinstance(action, LookAtUnit):
+        return "choice" if action.verbs else "gates"
+    return "ready" if isinstance(action, AwaitCaughtUp | AwaitReady) else "group_empty"
+
+
+def _patience_ms(kind: str, params: WorkflowParams) -> int:
+    if kind in {"ack", "choice", "gates"}:
+        return params.ack_wait_ms
+    return params.ready_wait_ms if kind == "ready" else params.empty_wait_ms
