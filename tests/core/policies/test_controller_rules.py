@@ -168,8 +168,40 @@ def test_4_recovery_is_quick_up_to_the_comfortable_rate_and_slow_above() -> None
     rig.tick(None, more=(Reading("produce_latency", 0.8, rig.now_ms + PERIOD_MS),))
     told = [rig.tick(0.3) for _ in range(12)]
     assert (told[0].rule, told[0].why.endswith("back to what was safe")) == (Rule.SLOW_START, True)
-    assert (told[-1].rule, told[-1].why.endswith("more than was safe")) == (Rule.SLOW_START, True)
+    assert (told[-1].rule, told[-1].why.endswith("beyond what was safe before")) == (Rule.SLOW_START, True)
     assert 30.0 < rig.state.rate < 36.0
+
+
+def test_4_a_rate_that_was_not_used_shows_nothing_of_what_is_beyond_it() -> None:
+    """Lanes that something else held up for minutes come back to a rate that goes on as slowly as at first."""
+    rig = started(20.0)
+    rig.state = replace(rig.state, comfortable=20.0, guarded_ms=0)
+    while rig.state.probing_ms is None:
+        rig.tick(0.1)
+    for _ in range(60):
+        rig.tick(0.1, achieved=0.0)
+    before = rig.state.rate
+    for _ in range(PARAMS.loop_delay_ms // PERIOD_MS):
+        rig.tick(0.1)
+    assert before < rig.state.rate < 1.25 * before
+
+
+def test_4_at_its_ceiling_a_rate_shows_nothing_of_what_is_beyond_it() -> None:
+    rig = started(20.0)
+    rig.state = replace(rig.state, comfortable=20.0)
+    rig.ceiling = 24.0
+    for _ in range(60):
+        rig.tick(0.1)
+    assert (rig.state.rate, rig.state.probing_ms) == (24.0, None)
+
+
+def test_4_it_does_not_go_beyond_what_was_safe_before_samples_tell_of_that() -> None:
+    rig = Rig()
+    rig.state = ControllerState(memory=Memory().with_safe(30.0, rig.now_ms))
+    rig.rest()
+    rates = [rig.tick(0.1).wanted_bytes_per_s for _ in range(PARAMS.loop_delay_ms // PERIOD_MS - 1)]
+    assert rates[0] == 30.0
+    assert rates[-1] <= 30.0 * math.exp(PARAMS.gain_up)
 
 
 def test_4_beyond_what_was_safe_at_another_time_the_rate_grows_the_faster_the_longer_all_is_well() -> None:
@@ -183,7 +215,7 @@ def test_4_beyond_what_was_safe_at_another_time_the_rate_grows_the_faster_the_lo
     steps = [after / before for before, after in pairwise(rates)]
     assert 1.2 < steps[0] < 1.5 < steps[1] < steps[2] < 2.3
     assert rig.decision is not None
-    assert rig.decision.why.endswith("more than was safe")
+    assert rig.decision.why.endswith("beyond what was safe before")
 
 
 @pytest.mark.parametrize(

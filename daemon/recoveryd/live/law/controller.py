@@ -11,7 +11,7 @@ they are tried:
     3 guard       the SLO is reached in samples taken since the last cut: cut by how far it is exceeded
     2 gate        no sample since the last cut, or none since the last step: hold
     6 no wind-up  the lanes do not use what they have: do not raise
-    4 slow start  far below the target: grow exponentially; beyond a rate that was well, slowly at first
+    4 slow start  far below the target: grow exponentially; beyond a rate that was safe, slowly at first
     5 track       integrate the distance to the target
     7 publish     lanes are told of large enough changes, and of every cut at once
 
@@ -165,7 +165,7 @@ def _moved(
         informed_ms=now_ms if seen.news or seen.gated else state.informed_ms,
         guarded_ms=now_ms if move.cut and move.rule is Rule.GUARD else state.guarded_ms,
         comfortable=state.comfortable if move.comfortable is None else move.comfortable,
-        probing_ms=_probing_ms(state, move, now_ms),
+        probing_ms=_probing_ms(state, move, rate, now_ms),
         causes=relieved(state.causes if move.causes is None else move.causes, seen, now_ms),
         memory=_learned(state, move, seen, inputs, now_ms, params),
         is_stale=bool(seen.stale or seen.lost),
@@ -175,11 +175,13 @@ def _moved(
     )
 
 
-def _probing_ms(state: ControllerState, move: Move, now_ms: int) -> int | None:
-    """Since when the rate goes beyond the comfortable one. Steps that only wait change nothing about it."""
-    if move.is_probe:
+def _probing_ms(state: ControllerState, move: Move, rate: float, now_ms: int) -> int | None:
+    """Since when the rate goes beyond the comfortable one and live traffic shows what that does. A step without samples
+    changes nothing about it; where the rate could not rise, or was not used, nothing was shown.
+    """
+    if move.is_probe and rate > state.rate:
         return now_ms if state.probing_ms is None else state.probing_ms
-    return state.probing_ms if move.rule in {Rule.GATE, Rule.NO_WINDUP} else None
+    return state.probing_ms if move.rule is Rule.GATE else None
 
 
 def _learned(

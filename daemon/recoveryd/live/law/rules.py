@@ -180,7 +180,9 @@ def _recover(
     if not is_far:
         return None
     if state.rate >= most:
-        return _probe(state, seen, share, now_ms, params)
+        # Samples tell of a rate only once it was granted for a loop delay.
+        is_known = granted_least(state) >= params.cut_band * most
+        return _probe(state, seen, share, now_ms, params) if is_known else None
     start = params.start_share * bounds(inputs)[1]
     if state.comfortable is None:
         factor, what = 2.0, "slow start"
@@ -200,7 +202,7 @@ def _probe(state: ControllerState, seen: Assessment, share: float, now_ms: int, 
     factor = 1 + min(1.0, first * 2 ** min(delays, 10.0))
     steady = state.budget * min(params.step_most, math.exp(share * params.gain_up * seen.room))
     budget = max(steady, state.rate * factor**share + displaced(state))
-    why = f"pressure {seen.share or 0.0:.2f} is far below the target {params.target:g}: more than was safe"
+    why = f"pressure {seen.share or 0.0:.2f} is far below the target {params.target:g}: goes on beyond what was safe before"
     return Move(budget - displaced(state), Rule.SLOW_START, why, budget, is_probe=True)
 
 
