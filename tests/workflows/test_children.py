@@ -15,6 +15,7 @@ from recoveryd.kernel.states import State
 from recoveryd.recovery.commands import Pause, Resume
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd.replay.spec import Replay
+from recoveryd.workflows.machine.draft import WORKFLOWS
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.spec import Escalate, Reprocess, Rollback, RunbookPath, Savepoint, SavepointSpec
@@ -335,6 +336,23 @@ def test_what_it_began_is_not_forgotten_before_it_since_a_rollback_would_find_no
     world.now_ms += kept_ms
     world.pass_time(2)
     assert world._workflows() == []
+
+
+def test_it_looks_at_once_when_what_it_began_ends_and_not_when_something_else_does() -> None:
+    world = restoring()
+    world.pass_time(1)
+    assert read(world, world.sent[0]) == "accepted"
+    world.pass_time(2)
+    due_ms = world.state.of(WORKFLOWS).due_ms["w1"]
+    world.have_recovery(replace(make_recovery("other"), state=State.AWAITING_APPROVAL))
+    assert world.send(StopCommand, subject="other") == "accepted"
+    assert world.state.of(WORKFLOWS).due_ms["w1"] == due_ms
+    before = world.workflow.version
+    assert world.send(StopCommand, subject="w1-anew") == "accepted"
+    world.feed(Tick())
+    assert world.look("w1-anew").state is State.STOPPED
+    assert world.workflow.version > before
+    assert "w1-anew" in world.workflow.why
 
 
 def remaining(world: RunbookWorld) -> list[str]:

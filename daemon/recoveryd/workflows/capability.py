@@ -163,8 +163,6 @@ def _subject(draft: WorkflowDraft, workflow_id: str) -> Subject | None:
 
 def _steer(draft: WorkflowDraft, event: object) -> None:
     """A new leader has no times, so that all is due at once."""
-    if draft.draft.ended:
-        look_soon(draft)
     if isinstance(event, _TIME):
         keep_time(draft)
         forget_old(draft)
@@ -173,3 +171,5 @@ def _steer(draft: WorkflowDraft, event: object) -> None:
         command = event.command
         about = command if isinstance(command, RefusedCommand) else command.meta
         hear_answers(draft, about.id, about.source)
+    if draft.draft.ended:
+        look_soon(draft)  # last: what is due in this step looks at what was before it

@@ -21,11 +21,12 @@ def guarded(
     """`do` it; where that raises, nothing of it stays. One that has no plan yet is refused then, any other is tried again
     after a while, and says why it stands.
     """
-    before = draft.workflows
+    before, ended = draft.workflows, len(draft.draft.ended)
     try:
         do(draft, workflow)
     except Exception as bug:  # noqa: BLE001  (whatever it is, the others go on)
         draft.workflows = before
+        del draft.draft.ended[ended:]
         draft.put(workflow)  # what was journaled of it halfway does not count
         where = _where(bug)
         if workflow.state in _BEFORE_STEPS and refuse is not None:

@@ -1,4 +1,4 @@
-"""What a step that is not done yet waits for, since when, and for how long it may. Pure: who waits is in `machine.steps`."""
+"""What a step that is not done yet waits for, since when, and for how long it may. Pure: `machine.steps` does the waiting."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -60,7 +60,7 @@ def waited_for(
     )
 
 
-def with_look(waiting: WaitingFor, step: WorkflowStep, event: StepReported, now_ms: int) -> Mapping[str, Any]:
+def evidence_after(waiting: WaitingFor, step: WorkflowStep, event: StepReported, now_ms: int) -> Mapping[str, Any]:
     """The step's evidence after this report."""
     seen = event.evidence or step.evidence
     return {**seen, LOOKED: _looked_ms(step, now_ms)} if waiting.kind == "ready" else seen

@@ -22,7 +22,7 @@ from recoveryd.workflows.machine.deciding import appends, has_to_be_decided, tol
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.guarding import guarded
 from recoveryd.workflows.machine.holding import held_from, held_from_steps
-from recoveryd.workflows.machine.patience import GIVEN_UP, waited_for, with_look
+from recoveryd.workflows.machine.patience import GIVEN_UP, evidence_after, waited_for
 from recoveryd.workflows.machine.readiness import look_at_readiness
 from recoveryd.workflows.machine.undoing import puts_back, restore_step, told_lost, told_stopped, without_unbegun
 from recoveryd.workflows.model.actions import (
@@ -217,18 +217,18 @@ def wait(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: St
     if _can_rest(draft, workflow, step) and _has_to_rest(draft, workflow):
         return
     waiting = workflow.waiting_for
-    now = waited_for(waiting, step, event, draft.now_ms, draft.params)
-    if now.deadline_ms is not None and draft.now_ms >= now.deadline_ms:
-        fail(draft, workflow, step, f"{event.why}, and was waited for long enough", GIVEN_UP[now.kind].value)
+    waits_for = waited_for(waiting, step, event, draft.now_ms, draft.params)
+    if waits_for.deadline_ms is not None and draft.now_ms >= waits_for.deadline_ms:
+        fail(draft, workflow, step, f"{event.why}, and was waited for long enough", GIVEN_UP[waits_for.kind].value)
         return
-    seen = with_look(now, step, event, draft.now_ms)
+    seen = evidence_after(waits_for, step, event, draft.now_ms)
     waits = workflow.with_step(replace(step, state=StepState.WAITING, why=event.why, evidence=seen, failures=0))
     if workflow.state is State.RUNNING:
-        told = {"step": step.name, "why": event.why, "for": now.kind, "members": list(event.members)}
+        told = {"step": step.name, "why": event.why, "for": waits_for.kind, "members": list(event.members)}
         draft.notice("step_waiting", workflow.id, told)
-        draft.move(waits, State.WAITING, event.why, waiting_for=now)
-    elif now != waiting or seen != step.evidence:
-        draft.revise(waits, waiting_for=now, why=event.why if workflow.state is State.WAITING else workflow.why)
+        draft.move(waits, State.WAITING, event.why, waiting_for=waits_for)
+    elif waits_for != waiting or seen != step.evidence:
+        draft.revise(waits, waiting_for=waits_for, why=event.why if workflow.state is State.WAITING else workflow.why)
     is_slow = isinstance(step.action, LookAtUnit) and step.action.hold_ms > 0  # each look asks the cluster
     every_ms = draft.params.close_every_ms if is_slow else draft.params.look_every_ms
     draft.due(workflow.id, draft.now_ms + every_ms)

@@ -2,7 +2,7 @@
 gave, and ended ones to forget.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.effects import WakeAt
@@ -27,18 +27,18 @@ def keep_time(draft: WorkflowDraft) -> None:
 
 
 def look_soon(draft: WorkflowDraft) -> None:
-    """Something ended. Those that wait for what they have begun look in the next step, which sees it as it is now."""
-    waiting = [
-        workflow.id
-        for workflow in draft.workflows.live.values()
-        if workflow.state in _LOOKING
-        and workflow.step is not None
-        and isinstance(workflow.step.action, RunChildren | RollBackChildren)
-    ]
+    """Something ended in this step, which sees recoveries as they were before it. Those that wait for it look in the next."""
+    ended = draft.draft.ended
+    waiting = [w.id for w in draft.workflows.live.values() if w.state in _LOOKING and _waits_for(w, ended)]
     for workflow_id in waiting:
         draft.due(workflow_id, draft.now_ms)
     if waiting:
         draft.effect(WakeAt(draft.now_ms))
+
+
+def _waits_for(workflow: Workflow, ended: Collection[str]) -> bool:
+    action = None if workflow.step is None else workflow.step.action
+    return isinstance(action, RunChildren | RollBackChildren) and any(run.recovery in ended for run in action.runs)
 
 
 def _look_at_clock(draft: WorkflowDraft, workflow: Workflow) -> None:
