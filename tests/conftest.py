@@ -28,6 +28,7 @@ settings.register_profile("untimed", deadline=None)  # the time of an example de
 settings.load_profile("untimed")
 
 _MARK, _WORD = re.compile(r"\bmark\.(\w+)"), re.compile(r"\w+")
+_OURS = frozenset({"broker", "spark", "e2e", "faults", "containers", "scenario", "cluster"})
 _OF_TESTS = {
     "log.cleaner.backoff.ms": "500",  # who waits for compaction would wait for 15 s
     # A group without members or offsets is forgotten each ten minutes: a test that counts on it shall fail each time.
@@ -43,15 +44,16 @@ def pytest_configure() -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Whether no test of a file can have the marks that `-m` wants, because neither the file nor the fixtures beside it name
-    them: many are slow to import, and each worker of each part of a run would do it.
+    """Whether no test of a file can have the marks that `-m` wants, because neither the file nor the fixtures for it name
+    them: many files are slow to import, and each worker of each part of a run would do it.
     """
     wanted = str(config.option.markexpr)
-    if not wanted or collection_path.suffix != ".py":
+    words = set(_WORD.findall(wanted)) - {"and", "or", "not"}
+    if not wanted or "=" in wanted or words - _OURS or collection_path.suffix != ".py":
         return None
-    named = (_marks_in(collection_path) | _marks_in(collection_path.parent / "conftest.py")) & set(
-        _WORD.findall(wanted)
-    )
+    folders = (folder for folder in collection_path.parents if Path(__file__).parent in folder.parents)
+    fixtures = (_marks_in(folder / "conftest.py") for folder in folders)
+    named = _marks_in(collection_path).union(*fixtures) & words
     chosen = Expression.compile(wanted)
     subsets = chain.from_iterable(combinations(named, size) for size in range(len(named) + 1))
     return None if any(chosen.evaluate(set(some).__contains__) for some in subsets) else True

@@ -9,6 +9,8 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from recoveryd.adapters.kafka.topic_admin import create
+from recoveryd.errors import ClusterProblem
+from recoveryd.kernel.catalogue import Code
 from recoveryd_sandbox.broker import Broker
 from tests.e2e.processes import wait_for
 
@@ -26,15 +28,20 @@ def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdminClient]:
 
 def is_fenced(admin: AdminClient) -> bool:
     asked = admin.create_topics([NewTopic("asked", 1, 1)], validate_only=True, request_timeout=30)["asked"]
-    try:
-        asked.result(40)
-    except KafkaException as error:
-        assert error.args[0].code() == KafkaError.INVALID_REPLICATION_FACTOR, error
-        return True
-    return False
+    refused = asked.exception(40)
+    if isinstance(refused, KafkaException):
+        assert refused.args[0].code() == KafkaError.INVALID_REPLICATION_FACTOR, refused
+    return refused is not None
 
 
 def test_a_topic_is_made_once_a_broker_is_no_longer_fenced(admin: AdminClient) -> None:
     wait_for(lambda: is_fenced(admin), 60.0, lambda: "the broker was never fenced")
     assert create(admin, "made", 1, 1, {}, 60.0)
     assert not create(admin, "made", 1, 1, {}, 60.0)
+
+
+def test_what_stays_fenced_may_be_tried_again_later(admin: AdminClient) -> None:
+    wait_for(lambda: is_fenced(admin), 60.0, lambda: "the broker was never fenced")
+    with pytest.raises(ClusterProblem, match=r"Could not create late: .*fenced") as problem:
+        create(admin, "late", 1, 1, {}, 0.1)
+    assert (problem.value.code, problem.value.retriable) == (Code.CLUSTER_UNREACHABLE, True)
