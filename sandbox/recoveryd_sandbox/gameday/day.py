@@ -4,11 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
+from recoveryd.simulation.response import packaged_response
 from recoveryd_sandbox.flights import FLIGHTS_TOTAL
 from recoveryd_sandbox.gameday.judge import Quiet, Tally, Verdict, judge_cut, judge_quiet, judge_run, judge_target
 from recoveryd_sandbox.gameday.runs import CONTROLLER, CUT, FIXED, UNLIMITED, Phase, Runs
 from recoveryd_sandbox.gameday.scenario import TOPIC, Scenario
 from recoveryd_sandbox.gameday.search import best_rate, next_rate
+from recoveryd_sandbox.gameday.simulated import is_comparable, judge_simulated
 from recoveryd_sandbox.gameday.stack import GamedayStack
 from recoveryd_sandbox.seed import seed
 
@@ -110,6 +112,11 @@ def verdicts(day: Day) -> list[Verdict]:
         found.append(Verdict(False, "no fixed rate was found that is safe, so there is nothing to compare with"))
     else:
         found += judge_target(target, day.tallies(UNLIMITED), day.tallies(FIXED), day.tallies(CONTROLLER))
+    response = packaged_response()
+    if response is not None and is_comparable(day.scenario, response):
+        ran = day.runs[CONTROLLER]
+        copied = median(phase.copied_bytes for phase in ran)
+        found.append(judge_simulated(day.scenario, response, median(p.copying_s for p in ran), copied, len(ran)))
     for phase in day.runs.get(CUT, ()):
         rates = [(poll.at_s, poll.granted) for poll in phase.polls if poll.granted is not None]
         found.append(judge_cut(rates, phase.cut, day.scenario.floor))

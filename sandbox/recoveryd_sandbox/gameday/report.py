@@ -162,6 +162,8 @@ OVERVIEW
   run. "Beyond no replay" subtracts its share of bad seconds, and those that one slow broker causes.
 - `best fixed` is the highest fixed rate whose bad seconds beyond no replay are at most 2 % of its run, found by
   bisection on this machine. Where unlimited is harmless, that is unlimited.
+- Where live traffic is that of `make response`, the simulator is asked how long the copy takes under the controller; what
+  it says has to be within 25 % of what was seen.
 - Every kind of run is repeated three times (`--runs`), and judged by its median. The picture has the run of median time.
 - In some scenarios the broker is stopped for 150 of every 300 ms during 12 s of each run, or one more run under the
   controller has the telemetry of the live application cut for a minute: without it the rate must fall to its floor, and
