@@ -2,6 +2,7 @@
 with decoding the same events from their bytes.
 """
 
+import gc
 import time
 from collections.abc import Callable, Sequence
 
@@ -15,6 +16,7 @@ from recoveryd.kernel.events import Event, Tick
 from recoveryd.kernel.state import CoreState
 from recoveryd.recovery.params import Params
 from recoveryd_jobs.contract import LaneHeartbeat, LanePosition, decode_progress, encode
+from recoveryd_jobs.contract.garbage import collect_in_own_thread
 
 CODEC = make_codec()
 NAME = "decide"
@@ -27,6 +29,8 @@ _SILENCE_MS = 3_600_000  # the recoveries beside signals send no heartbeats
 
 
 def measure(repeat: int, *, quick: bool) -> list[Report]:
+    gc.freeze()
+    collect_in_own_thread()  # as in a daemon, where neither an import nor what happens to make objects collects
     params = Params(max_active_recoveries=_RUNNING)
     decider = make_decider(params)
     state = _running(decider, params)

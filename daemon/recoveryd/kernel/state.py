@@ -1,7 +1,7 @@
 """All the core knows: the daemon's own record, and one slice per capability."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
@@ -51,4 +51,4 @@ class CoreState:
         """The same state with this slice; the same object when the slice is the same."""
         if self.slices.get(slot.name) is value:
             return self
-        return replace(self, slices={**self.slices, slot.name: value})
+        return CoreState(self.daemon, {**self.slices, slot.name: value})

@@ -8,6 +8,7 @@ the law is in `recoveryd.live.law`.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from recoveryd.kernel.replacing import replaced
 from recoveryd.live.budgets import Grant
 from recoveryd.live.freshness import Reading, RejectReason
 from recoveryd.live.lag.book import LagBook, Reader
@@ -97,7 +98,7 @@ class Protecting:
         refused = None if reading is None else self._refuse(reader.cluster, domains)
         is_taken = reading is not None and refused is None
         readings = self._waiting_with(reader.cluster, reading) if is_taken and reading else self.readings
-        after = replace(self, book=book, lags={**self.lags, reader: lag}, readings=readings)
+        after = replaced(self, book=book, lags={**self.lags, reader: lag}, readings=readings)
         return after if refused is None else after.with_rejections({refused: 1})
 
     def _refuse(self, domain: str, domains: Iterable[str]) -> RejectReason | None:

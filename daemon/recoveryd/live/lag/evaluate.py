@@ -44,7 +44,7 @@ def evaluate_group(windows: Mapping[int, Window], planned: Iterable[int], now_ms
         return GroupLag(LagVerdict.UNKNOWN, None, None, 0.0, None, 0.0, 0, ())
     _, verdicts, _, offset_lags, time_lags, coverages, ages, fills, losses = zip(*parts, strict=True)
     return GroupLag(
-        verdict=max(set(verdicts), key=SEVERITY.__getitem__),
+        verdict=_worst(verdicts),
         offset_lag=None if None in offset_lags else sum(offset_lags),
         time_lag_s=None if None in time_lags else max(time_lags),
         coverage=sum(coverages) / len(parts),
@@ -53,6 +53,12 @@ def evaluate_group(windows: Mapping[int, Window], planned: Iterable[int], now_ms
         lost=sum(losses),
         partitions=parts,
     )
+
+
+def _worst(verdicts: tuple[LagVerdict, ...]) -> LagVerdict:
+    """Mostly all partitions are as well as the first, and comparing them by identity is much cheaper than hashing each."""
+    first = verdicts[0]
+    return first if verdicts.count(first) == len(verdicts) else max(set(verdicts), key=SEVERITY.__getitem__)
 
 
 def evaluate_partition(partition: int, window: Window, now_ms: int, params: LagParams) -> PartitionLag:
