@@ -17,7 +17,10 @@ from recoveryd.live.freshness import Track
 BASELINE_AT_LEAST = 6
 BASELINE_AT_MOST = 36
 REST_MOST = 0.8  # of the SLO
-PEAK_OF = 2  # for the strain the worse of the last two samples counts, so that a single low sample raises nothing
+PEAK_OF = 3  # for the strain the worst of the last few samples counts, so that a single low one raises nothing
+LEVEL_OF = (
+    3  # and their median has to be beyond the target too before it is lowered, so that a single high one lowers nothing
+)
 LEAD_SAMPLES = 6
 LEAD_SLOPE = 0.15  # seconds of lag per second; slower growth counts as noise
 
@@ -45,7 +48,8 @@ class Protection:
 
 class Pressure(NamedTuple):
     """Pressure of one signal by samples taken since the last cut: `share` = newest value / SLO, `strain` on the scale
-    of the law, `room` = strain at the target less the present one; `age_ms` of the newest.
+    of the law, `room` = strain at the target less the present one, by the worst of the last few; `level_room` the same by
+    their median; `age_ms` of the newest.
     """
 
     name: str
@@ -55,6 +59,7 @@ class Pressure(NamedTuple):
     room: float
     value_s: float
     age_ms: int
+    level_room: float = 0.0
 
 
 def with_baseline_sample(samples: tuple[float, ...], value: float) -> tuple[float, ...]:
@@ -122,17 +127,29 @@ def measure_pressure(
             return None
         rest = idle_s / slo_s
         strain = latency_strain(_peak_s(track.values[-usable:], slo_s) / slo_s, rest)
+        level = latency_strain(_level_s(track.values[-usable:], slo_s) / slo_s, rest)
         aim = latency_strain(target_share(target, rest), rest)
     else:
         slope = growth(track.times_ms[-usable:], track.values[-usable:])
         strain = lag_strain(value_s, slope, delay_s, protection.idle_s, slo_s)
         aim = lag_strain(target * slo_s, 0.0, delay_s, protection.idle_s, slo_s)
+        level = strain
     age_ms = max(0, now_ms - track.times_ms[-1])
-    return Pressure(protection.name, protection.kind, value_s / slo_s, strain, aim - strain, value_s, age_ms)
+    return Pressure(
+        protection.name, protection.kind, value_s / slo_s, strain, aim - strain, value_s, age_ms, aim - level
+    )
+
+
+def _level_s(values: tuple[float, ...], slo_s: float) -> float:
+    """What the signal shows now, its noise aside: the median of the last few samples, the worse of two. As for the peak, one
+    over the SLO that is over again does not count.
+    """
+    last = sorted([v for v in values[-LEVEL_OF - 1 :] if v < slo_s][-LEVEL_OF:])
+    return last[len(last) // 2] if last else values[-1]
 
 
 def _peak_s(values: tuple[float, ...], slo_s: float) -> float:
-    """The worse of the last two. A single one over the SLO that is over again was answered when it was the newest, and
+    """The worst of the last few. A single one over the SLO that is over again was answered when it was the newest, and
     does not press afterwards.
     """
     newest = values[-1]

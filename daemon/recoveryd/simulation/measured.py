@@ -74,10 +74,21 @@ class MeasuredBroker(Broker):
         self._curves = curves(response)
         self._rng = random.Random(f"ranks/{seed}")  # noqa: S311 - a simulation, not a secret
         self._normal = self._rng.gauss(0.0, 1.0)
+        self._live_rng = random.Random(f"live ranks/{seed}")  # noqa: S311 - a simulation, not a secret
+        self._live_normal = 0.0
         self._rest_work = params.scaled(params.live) * (params.produce_work + params.fetch_work)
         self._live_work = self._rest_work / (params.scaled(params.capacity) - self._rest_work)
         self._share = 0.0
         self._rank = 0.5
+
+    def advance(self, capacity: float, live: float, consumer_max: float, replay: float) -> None:
+        """What the live application measures has the noise of the same machine, but not in the same seconds as the canary."""
+        super().advance(capacity, live, consumer_max, replay)
+        if self.params.has_live_signal:
+            self._live_normal, rank = self._next(self._live_normal, self._live_rng)
+            served_s = _between(self._curves.shares, self._curves.latency_s, self._share, self._rank)
+            told_s = _between(self._curves.shares, self._curves.latency_s, self._share, rank)
+            self.live_latency_s = self.latency_s - served_s + told_s
 
     def lag_s(self) -> float:
         return max(super().lag_s(), _between(self._curves.shares, self._curves.lag_s, self._share, self._rank))
@@ -94,7 +105,7 @@ class MeasuredBroker(Broker):
         served = min(wanted, max(0.0, most - live))
         used = min(most, live + served) / factor
         self._share = min(1.0, max(0.0, used - self._live_work))
-        self._next_rank()
+        self._normal, self._rank = self._next(self._normal, self._rng)
         latency_s = _between(found.shares, found.latency_s, self._share, self._rank)
         return min(1.0, most / live) if live > 0 else 1.0, served / wanted if wanted > 0 else 1.0, latency_s
 
@@ -104,10 +115,11 @@ class MeasuredBroker(Broker):
     def _live(self, live_work: float) -> float:
         return live_work / self._rest_work * self._live_work
 
-    def _next_rank(self) -> None:
+    def _next(self, normal: float, rng: random.Random) -> tuple[float, float]:
+        """The next second's rank, and the normal deviate that it is made of."""
         kept = self._curves.memory
-        self._normal = kept * self._normal + math.sqrt(1 - kept**2) * self._rng.gauss(0.0, 1.0)
-        self._rank = 0.5 * (1 + math.erf(self._normal / math.sqrt(2)))
+        after = kept * normal + math.sqrt(1 - kept**2) * rng.gauss(0.0, 1.0)
+        return after, 0.5 * (1 + math.erf(after / math.sqrt(2)))
 
 
 @lru_cache(maxsize=8)

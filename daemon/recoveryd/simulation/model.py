@@ -42,6 +42,7 @@ class ModelParams:
     slice_s: int = 10
     is_slice_interruptible: bool = True
     has_quota_actuator: bool = False
+    has_live_signal: bool = False  # the live application tells its own p99, beside that of the canary
     baseline_error: float = 1.0  # factor by which the controller's p99 baseline is wrong
     warm_up_s: int = 120
     horizon_s: int = 9_000
@@ -67,6 +68,7 @@ class Broker:
         self.served_live = 0.0
         self.served_replay = 0.0
         self.latency_s = params.base_latency_s
+        self.live_latency_s = params.base_latency_s  # as the live application measures it itself
         self._oldest = 0  # second in which the first uncommitted record was produced
 
     def live_demand(self, live: float, consumer_max: float) -> tuple[float, float]:
@@ -90,6 +92,7 @@ class Broker:
         if consumer_max > 0 and len(self.produced) % params.commit_every_s == 0:
             self.committed = self.consumed
         self.latency_s = latency_s + (self.queue / served if served > 0 else 0.0)
+        self.live_latency_s = self.latency_s
 
     def serve(self, capacity: float, live_work: float, replay: float) -> tuple[float, float, float]:
         """What part of live traffic and of the replay is served in this second, and the p99 of what is."""

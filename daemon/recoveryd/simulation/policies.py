@@ -12,7 +12,7 @@ from recoveryd.live.law.controller import step
 from recoveryd.live.law.types import ControlDecision, ControllerParams, ControllerState, Inputs, Law
 from recoveryd.live.pressure import Protection, SignalKind
 from recoveryd.simulation.model import ModelParams
-from recoveryd.simulation.telemetry import INGRESS, LAG, LATENCY
+from recoveryd.simulation.telemetry import INGRESS, LAG, LATENCY, LIVE
 
 PERIOD_S = 2
 SAFE_RATE = 55.0  # of the nominal model at rest: what the oracle may use
@@ -102,8 +102,9 @@ def control_params(params: ModelParams, *, law: Law = Law.BUDGET, cut: float = 0
     """
     latency = Protection(LATENCY, SignalKind.LATENCY, params.slo_latency_s)
     lag = Protection(LAG, SignalKind.LAG, params.slo_lag_s, idle_s=float(params.commit_every_s))
+    live = (Protection(LIVE, SignalKind.LATENCY, params.slo_latency_s),) if params.has_live_signal else ()
     return ControllerParams(
-        protections=(lag,) if law is Law.LAG_ONLY else (latency, lag),
+        protections=(lag,) if law is Law.LAG_ONLY else (latency, *live, lag),
         law=law,
         start_share=0.10 / params.scale,
         additive_share=0.008 / params.scale,

@@ -13,7 +13,7 @@ from recoveryd.simulation.model import ModelParams
 from recoveryd.simulation.policies import PERIOD_S, Policy
 from recoveryd.simulation.quota import QuotaGate
 from recoveryd.simulation.scenarios import World
-from recoveryd.simulation.telemetry import INGRESS, LAG, LATENCY, Telemetry
+from recoveryd.simulation.telemetry import INGRESS, LAG, LATENCY, LIVE, Telemetry
 
 TAIL_S = 600  # how long harm may outlast the replay and still count
 
@@ -106,6 +106,8 @@ class _Run:
         self._served_recently[at % PERIOD_S] = broker.served_replay
         if self._policy is not None and at % self._params.signal_period_s == 0:
             values = {LATENCY: broker.latency_s, LAG: broker.lag_s(), INGRESS: broker.served_live}
+            if self._params.has_live_signal:
+                values[LIVE] = broker.live_latency_s
             self._telemetry.take(at, values, heard=world.heard[at])
 
     def _rate(self, at: int, *, active: bool) -> float:

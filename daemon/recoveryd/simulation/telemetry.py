@@ -8,8 +8,8 @@ from collections import deque
 from recoveryd.live.freshness import Reading
 from recoveryd.simulation.model import ModelParams
 
-LATENCY, LAG, INGRESS = "produce_latency", "live_group", "ingress"
-_NOISE = {LATENCY: 0.15, LAG: 0.08, INGRESS: 0.03}
+LATENCY, LAG, INGRESS, LIVE = "produce_latency", "live_group", "ingress", "live_produce_p99"
+_NOISE = {LATENCY: 0.15, LAG: 0.08, INGRESS: 0.03, LIVE: 0.15}
 
 
 class Telemetry:

@@ -9,7 +9,7 @@ from statistics import median
 from recoveryd.live.law.types import ControllerState
 from recoveryd.simulation.measured import UNLIMITED, measured_params
 from recoveryd.simulation.model import ModelParams
-from recoveryd.simulation.policies import Controlled
+from recoveryd.simulation.policies import Controlled, control_params
 from recoveryd.simulation.response import Response
 from recoveryd.simulation.run import simulate
 from recoveryd.simulation.scenarios import Scenario as WorldKind
@@ -21,6 +21,7 @@ WITHIN = 0.25
 SEEDS = tuple(range(9))
 _PERIOD_S, _SLICE_S = 2, 2  # of the signals, and until lanes have followed a raise
 _DELAY_S = 1.0
+_LOOP_DELAY_MS = 8_000  # as the game day's daemon is told, until it has measured it
 
 
 def is_comparable(scenario: Scenario, response: Response) -> bool:
@@ -44,6 +45,7 @@ def simulated_s(scenario: Scenario, response: Response, copied_bytes: float, run
         signal_delay_s=_DELAY_S,
         signal_drop=0.0,
         slice_s=_SLICE_S,
+        has_live_signal=True,
     )
     return median(_runs_s(scenario, params, seed, runs) for seed in SEEDS)
 
@@ -52,7 +54,7 @@ def _runs_s(scenario: Scenario, params: ModelParams, seed: int, runs: int) -> fl
     took: list[float] = []
     state = ControllerState()
     for turn in range(runs):
-        policy = Controlled(params)
+        policy = Controlled(params, replace(control_params(params), loop_delay_ms=_LOOP_DELAY_MS))
         policy.state = ControllerState(memory=state.memory)
         trace = simulate(_world(scenario, params, seed + 100 * turn, took), policy, seed + 100 * turn, params)
         if trace.finished_s is None:

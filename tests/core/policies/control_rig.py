@@ -2,11 +2,12 @@
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from recoveryd.live.freshness import Reading
 from recoveryd.live.law.controller import step
 from recoveryd.live.law.types import ControlDecision, ControllerParams, ControllerState, Inputs
-from recoveryd.live.pressure import Protection, SignalKind
+from recoveryd.live.pressure import PEAK_OF, Protection, SignalKind
 
 START_MS = 1_800_000_000_000
 PERIOD_MS = 5_000
@@ -59,6 +60,12 @@ class Rig:
         inputs = Inputs(tuple(readings), load, got, self.floor, self.ceiling, active)
         self.state, self.decision = step(self.state, inputs, self.now_ms, self.params)
         return self.decision
+
+    def settle(self, z: float, **more: Any) -> "Rig":
+        """So many steps that the next one at this pressure sees no other."""
+        for _ in range(PEAK_OF - 1):
+            self.tick(z, **more)
+        return self
 
     def cut(self, z: float = 1.0) -> ControlDecision:
         """Two samples over the SLO: the first one is in doubt."""

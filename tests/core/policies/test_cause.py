@@ -45,7 +45,7 @@ def test_9_while_a_doubt_is_open_nothing_is_raised_and_nothing_learned() -> None
     rig = started(40.0)
     tell(rig, 1.3)
     memory = rig.state.memory
-    assert [tell(rig, 0.05) for _ in range(13)][1:] == [Rule.FOREIGN] * 12
+    assert [tell(rig, 0.05) for _ in range(13)][2:] == [Rule.FOREIGN] * 11
     assert (rig.state.rate, rig.state.memory) == (40.0, memory)
     assert "raises nothing" in rig.decision.why  # type: ignore[union-attr]
     for _ in range(10):

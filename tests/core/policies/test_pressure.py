@@ -56,7 +56,7 @@ def test_a_baseline_is_the_median_of_six_or_more_and_leaves_room_below_the_slo()
     assert (len(samples), baseline_s(samples, 0.2)) == (36, pytest.approx(0.16))
 
 
-def test_pressure_is_of_the_newest_sample_and_strain_of_the_worse_of_two_and_only_samples_since_the_cut_count() -> None:
+def test_pressure_is_of_the_newest_sample_and_strain_of_the_worst_of_few_and_only_samples_since_the_cut_count() -> None:
     protection = Protection("p99", SignalKind.LATENCY, 0.2)
     track = Track((1_000, 2_000, 3_000), (0.4, 0.1, 0.02), (0, 0, 0))
     both = measure_pressure(protection, track, 1_000, 0.0125, 25.0, 4_000)
@@ -65,11 +65,27 @@ def test_pressure_is_of_the_newest_sample_and_strain_of_the_worse_of_two_and_onl
     assert one is not None
     worse, newest, aim = (latency_strain(share, 0.0625) for share in (0.5, 0.1, 0.6))
     assert both == Pressure(
-        "p99", SignalKind.LATENCY, pytest.approx(0.1), worse, pytest.approx(aim - worse), 0.02, 1_000
+        "p99",
+        SignalKind.LATENCY,
+        pytest.approx(0.1),
+        worse,
+        pytest.approx(aim - worse),
+        0.02,
+        1_000,
+        pytest.approx(aim - worse),
     )
     assert (one.share, one.strain, one.room) == (pytest.approx(0.1), pytest.approx(newest), pytest.approx(aim - newest))
     assert measure_pressure(protection, track, 3_000, 0.0125, 25.0, 4_000) is None
     assert measure_pressure(protection, track, 0, None, 25.0, 4_000) is None
+
+
+def test_room_is_by_the_worst_of_the_last_three_samples_and_room_to_lower_by_their_median() -> None:
+    protection = Protection("p99", SignalKind.LATENCY, 0.2)
+    track = Track((1_000, 2_000, 3_000, 4_000), (0.15, 0.02, 0.1, 0.05), (0,) * 4)
+    found = measure_pressure(protection, track, -1, 0.0125, 25.0, 5_000)
+    assert found is not None
+    worst, middle, aim = (latency_strain(share, 0.0625) for share in (0.5, 0.25, 0.6))
+    assert (found.room, found.level_room) == (pytest.approx(aim - worst), pytest.approx(aim - middle))
 
 
 def test_a_growing_lag_strains_before_it_is_at_its_slo_and_its_pressure_is_what_it_is() -> None:

@@ -50,6 +50,10 @@ class Assessment:
         return min((p.room for p in self.pressures), default=0.0)
 
     @property
+    def level_room(self) -> float:
+        return min((p.level_room for p in self.pressures), default=0.0)
+
+    @property
     def is_over(self) -> bool:
         """Whether a signal is at its SLO: by its newest sample, or a lag by where it will be."""
         return any(is_over(p) for p in self.pressures)

@@ -150,8 +150,8 @@ def _steer(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int
     """4 to 6, when every protected signal is fresh, measured since the last cut and below its SLO."""
     share = min(1.0, elapsed_ms(state.informed_ms, now_ms) / seen.delay_ms)
     pressure, error = seen.share or 0.0, seen.room
-    if error < -params.dead_band:
-        return _track(state, pressure, error, share * params.gain_down, params)
+    if error < -params.dead_band and seen.level_room < -params.dead_band:
+        return _track(state, pressure, seen.level_room, share * params.gain_down, params)
     if error <= params.dead_band:
         aim = seen.strain + error
         why = f"pressure {pressure:.2f}; the strain of {seen.strain:.2f} is near {aim:.2f}, that of the target: hold"
