@@ -14,7 +14,7 @@ from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.states import State
 from recoveryd.recovery.commands import Approve, Pause, Reject, Resume
 from recoveryd.units.facts import Member
-from recoveryd.workflows.machine.children import command_id
+from recoveryd.workflows.machine.command_ids import command_id
 from recoveryd.workflows.machine.draft import WORKFLOWS
 from recoveryd.workflows.model.actions import RunChildren
 from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep

@@ -58,8 +58,8 @@ class RecoveryDraft(View):
         self.forgetting = self._before.forgetting
         self.is_leaving = self._before.is_leaving
         self._forgotten: list[str] = []
-        self._recoveries: dict[str, Recovery] = {}
         self.present: dict[str, Recovery] = {}
+        self._changed: set[str] = set()
         self._journaled: set[str] = set()
         self._observed: dict[str, Observed] = {}
 
@@ -80,7 +80,7 @@ class RecoveryDraft(View):
 
     def live(self) -> list[Recovery]:
         """Every recovery that has not ended. The ended ones are many, and no rule needs them all."""
-        return [r for r in {**self.stored.live, **self._recoveries}.values() if is_live(r)]
+        return [r for r in {**self.stored.live, **self.present}.values() if is_live(r)]
 
     def observed(self, recovery_id: str) -> Observed:
         return self._observed.get(recovery_id) or self._before.observed.get(recovery_id) or _NEVER_HEARD
@@ -104,7 +104,8 @@ class RecoveryDraft(View):
         return self.remember(recovery)
 
     def remember(self, recovery: Recovery) -> Recovery:
-        self._recoveries[recovery.id] = self.present[recovery.id] = recovery
+        self._changed.add(recovery.id)
+        self.present[recovery.id] = recovery
         return recovery
 
     def move(
@@ -147,11 +148,14 @@ class RecoveryDraft(View):
         return self.journal(replace(recovery, answered=True))
 
     def finish(self, state: CoreState) -> CoreState:
-        for recovery_id, recovery in self._recoveries.items():
+        changed = {
+            recovery_id: recovery for recovery_id, recovery in self.present.items() if recovery_id in self._changed
+        }
+        for recovery_id, recovery in changed.items():
             if recovery_id in self._journaled:
                 self.draft.journal(recovery)
         before, observed = self._before, self._before.observed
-        recoveries = before.recoveries.with_changes(self._recoveries)
+        recoveries = before.recoveries.with_changes(changed)
         if self._forgotten:
             recoveries = recoveries.without(self._forgotten, state.of(LIVE).samples)
         if self._observed or recoveries.ended is not before.recoveries.ended:

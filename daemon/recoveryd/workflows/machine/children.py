@@ -16,8 +16,17 @@ from recoveryd.kernel.commands import Command
 from recoveryd.kernel.decision import Answer
 from recoveryd.kernel.effects import SendCommand
 from recoveryd.kernel.refused import Refused
-from recoveryd.kernel.states import CommandRef, State
+from recoveryd.kernel.states import State
 from recoveryd.recovery.model import Recovery
+from recoveryd.workflows.machine.command_ids import (
+    BACK,
+    WANTS,
+    asks_back,
+    command_id,
+    is_taken_back,
+    rollback_id,
+    steering_id,
+)
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.model.actions import ChildRun, RollBackChildren, RunChildren
 from recoveryd.workflows.model.events import Outcome, StepReported
@@ -32,9 +41,7 @@ SENT: Final = (
 NO_ROOM: Final = "no_room"  # in the evidence of a step: why something is asked for once more
 AT_ONCE: Final = 16  # of what one step begins: a daemon takes so many recoveries and no more
 _SENT_EVERY: Final = 15  # looks
-_BACK: Final = ".rollback."  # in the ids of commands by which it has something put back
 _BAD: Final = frozenset({"mismatch"})
-_WANTS: Final = frozenset({State.RUNNING, State.WAITING})
 _TAKEN: Final = frozenset({StepState.RUNNING, StepState.WAITING})
 Child = Recovery | Workflow
 
@@ -135,13 +142,13 @@ def look_at_rollback(draft: WorkflowDraft, workflow: Workflow, step: WorkflowSte
         if workflow.state is State.STOPPING:
             why = f"{child.id} is {child.state.value}: {child.why}"
             return _told(workflow, step, Outcome.NOT_YET, why)
-        is_ours = child.taken_back_by == _rollback_id(workflow, step, run)
+        is_ours = child.taken_back_by == rollback_id(workflow, step, run)
         if child.state in {State.FAILED, State.STOPPED} and is_ours:
             why = f"{child.id} did not put everything back and is {child.state.value}: {child.why}"
             return _told(workflow, step, Outcome.FAILED, why, code=child.error_code or Code.STEP_FAILED.value)
         if child.is_terminal and is_due:
             data = {"reason": f"rollback of {workflow.id}"}
-            _send(draft, workflow, "rollback", child.id, data, _rollback_id(workflow, step, run))
+            _send(draft, workflow, "rollback", child.id, data, rollback_id(workflow, step, run))
         return _told(workflow, step, Outcome.NOT_YET, f"{child.id} puts back what it changed: {child.why}")
     return _told(workflow, step, Outcome.DONE, "what it began is as it was before")
 
@@ -165,7 +172,7 @@ def remind_children(draft: WorkflowDraft, workflow: Workflow) -> None:
     for child in wanted.left:
         if child in living:
             data = {"reason": f"{wanted.verb} of {workflow.id}"}
-            _send(draft, workflow, wanted.verb, child, data, _steering_id(workflow, wanted, child))
+            _send(draft, workflow, wanted.verb, child, data, steering_id(workflow, wanted, child))
 
 
 def hear_of_steering(draft: WorkflowDraft, workflow: Workflow, command: str) -> None:
@@ -175,7 +182,7 @@ def hear_of_steering(draft: WorkflowDraft, workflow: Workflow, command: str) -> 
         return
     answer = next((answer for answer in draft.draft.answers if answer.command_id == command), None)
     for child in _living(draft, workflow) if answer is not None and answer.kind in {"rejected", "expired"} else ():
-        if command == _steering_id(workflow, wanted, child.id) and not _is_so(child, wanted.verb):
+        if command == steering_id(workflow, wanted, child.id) and not _is_so(child, wanted.verb):
             draft.revise(workflow, steering=replace(wanted, number=workflow.version))
             return
     forget_steering(draft, workflow, command)
@@ -200,7 +207,7 @@ def refuse_child(draft: WorkflowDraft, command: Command) -> Refused | None:
     ended, it stops or is paused, it is at another step, or what it began beside has failed. None for every other command.
     """
     meta = command.meta
-    told = re.fullmatch(rf"(.+)\.(\d+)\.{re.escape(meta.subject)}(?:\.\d+)?({re.escape(_BACK)}\d+)?", meta.id, re.ASCII)
+    told = re.fullmatch(rf"(.+)\.(\d+)\.{re.escape(meta.subject)}(?:\.\d+)?({re.escape(BACK)}\d+)?", meta.id, re.ASCII)
     parent = None if told is None else draft.workflows.get(told[1])
     if told is None or parent is None:
         return None
@@ -218,7 +225,7 @@ def refuse_child(draft: WorkflowDraft, command: Command) -> Refused | None:
 
 def _wants(draft: WorkflowDraft, workflow: Workflow, command: Command) -> bool:
     step = workflow.step
-    if workflow.state not in _WANTS or step is None or step.state not in _TAKEN or FAILED in step.evidence:
+    if workflow.state not in WANTS or step is None or step.state not in _TAKEN or FAILED in step.evidence:
         return False
     runs = step.action.runs if isinstance(step.action, RunChildren) else ()
     is_ours = any(
@@ -233,64 +240,24 @@ def _wants(draft: WorkflowDraft, workflow: Workflow, command: Command) -> bool:
 def refused_child(draft: WorkflowDraft, workflow: Workflow, answer: Answer) -> bool:
     """Whether this answers a command of the present step, and says that it begins nothing."""
     step = workflow.step
-    if step is None or answer.kind == "accepted" or workflow.state not in _WANTS:
+    if step is None or answer.kind == "accepted" or workflow.state not in WANTS:
         return False
     if isinstance(step.action, RollBackChildren):
-        return answer.kind == "rejected" and _asks_back(workflow, step, answer.command_id)
+        return answer.kind == "rejected" and asks_back(workflow, step, answer.command_id)
     if not isinstance(step.action, RunChildren):
         return False
     asked = (run for run in step.action.runs if answer.command_id == command_id(workflow, run))
     return any(_begun(draft, workflow, run) is None for run in asked)
 
 
-def sent_by(workflow: Workflow, command: str) -> bool:
-    """Whether the present step wants something by this command."""
-    step = workflow.step
-    if step is not None and isinstance(step.action, RunChildren):
-        return any(command == command_id(workflow, run) for run in step.action.runs)
-    return step is not None and _asks_back(workflow, step, command)
-
-
 def forget_steering(draft: WorkflowDraft, workflow: Workflow, command: str) -> bool:
     """Whether it was a command to one that it began, which is not wanted any more: it was read, or can never be sent."""
     wanted = workflow.steering
-    if wanted is None or not any(command == _steering_id(workflow, wanted, child) for child in wanted.left):
+    if wanted is None or not any(command == steering_id(workflow, wanted, child) for child in wanted.left):
         return False
-    left = tuple(child for child in wanted.left if command != _steering_id(workflow, wanted, child))
+    left = tuple(child for child in wanted.left if command != steering_id(workflow, wanted, child))
     draft.revise(workflow, steering=replace(wanted, left=left) if left else None)
     return True
-
-
-def command_id(workflow: Workflow, run: ChildRun) -> str:
-    base = f"{workflow.id}.{workflow.created_ms}.{run.recovery}"
-    return f"{base}.{run.again}" if run.again else base
-
-
-def begins_by(workflow: Workflow, recovery: str, command: CommandRef) -> bool:
-    """Whether it wants this one, at any of its steps, by this command and from the source that asked for it."""
-    runs = (run for step in workflow.steps if isinstance(step.action, RunChildren) for run in step.action.runs)
-    return command.source == workflow.command.source and any(
-        run.recovery == recovery and command_id(workflow, run) == command.id for run in runs
-    )
-
-
-def _steering_id(workflow: Workflow, wanted: Steering, child: str) -> str:
-    return f"{workflow.id}.{workflow.created_ms}.{wanted.verb}.{wanted.number}.{child}"
-
-
-def _rollback_id(workflow: Workflow, step: WorkflowStep, run: ChildRun) -> str:
-    return f"{command_id(workflow, run)}{_BACK}{step.began_ms}"
-
-
-def _asks_back(workflow: Workflow, step: WorkflowStep, command: str) -> bool:
-    runs = step.action.runs if isinstance(step.action, RollBackChildren) else ()
-    return any(command == _rollback_id(workflow, step, run) for run in runs)
-
-
-def is_child_of(workflow: Workflow, command: str) -> bool:
-    """Whether a command is one by which this workflow begins something."""
-    runs = (run for step in workflow.steps if isinstance(step.action, RunChildren) for run in step.action.runs)
-    return any(command == command_id(workflow, run) for run in runs)
 
 
 def ran_before(draft: WorkflowDraft, command: str) -> Mapping[str, Any]:
@@ -301,12 +268,6 @@ def ran_before(draft: WorkflowDraft, command: str) -> Mapping[str, Any]:
             if command == command_id(workflow, run):
                 return run.before
     return {}
-
-
-def is_taken_back(workflow: Workflow, command: str) -> bool:
-    """Whether a command is one by which this workflow, now, has something put back that it began."""
-    step = workflow.step
-    return step is not None and workflow.state in _WANTS and _asks_back(workflow, step, command)
 
 
 def _begun(draft: WorkflowDraft, workflow: Workflow, run: ChildRun) -> Child | None:

@@ -12,8 +12,8 @@ from recoveryd.workflows.machine.children import (
     forget_steering,
     hear_of_steering,
     refused_child,
-    sent_by,
 )
+from recoveryd.workflows.machine.command_ids import sent_by
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.steps import fail
 from recoveryd.workflows.model.workflow import Workflow, WorkflowStep

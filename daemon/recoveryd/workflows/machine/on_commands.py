@@ -11,13 +11,12 @@ from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
 from recoveryd.recovery.commands import Approve, Pause, Reject, Resume
 from recoveryd.workflows.machine.children import (
     has_children,
-    is_child_of,
-    is_taken_back,
     ran_before,
     refuse_child,
     steer_children,
 )
 from recoveryd.workflows.machine.closing import given_up
+from recoveryd.workflows.machine.command_ids import is_child_of, is_taken_back
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.holding import held_from, held_from_steps
 from recoveryd.workflows.machine.kind import Knows, WorkflowKind
