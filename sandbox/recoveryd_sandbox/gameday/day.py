@@ -63,7 +63,8 @@ def hold(stack: GamedayStack, scenario: Scenario, runs: int, say: Callable[[str]
     stack.start_daemon(scenario.slos, scenario.most, scenario.floor)
     say("without a replay")
     stage.settle()
-    first = stage.without_replay(scenario.quiet / 1000 + _SLOW_STRETCH_S, with_faults=True)
+    slow_s = _SLOW_STRETCH_S if scenario.slow_broker is not None else 0.0
+    first = stage.without_replay(scenario.quiet / 1000 + slow_s, with_faults=True)
     found = _all_runs(stage, scenario, first, runs, say)
     longest_s = max(phase.lasted_s for kind in found.runs.values() for phase in kind)
     say("without a replay again, until that was as long as the longest run")
