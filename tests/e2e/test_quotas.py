@@ -22,7 +22,7 @@ _lives = itertools.count(1)
 def ours(stack: Stack) -> dict[str, dict[str, float]]:
     """Quotas of this stack's recoveries, by recovery."""
     prefix = f"client-id '{copy_client_id(stack.prefix.rstrip('.'), '')}"
-    found = kafka_configs.quotas(stack.bootstrap).items()
+    found = kafka_configs.quotas(stack.bootstrap, (kafka_configs.CLIENT_IDS,)).items()
     return {name.removeprefix(prefix).rstrip("'"): values for name, values in found if name.startswith(prefix)}
 
 
@@ -41,9 +41,11 @@ def long(stack: Stack) -> str:
 
 
 def await_quotas(stack: Stack, wanted: dict[str, dict[str, float]], deadline_s: float = 30.0) -> None:
+    """Asks once a second: each time Kafka's tool starts a JVM."""
     give_up_s = time.monotonic() + patient_s(deadline_s)
     while (found := ours(stack)) != wanted:
         assert time.monotonic() < give_up_s, f"quotas are {found}, not {wanted}"
+        time.sleep(1.0)
 
 
 @pytest.mark.scenario("S-RUN-13")

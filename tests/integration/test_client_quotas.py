@@ -44,14 +44,19 @@ def entity(scope: str, recovery: str) -> str:
     return f"client-id '{copy_client_id(scope, recovery)}'"
 
 
+def of_clients(bootstrap: str) -> dict[str, dict[str, float]]:
+    """Quotas of client ids."""
+    return kafka_configs.quotas(bootstrap, (kafka_configs.CLIENT_IDS,))
+
+
 async def test_quotas_are_set_changed_and_removed_for_reading_and_writing_alike(bootstrap: str, scope: str) -> None:
     quotas = KafkaClientQuotas({"main": ClientAccess(bootstrap)}, scope)
     for rate in (1_500_000.0, 2_500_000.5):
         assert await quotas.set(SetQuota("r.1", "main", "main", rate)) == QuotaSet("r.1", rate)
-        found = kafka_configs.quotas(bootstrap)[entity(scope, "r.1")]
+        found = of_clients(bootstrap)[entity(scope, "r.1")]
         assert found == dict.fromkeys(("consumer_byte_rate", "producer_byte_rate"), math.ceil(rate))
     assert await quotas.set(SetQuota("r.1", "main", "main", None)) == QuotaSet("r.1", None)
-    assert entity(scope, "r.1") not in kafka_configs.quotas(bootstrap)
+    assert entity(scope, "r.1") not in of_clients(bootstrap)
 
 
 async def test_between_clusters_the_source_limits_reading_and_the_target_writing_and_reading_back(
@@ -61,7 +66,7 @@ async def test_between_clusters_the_source_limits_reading_and_the_target_writing
         accesses = {"main": ClientAccess(bootstrap), "other": ClientAccess(other.bootstrap)}
         quotas = KafkaClientQuotas(accesses, scope)
         await quotas.set(SetQuota("r1", "main", "other", 7e6))
-        assert kafka_configs.quotas(bootstrap)[entity(scope, "r1")] == {"consumer_byte_rate": 7e6}
+        assert of_clients(bootstrap)[entity(scope, "r1")] == {"consumer_byte_rate": 7e6}
         assert kafka_configs.quotas(other.bootstrap) == {
             entity(scope, "r1"): {"producer_byte_rate": 7e6, "consumer_byte_rate": 7e6}
         }
@@ -157,4 +162,4 @@ async def test_after_a_refusal_by_one_cluster_the_other_is_left_without_a_quota(
     accesses = {"main": ClientAccess(bootstrap), "guarded": ClientAccess(guarded.bootstrap)}
     with pytest.raises(ClusterProblem):
         await KafkaClientQuotas(accesses, scope).set(SetQuota("r1", "main", "guarded", 1e6))
-    assert entity(scope, "r1") not in kafka_configs.quotas(bootstrap)
+    assert entity(scope, "r1") not in of_clients(bootstrap)
