@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,6 +35,7 @@ from recoveryd_jobs.contract import (
     ChunkLimits,
     ControlSpec,
     Directive,
+    DriverHeartbeat,
     JobSpec,
     LaneHeartbeat,
     LaneSpec,
@@ -50,6 +51,7 @@ from recoveryd_jobs.contract import (
     transactional_id,
 )
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
+from tests.builders.tail import Tail
 from tests.e2e.log_reader import await_markers
 from tests.patience import patient_s
 
@@ -255,6 +257,7 @@ class Recovery:
         self.receipts = cluster.topic("receipts", 2, cleanup_policy="compact", max_message_bytes="8388608")
         self.directives = cluster.topic("directives", 1, cleanup_policy="compact")
         self.progress = cluster.topic("progress", 1)
+        self._told = Tail(cluster.client, self.progress, decode_progress)
         self.id = f"{cluster.unique}rec"
         self._producer = cluster.producer()
         self._sequence = 1
@@ -353,20 +356,32 @@ class Recovery:
         found = [decode(Receipt, value) for value in newest.values() if value is not None]
         return sorted(found, key=lambda r: (r.partition, r.start))
 
+    def reports(self) -> list[LaneHeartbeat | DriverHeartbeat]:
+        """All that lanes and driver told of themselves until now."""
+        return self._told.up_to(self.cluster.end(self.progress), DEADLINE_S)
+
     def heartbeats(self, lane: int = 0) -> list[LaneHeartbeat]:
-        found = [decode_progress(r.value) for r in self.cluster.read(self.progress) if r.value is not None]
-        return [h for h in found if isinstance(h, LaneHeartbeat) and h.lane == lane]
+        return [h for h in self.reports() if isinstance(h, LaneHeartbeat) and h.lane == lane]
 
     def await_heartbeat(self, fits: Any, lane: int = 0, deadline_s: float = DEADLINE_S) -> LaneHeartbeat:
         """The first heartbeat of the lane, from the beginning of the topic, for which `fits` is true."""
-        give_up_s = time.monotonic() + patient_s(deadline_s)
+
+        def is_it(report: LaneHeartbeat | DriverHeartbeat) -> bool:
+            return isinstance(report, LaneHeartbeat) and report.lane == lane and bool(fits(report))
+
+        return self.await_report(
+            is_it, patient_s(deadline_s), lambda: f"no such heartbeat; the last is {self.heartbeats(lane)[-1:]}"
+        )
+
+    def await_report(self, fits: Callable[[Any], bool], deadline_s: float, lacking: Callable[[], str]) -> Any:
+        """The first report, from the beginning of the topic, for which `fits` is true."""
+        give_up_s = time.monotonic() + deadline_s
         while True:
-            beats = self.heartbeats(lane)
-            for beat in beats:
-                if fits(beat):
-                    return beat
-            assert time.monotonic() < give_up_s, f"no such heartbeat; the last is {beats[-1:]}"
-            time.sleep(0.1)
+            for report in self._told.so_far:
+                if fits(report):
+                    return report
+            assert time.monotonic() < give_up_s, lacking()
+            self._told.read_on(0.25)
 
 
 class AheadClock:

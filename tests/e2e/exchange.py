@@ -14,10 +14,9 @@ from recoveryd_sandbox.streams_app import AppSpec
 from tests.e2e.background import Background
 from tests.e2e.clients import writer
 from tests.e2e.murmur2 import partition_of
-from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
 from tests.streams.counting import CountingWorld, unit_of
-from tests.streams.data import make_topics, values
+from tests.streams.data import Pairs, await_values, make_topics, values
 
 KEYS, PARTITIONS = 5, 2
 _ARRIVE_S = 30.0
@@ -93,32 +92,41 @@ class Exchange(CountingWorld):
 
     def came_out(self) -> dict[str, list[int]]:
         """By key, the counts that readers see, in their order."""
-        found: dict[str, list[int]] = {}
-        for key, value in values(self.bootstrap, self.output):
-            found.setdefault(key, []).append(int(value or 0))
-        return found
+        return _numbers(values(self.bootstrap, self.output))
 
     def count_out(self) -> int:
         return sum(map(len, self.came_out().values()))
 
+    def await_count(self, count: int, usual_s: float, told: str) -> None:
+        """Until that many came out."""
+        await_values(
+            self.bootstrap,
+            self.output,
+            lambda found: len(found) >= count,
+            usual_s,
+            lambda found: f"{told}, have {_last_of(_numbers(found))}",
+        )
+
     def await_last(self, written: Mapping[str, int]) -> dict[str, list[int]]:
         """What came out, once the last count of each key has."""
 
-        def is_there() -> bool:
-            found = self.came_out()
+        def is_there(pairs: Pairs) -> bool:
+            found = _numbers(pairs)
             return all(count in found.get(key, [0]) for key, count in written.items())
 
-        wait_for(is_there, _ARRIVE_S, lambda: f"wanted {written}, have {_last_of(self.came_out())}")
+        await_values(
+            self.bootstrap,
+            self.output,
+            is_there,
+            _ARRIVE_S,
+            lambda found: f"wanted {written}, have {_last_of(_numbers(found))}",
+        )
         return self.came_out()
 
     def counted_once(self, written: Mapping[str, int]) -> None:
         """What comes out for a key is 1, 2, 3 and so on: nothing was left out, and nothing is there twice."""
         wanted = {key: list(range(1, count + 1)) for key, count in written.items()}
-        wait_for(
-            lambda: self.count_out() >= sum(written.values()),
-            _ARRIVE_S,
-            lambda: f"wanted {written}, have {_last_of(self.came_out())}",
-        )
+        self.await_count(sum(written.values()), _ARRIVE_S, f"wanted {written}")
         assert self.came_out() == wanted
 
 
@@ -146,6 +154,14 @@ class ByHand(Exchange):
 def exchange_stack(bootstrap: str, folder: Path, world: Exchange) -> Stack:
     """Looks at the lag often enough that a short `ready` is one."""
     return Stack(bootstrap, folder, {"units": world.units(), "monitor": {"interval": "3s"}})
+
+
+def _numbers(pairs: Pairs) -> dict[str, list[int]]:
+    """By key, in their order."""
+    found: dict[str, list[int]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(int(value or 0))
+    return found
 
 
 def _last_of(found: Mapping[str, list[int]]) -> dict[str, tuple[int, int]]:

@@ -160,6 +160,8 @@ class Follower:
             assign(reader, (TopicPartition(topic, 0, 0) for topic in topics))
             while not self._ended.is_set():
                 messages = reader.consume(_BATCH_RECORDS, timeout=_POLL_S)
+                if not messages:
+                    continue
                 with self._news:
                     for message in messages:
                         self._take(message)

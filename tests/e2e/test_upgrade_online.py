@@ -10,7 +10,6 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from tests.e2e.exchange import ByHand, Feeder, exchange_stack, times_beyond_one
-from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
 from tests.e2e.steps_of_workflows import ack, step_of, waits_at
 
@@ -101,7 +100,7 @@ def test_nothing_is_lost_and_just_as_much_comes_out_twice_as_the_plan_says(stack
             assert world.new.stop() == 0
             waits_at(stack, "to-next", "stop_application")
             passed = world.count_out()
-            wait_for(lambda: world.count_out() >= passed + BETWEEN, 60.0)
+            world.await_count(passed + BETWEEN, 60.0, f"wanted {BETWEEN} more than {passed}")
             assert world.old.stop() == 0
             findings = waits_at(stack, "to-next", "start_application")["plan"]["findings"]
             world.run_as("next")

@@ -14,7 +14,7 @@ import pytest
 
 from recoveryd.adapters.spark.command import java_options
 from recoveryd_jobs import main as spark_main
-from recoveryd_jobs.contract import DriverHeartbeat, JobSpec, PartitionRange, decode_progress, encode
+from recoveryd_jobs.contract import DriverHeartbeat, JobSpec, PartitionRange, encode
 from tests.builders.copying import Cluster, Recovery, assert_exact, rows
 from tests.patience import patient_s
 
@@ -99,20 +99,17 @@ def write_spec(folder: Path, spec: JobSpec) -> str:
 
 
 def reports(recovery: Recovery) -> list[DriverHeartbeat]:
-    found = [decode_progress(r.value) for r in recovery.cluster.read(recovery.progress) if r.value is not None]
-    return [r for r in found if isinstance(r, DriverHeartbeat)]
+    return [r for r in recovery.reports() if isinstance(r, DriverHeartbeat)]
 
 
 def await_phase(
     recovery: Recovery, application: Application, phase: str, deadline_s: float = START_S
 ) -> DriverHeartbeat:
-    give_up_s = time.monotonic() + deadline_s
-    while True:
-        for report in reports(recovery):
-            if report.phase == phase:
-                return report
-        assert time.monotonic() < give_up_s, f"never {phase}:\n{application.log()}"
-        time.sleep(0.1)
+    return recovery.await_report(
+        lambda report: isinstance(report, DriverHeartbeat) and report.phase == phase,
+        deadline_s,
+        lambda: f"never {phase}:\n{application.log()}",
+    )
 
 
 def test_an_attempt_copies_verifies_when_told_and_leaves_when_told(

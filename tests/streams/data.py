@@ -1,14 +1,16 @@
 """What goes into the applications and what comes out, as text: judged by a reader that shares nothing with the product."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from confluent_kafka import KafkaError, Message
 
 from tests.builders.history import create_topics
 from tests.e2e.clients import writer
-from tests.e2e.log_reader import read_log
+from tests.e2e.log_reader import offsets, read_log
 from tests.e2e.murmur2 import partition_of
 from tests.e2e.processes import wait_for
+
+Pairs = list[tuple[str, str | None]]
 
 _FLUSH_S = 120.0
 _ARRIVE_S = 10.0
@@ -43,7 +45,7 @@ def write(
     assert (producer.flush(_FLUSH_S), refused) == (0, [])
 
 
-def values(bootstrap: str, topic: str, *, committed: bool = True) -> list[tuple[str, str | None]]:
+def values(bootstrap: str, topic: str, *, committed: bool = True) -> Pairs:
     """All records of the topic, those of one partition in order."""
     logs = read_log(bootstrap, topic, committed=committed)
     return [
@@ -53,15 +55,47 @@ def values(bootstrap: str, topic: str, *, committed: bool = True) -> list[tuple[
     ]
 
 
+def await_values(
+    bootstrap: str,
+    topic: str,
+    fits: Callable[[Pairs], bool],
+    usual_s: float = _ARRIVE_S,
+    told: Callable[[Pairs], str] = str,
+    *,
+    committed: bool = True,
+) -> Pairs:
+    """All records of `topic`, once they fit. They are read again only when its end has moved: to ask for that takes one
+    small request, and to read takes a new client.
+    """
+    read_at: dict[int, int] = {}
+    found: Pairs = []
+
+    def look() -> bool:
+        nonlocal read_at, found
+        ends = offsets(bootstrap, topic, end=True, committed=committed)
+        if ends == read_at:
+            return False
+        read_at, found = ends, values(bootstrap, topic, committed=committed)
+        return fits(found)
+
+    wait_for(look, usual_s, lambda: told(found))
+    return found
+
+
 def table(bootstrap: str, topic: str) -> dict[str, str]:
     """The last value of each key, without those that were deleted."""
-    return {key: value for key, value in dict(values(bootstrap, topic)).items() if value is not None}
+    return _newest(values(bootstrap, topic))
 
 
 def await_table(bootstrap: str, topic: str, wanted: Mapping[str, str]) -> None:
     """Until the last values of `topic` are `wanted`."""
-    wait_for(
-        lambda: table(bootstrap, topic) == wanted,
-        _ARRIVE_S,
-        lambda: f"wanted {dict(wanted)}, have {table(bootstrap, topic)}",
+    await_values(
+        bootstrap,
+        topic,
+        lambda found: _newest(found) == wanted,
+        told=lambda found: f"wanted {dict(wanted)}, have {_newest(found)}",
     )
+
+
+def _newest(pairs: Pairs) -> dict[str, str]:
+    return {key: value for key, value in dict(pairs).items() if value is not None}

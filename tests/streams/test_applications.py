@@ -12,8 +12,7 @@ from recoveryd.adapters.kafka.unit_facts import read_unit
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.model import Unit, UnitKind
 from recoveryd_sandbox.streams_app import AppSpec, Mode, Protocol, StreamsApp
-from tests.e2e.processes import wait_for
-from tests.streams.data import await_table, make_topics, values, write
+from tests.streams.data import await_table, await_values, make_topics, values, write
 from tests.streams.places import SOURCES
 
 pytestmark = pytest.mark.broker
@@ -100,7 +99,7 @@ def test_exactly_once_counts_each_record_once_over_a_kill(bootstrap: str, unique
         app.spec = replace(spec, settings=slow)
         app.start()
         write(bootstrap, source, [("k", "x")] * 4, 1)
-        wait_for(lambda: len(values(bootstrap, counts, committed=False)) >= 7, 5.0)
+        await_values(bootstrap, counts, lambda found: len(found) >= 7, 5.0, committed=False)
         app.kill()
         assert app.await_end() == -signal.SIGKILL
         app.spec = spec

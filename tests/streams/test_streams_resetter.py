@@ -23,7 +23,7 @@ from recoveryd.workflows.model.workflow import OffsetUndo
 from recoveryd_sandbox.kafka_tools import Told, Tool
 from recoveryd_sandbox.streams_app import AppSpec, Mode, StreamsApp
 from tests.e2e.processes import wait_for
-from tests.streams.data import await_table, make_topics, values, write
+from tests.streams.data import await_table, await_values, make_topics, values, write
 from tests.streams.places import SOURCES
 
 pytestmark = pytest.mark.broker
@@ -137,7 +137,7 @@ def test_state_that_stayed_on_the_disk_counts_twice_unless_the_application_is_ex
     shop = Counted(bootstrap, f"{unique}shop", tmp_path, is_exactly_once=is_exactly_once)
     assert kafka_tool(Tool.STREAMS_RESET, "--application-id", shop.name, "--input-topics", shop.source).code == 0
     with shop.app:
-        wait_for(lambda: len(values(bootstrap, shop.counts)) == 2 * len(PAIRS), 10.0)
+        await_values(bootstrap, shop.counts, lambda found: len(found) == 2 * len(PAIRS))
     again = values(bootstrap, shop.counts)[len(PAIRS) :]
     right = [("a", "1"), ("b", "1"), ("a", "2")]
     assert again == (right if is_exactly_once else [("a", "3"), ("b", "2"), ("a", "4")])
