@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from typer import main, testing
@@ -132,6 +133,13 @@ def run_with(tools: Tools, *args: str, typed: str | None = None, env: dict[str, 
         return CliRunner(env=clean | nobodys_home | (env or {})).invoke(app, args, obj=tools, input=typed)
     finally:
         log.setLevel(level)
+
+
+def run_on(config: Path, *args: str) -> Result:
+    """Run one command line with all that it really talks to, where `config` says. What it prints and ends with is what a
+    process of its own would; to start one takes longer than most of them.
+    """
+    return run_with(Tools(), *args, "--config", str(config))
 
 
 def refuse_with(code: Code, message: str = "No.") -> Callable[[Document], Document]:

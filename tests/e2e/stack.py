@@ -12,8 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from recoveryd.cli.send.connect import Tools
-from tests.cli.scripted import run_with
+from typer.testing import Result
+
+from tests.cli.scripted import run_on
 from tests.e2e.control import Control
 from tests.e2e.daemon_process import MARK, DaemonProcess, end_marked, marked
 from tests.e2e.follower import Document, Follower
@@ -78,8 +79,14 @@ class Stack:
 
     def apply_topics(self) -> None:
         """Create the topics as a new user does: `recoveryctl topics apply`, which here needs no process of its own."""
-        told = run_with(Tools(), "topics", "apply", "--config", str(self.write_config("apply")))
+        told = run_on(self.write_config("apply"), "topics", "apply")
         assert told.exit_code == 0, told.output
+
+    def recoveryctl(self, *words: str) -> Result:
+        """A command line with this stack's config, which needs no process of its own where only its output and its exit
+        code count.
+        """
+        return run_on(self.write_config("cli"), *words)
 
     def write_config(self, name: str) -> Path:
         """For a command line of that name; it has the settings of the daemons."""

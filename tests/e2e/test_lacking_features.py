@@ -1,8 +1,6 @@
 """A cluster whose brokers do not answer all requests that Kafka has: what is lacking is named, and everything else goes on."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +9,6 @@ from tests.e2e.data import fill_plain
 from tests.e2e.log_reader import whole_log
 from tests.e2e.proxy import Api, ProxiedBroker
 from tests.e2e.stack import Stack
-from tests.patience import patient_s
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
 
@@ -38,25 +35,17 @@ def stack(own_broker: ProxiedBroker, tmp_path_factory: pytest.TempPathFactory) -
         yield made
 
 
-def recoveryctl(stack: Stack, *words: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-c", "from recoveryd.cli import main; main()", *words]
-    config = str(stack.write_config("cli"))
-    return subprocess.run(
-        [*line, "--config", config], capture_output=True, text=True, timeout=patient_s(60), check=False
-    )
-
-
 @pytest.mark.scenario("S-RUN-25")
 def test_what_a_cluster_lacks_is_listed_with_what_is_done_without_it(stack: Stack) -> None:
-    told = recoveryctl(stack, "doctor", "features", "-o", "json")
-    assert told.returncode == 0, told.stderr
+    told = stack.recoveryctl("doctor", "features", "-o", "json")
+    assert told.exit_code == 0, told.stderr
     found = {row["name"]: row for row in json.loads(told.stdout)}
     assert {name for name, row in found.items() if not row["has"]} == {
         "deleting records", "configs one by one", "deleting commits", "client quotas", "who wrote a partition",
         "listing transactions", "streams groups", "share groups",
     }  # fmt: skip
     assert found["client quotas"]["lacking"] == ["DescribeClientQuotas", "AlterClientQuotas"]
-    told = recoveryctl(stack, "doctor", "-o", "json")
+    told = stack.recoveryctl("doctor", "-o", "json")
     [line] = [row for row in json.loads(told.stdout) if row["check"] == "features of main"]
     assert line["verdict"] == "warn", "nothing is lacking that a copy needs"
     assert "client quotas (DescribeClientQuotas, AlterClientQuotas): recoveries keep to their rate" in line["found"]

@@ -6,11 +6,8 @@ recoveryd there is the command `verify`.
 """
 
 import itertools
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,17 +21,14 @@ from tests.e2e.tampering import Plain, Tampering, delete_records, fill
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.usefixtures("daemon")]
 
-_ROOT = Path(__file__).resolve().parents[2]
 _numbers = itertools.count(1)
 _DIFFERENCES = 9
 
 
 def recoveryctl(stack: Stack, *arguments: str) -> tuple[int, str]:
     """(exit code, output)."""
-    config = str(stack.write_config("cli"))
-    command = [sys.executable, "-c", "from recoveryd.cli import main; main()", *arguments, "--config", config]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, cwd=_ROOT)
-    return done.returncode, done.stdout + done.stderr
+    done = stack.recoveryctl(*arguments)
+    return done.exit_code, done.stdout + done.stderr
 
 
 def tampered_replay(stack: Stack, source: str, damage: Callable[[Tampering], object], **more: Any) -> Document:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from confluent_kafka import TopicPartition
 
-from recoveryd_sandbox.daemon_process import run_tool
 from recoveryd_sandbox.kafka_tools import Told, Tool
 from tests.e2e.committing_group import PARTITIONS, Group
 from tests.e2e.stack import Stack
@@ -30,8 +29,10 @@ def group(bootstrap: str, stack: Stack) -> Group:
 
 
 def recoveryctl(stack: Stack, *words: str) -> str:
-    config = str(stack.write_config("cli"))
-    return run_tool("recoveryctl", *words, "--reason", "r", "--config", config, deadline_s=120.0)
+    """What it prints to stdout."""
+    told = stack.recoveryctl(*words, "--reason", "r")
+    assert told.exit_code == 0, told.output
+    return told.stdout
 
 
 def offsets(group: Group) -> dict[int, int]:

@@ -3,18 +3,13 @@ log, its plans and both topics compared by the same program.
 """
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-from recoveryd_sandbox.daemon_process import run_tool
 from tests.e2e.asking import copied
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.log_reader import read_log
 from tests.e2e.stack import Stack
-from tests.patience import patient_s
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
 
@@ -23,11 +18,17 @@ def contents(bootstrap: str, topic: str) -> dict[int, list[object]]:
     return {p: [record.content for record in records] for p, records in read_log(bootstrap, topic).items()}
 
 
+def said(stack: Stack, *words: str) -> str:
+    """What a command line that succeeds prints to stdout."""
+    told = stack.recoveryctl(*words)
+    assert told.exit_code == 0, told.output
+    return told.stdout
+
+
 def test_a_stopped_replay_is_finished_by_another_one_and_nothing_is_copied_twice(
     stack: Stack, daemon: DaemonProcess, plain: str
 ) -> None:
-    target, config = f"{stack.mark}-retried", ["--config", str(stack.write_config("cli"))]
-    ask = ["--http", f"http://{daemon.http}"]
+    target = f"{stack.mark}-retried"
     stack.control.replay("half", plain, target, target_create=True, limits={"max_records_per_s": 200, "mode": "fixed"})
     daemon.wait_for(lambda: copied(stack, target) > 0, "copy something", 120)
     stack.control.command("stop", "half", {"reason": "a test wants it"})
@@ -35,24 +36,17 @@ def test_a_stopped_replay_is_finished_by_another_one_and_nothing_is_copied_twice
     before = contents(stack.bootstrap, target)
     assert 0 < sum(map(len, before.values())) < sum(map(len, contents(stack.bootstrap, plain).values()))
 
-    differs = subprocess.run(
-        [str(Path(sys.executable).with_name("recoveryctl")), "topics", "diff", plain, target, "-o", "json", *config],
-        capture_output=True,
-        text=True,
-        timeout=patient_s(60),
-        check=False,
-    )
-    assert differs.returncode == 9, differs.stderr
+    differs = stack.recoveryctl("topics", "diff", plain, target, "-o", "json")
+    assert differs.exit_code == 9, differs.stderr
     assert any(row["field"].endswith(" end") for row in json.loads(differs.stdout))
 
-    run_tool("recoveryctl", "retry", "half", "--id", "rest", "--yes", *config, deadline_s=patient_s(60))
-    run_tool("recoveryctl", "throttle", "rest", "--lift", "--reason", "enough time", *config, deadline_s=patient_s(60))
-    run_tool("recoveryctl", "wait", "rest", *config, deadline_s=patient_s(60))
+    said(stack, "retry", "half", "--id", "rest", "--yes")
+    said(stack, "throttle", "rest", "--lift", "--reason", "enough time")
+    said(stack, "wait", "rest")
     assert daemon.recovery("rest")["state"] == "completed"
     assert contents(stack.bootstrap, target) == contents(stack.bootstrap, plain)
 
-    lines = run_tool("recoveryctl", "logs", "rest", "--lines", "5", *ask, *config, deadline_s=patient_s(60))
-    assert lines.strip()
-    listed = json.loads(run_tool("recoveryctl", "topics", "list", "-o", "json", *config, deadline_s=patient_s(60)))
+    assert said(stack, "logs", "rest", "--lines", "5", "--http", f"http://{daemon.http}").strip()
+    listed = json.loads(said(stack, "topics", "list", "-o", "json"))
     [row] = [row for row in listed if row["topic"] == target]
     assert row["partitions"] == len(contents(stack.bootstrap, plain))

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from recoveryd_sandbox.daemon_process import run_tool
 from tests.e2e.clients import client, commit
 from tests.e2e.follower import Document
 from tests.e2e.log_reader import whole_log
@@ -222,10 +221,8 @@ def test_state_that_a_version_broke_goes_back_to_the_savepoint_and_counts_right(
             f"--outputs {places.kept_counts}=append --error-topic {places.errors}",
         )
         words = " ".join(line).split()
-        config = str(stack.write_config("cli"))
-        run_tool(
-            "recoveryctl", *words, "--waive", f"live={LIVE['live']}", "--reason", "v44 broke it", "--config", config
-        )
+        said = stack.recoveryctl(*words, "--waive", f"live={LIVE['live']}", "--reason", "v44 broke it")
+        assert said.exit_code == 0, said.output
         waits_at(stack, "restored-restore", "clean_local_state")
         shutil.rmtree(app.state_dir)
         stack.control.command("ack", "restored-restore", {"reason": "deleted", "step": "clean_local_state"})

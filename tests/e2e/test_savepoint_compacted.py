@@ -3,8 +3,6 @@ the account of the copy says what was not there any more, and a moment before is
 """
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,7 +15,6 @@ from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
 from tests.e2e.steps_of_workflows import becomes, waits_at
 from tests.e2e.test_savepoint import World, topics_like
-from tests.patience import patient_s
 from tests.streams.counting import LATER, counts, keyed, unit_of
 from tests.streams.data import BASE_MS, await_table, make_topics, values, write
 
@@ -62,12 +59,8 @@ def last_values(world: World, topic: str) -> Mapping[str, int]:
 
 
 def reach(stack: Stack, at: str) -> tuple[int, Any]:
-    words = ["savepoint", "reach", "old", "--at", at, "-o", "json", "--config", str(stack.write_config("cli"))]
-    told = subprocess.run(
-        [sys.executable, "-c", "from recoveryd.cli import main; main()", *words],
-        capture_output=True, text=True, timeout=patient_s(20), check=False,
-    )  # fmt: skip
-    return told.returncode, json.loads(told.stdout)
+    told = stack.recoveryctl("savepoint", "reach", "old", "--at", at, "-o", "json")
+    return told.exit_code, json.loads(told.stdout)
 
 
 @pytest.mark.scenario("S-WIKI-3", "S-WIKI-3a")

@@ -6,12 +6,8 @@ The copies by hand are made by a plain producer. All tests of the module share o
 
 import itertools
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,7 +24,6 @@ from tests.e2e.follower import Document
 from tests.e2e.log_reader import offsets, read_log
 from tests.e2e.processes import kill
 from tests.e2e.stack import Stack
-from tests.patience import patient_s
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
 
@@ -85,11 +80,8 @@ def found(status: Document) -> list[tuple[Any, ...]]:
 
 
 def recoveryctl(stack: Stack, *args: str) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, "-c", "from recoveryd.cli import main; main()", *args, "--config", str(stack.folder / "apply.yaml")],
-        capture_output=True, text=True, timeout=patient_s(90), check=False, cwd=Path(__file__).parents[2], env=dict(os.environ),
-    )  # fmt: skip
-    return done.returncode, done.stdout + done.stderr
+    done = stack.recoveryctl(*args)
+    return done.exit_code, done.stdout + done.stderr
 
 
 def topics_of(bootstrap: str) -> set[str]:

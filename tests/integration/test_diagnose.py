@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +23,7 @@ from recoveryd.units.diagnosis.runtime import UnitPace
 from recoveryd.units.diagnosis.seen import Watched
 from recoveryd.units.model import Behaviour, Output, Unit, UnitKind
 from tests.builders.history import create_topics
+from tests.cli.scripted import run_on
 from tests.e2e.clients import commit
 from tests.e2e.processes import wait_for
 
@@ -241,10 +240,8 @@ def test_the_command_line_tells_it_to_people_and_programs(app: Application, boot
     config.write_text(yaml.safe_dump({"clusters": {"main": {"bootstrap.servers": bootstrap}}, "units": {"app": unit}}))
 
     def run(*args: str) -> tuple[int, str]:
-        line = [sys.executable, "-c", "from recoveryd.cli import main; main()", "diagnose", *args]
-        line += ["--config", str(config), "--for", "1s"]
-        done = subprocess.run(line, capture_output=True, text=True, timeout=180, check=False)
-        return done.returncode, done.stdout + done.stderr
+        done = run_on(config, "diagnose", *args, "--for", "1s")
+        return done.exit_code, done.stdout + done.stderr
 
     code, shown = run("app", "-o", "json")
     document = json.loads(shown)

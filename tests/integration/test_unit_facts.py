@@ -4,8 +4,6 @@ and whose internal topics are.
 
 import json
 import re
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,7 +24,7 @@ from recoveryd.units.model import Behaviour, Output, Unit, UnitKind
 from recoveryd_sandbox.broker import Broker
 from tests.builders.configs import set_configs
 from tests.builders.history import create_topics
-from tests.cli.scripted import run
+from tests.cli.scripted import run, run_on
 from tests.e2e.clients import commit
 from tests.e2e.log_reader import whole_log
 from tests.e2e.processes import wait_for
@@ -159,27 +157,26 @@ def test_the_command_line_shows_and_judges_a_unit(app: Application, bootstrap: s
     unit = {"kind": "streams", "group": app.group, "inputs": [app.source, "lost-topic"], "outputs": {app.out: None}}
     config.write_text(yaml.safe_dump({"clusters": {"main": {"bootstrap.servers": bootstrap}}, "units": {"app": unit}}))
 
-    def run(*args: str) -> tuple[int, str]:
-        line = [sys.executable, "-c", "from recoveryd.cli import main; main()", "unit", *args, "--config", str(config)]
-        done = subprocess.run(line, capture_output=True, text=True, timeout=180, check=False)
-        return done.returncode, done.stdout + done.stderr
+    def asked(*args: str) -> tuple[int, str]:
+        done = run_on(config, "unit", *args)
+        return done.exit_code, done.stdout + done.stderr
 
-    code, shown = run("show", "app", "-o", "json")
+    code, shown = asked("show", "app", "-o", "json")
     document = json.loads(shown)
     rows = {row["topic"]: row for row in document["topics"]}
     assert (code, document["group"]["state"]) == (0, "empty")
     assert (rows[app.source]["role"], rows[app.source]["lag"], rows["lost-topic"]["exists"]) == ("input", 0, False)
     assert rows[app.own]["role"] == "internal"
-    code, shown = run("lint", "app", "-o", "json")
+    code, shown = asked("lint", "app", "-o", "json")
     assert code == 1
     assert {row["finding"] for row in json.loads(shown)} >= {"input_missing", "output_undeclared", "no_owner"}
-    code, shown = run("contract", "app", "-o", "json")
+    code, shown = asked("contract", "app", "-o", "json")
     assert (code, [row["clause"] for row in json.loads(shown)]) == (
         1,
         ["retention", "offsets", "topic_design", "schema", "determinism", "output_idempotence"],
     )
-    assert run("graph", "app", "--mermaid")[1].startswith("flowchart LR")
-    code, shown = run("show", "ap")
+    assert asked("graph", "app", "--mermaid")[1].startswith("flowchart LR")
+    code, shown = asked("show", "ap")
     assert (code, shown.split()[0]) == (3, "RCV-1040")
     assert "app" in shown.partition("next:")[2]
 

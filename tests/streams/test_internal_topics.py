@@ -3,8 +3,6 @@ names and have none, and their groups speak both protocols.
 """
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +19,7 @@ from recoveryd.units.graph import NodeRole, make_graph
 from recoveryd.units.model import Output, Unit, UnitKind
 from recoveryd.units.topology import parse_topology
 from recoveryd_sandbox.streams_app import AppSpec, Mode, Protocol, StreamsApp
-from tests.patience import patient_s
+from tests.cli.scripted import run_on
 from tests.streams.data import BASE_MS, await_table, make_topics, write
 
 pytestmark = pytest.mark.broker
@@ -170,9 +168,8 @@ def test_the_command_line_draws_and_judges_a_unit_by_its_real_topology(
     config.write_text(yaml.safe_dump({"clusters": clusters, "units": {"app": unit}}))
 
     def run(*args: str) -> tuple[int, str]:
-        line = [sys.executable, "-c", "from recoveryd.cli import main; main()", "unit", *args, "--config", str(config)]
-        done = subprocess.run(line, capture_output=True, text=True, timeout=patient_s(20), check=False)
-        return done.returncode, done.stdout + done.stderr
+        done = run_on(config, "unit", *args)
+        return done.exit_code, done.stdout + done.stderr
 
     code, shown = run("lint", "app", "-o", "json")
     findings = {row["finding"]: row["topics"] for row in json.loads(shown)}
