@@ -18,6 +18,7 @@ from types import MappingProxyType, TracebackType
 from typing import Protocol, Self
 
 from recoveryd_sandbox.errors import BrokerFailed
+from recoveryd_sandbox.formatted import META, Formatted
 from recoveryd_sandbox.jars import kafka_jars
 from recoveryd_sandbox.java import find_java
 from recoveryd_sandbox.jvm import Jvm, log_text, start
@@ -47,6 +48,12 @@ class Layout(Protocol):
 
     def format_options(self) -> list[str]:
         """Options of Kafka's `format`, used once for a new folder."""
+        ...
+
+    def format_settings(self) -> str | None:
+        """The same text for all nodes whose new folders differ in their ids only; None when this one is to be formatted
+        in any case.
+        """
         ...
 
     def is_ready(self, port: int, inner_port: int) -> bool:
@@ -205,9 +212,13 @@ class Broker:
         (self._folder / "server.properties").write_text(text, encoding="utf-8")
 
     def _format_once(self, jvm: Jvm) -> None:
-        if (self._folder / "data" / "meta.properties").exists():
+        if (self._folder / "data" / META).exists():
             return
         shutil.rmtree(self._folder / "data", ignore_errors=True)  # left by an interrupted format
+        settings = self._layout.format_settings()
+        formatted = None if settings is None else Formatted.by(jvm.jars.name, settings)
+        if formatted is not None and formatted.copy_to(self._folder / "data"):
+            return
         options = *self._layout.format_options(), "-c", str(self._folder / "server.properties")
         command = jvm.command("kafka.tools.StorageTool", "format", *options)
         try:
@@ -216,6 +227,8 @@ class Broker:
             raise BrokerFailed(f"Formatting {self._folder} took longer than {_FORMAT_TIMEOUT_S:.0f} s.") from None
         if done.returncode != 0:
             raise BrokerFailed(f"Kafka could not format {self._folder}: {_telling_lines(done.stdout + done.stderr, 3)}")
+        if formatted is not None:
+            formatted.keep(self._folder / "data")
 
     def _launch(self, jvm: Jvm) -> None:
         properties = str(self._folder / "server.properties")

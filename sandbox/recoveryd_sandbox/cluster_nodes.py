@@ -64,6 +64,9 @@ class ControllerNode:
     def format_options(self) -> list[str]:
         return ["-t", self.cluster_id]
 
+    def format_settings(self) -> None:
+        """It belongs to a cluster, whose id it has."""
+
     def is_ready(self, port: int, inner_port: int) -> bool:  # noqa: ARG002
         """Brokers register once the controller leads, so their readiness shows that; here only the open port is asked
         for.
@@ -97,6 +100,9 @@ class BrokerNode:
 
     def format_options(self) -> list[str]:
         return ["-t", self.cluster_id]
+
+    def format_settings(self) -> None:
+        """It belongs to a cluster, whose id it has."""
 
     def is_ready(self, port: int, inner_port: int) -> bool:
         """Asked as the nodes ask each other, because users exist only after the first start."""

@@ -78,6 +78,12 @@ class SingleNode:
     def format_options(self) -> list[str]:
         return ["-t", new_cluster_id()]
 
+    def format_settings(self) -> str | None:
+        """None with paths of its own, which nobody else has."""
+        if any("/" in value for value in self._overrides.values()):
+            return None
+        return server_properties(Path("data"), 0, 1, self._overrides)
+
     def is_ready(self, port: int, inner_port: int) -> bool:  # noqa: ARG002  (its controller serves itself only)
         """The port opens before the node serves, so an open port is only a first, cheap test."""
         return is_open(f"{HOST}:{port}") and answers(f"{HOST}:{port}")

@@ -48,5 +48,8 @@ class GuardedNode:
     def format_options(self) -> list[str]:
         return ["-t", self._cluster_id]
 
+    def format_settings(self) -> None:
+        """Few nodes are guarded, and each in its own way."""
+
     def is_ready(self, port: int, inner_port: int) -> bool:
         return answers(self.plain)

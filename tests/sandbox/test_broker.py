@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 
 from recoveryd_sandbox import handle
 from recoveryd_sandbox.broker import Broker
@@ -31,6 +32,14 @@ def fill(bootstrap: str, topic: str, records: int) -> None:
     for number in range(records):
         producer.produce(topic, str(number).encode(), partition=0)
     assert producer.flush(60) == 0
+
+
+def test_each_node_is_a_cluster_of_its_own(own_broker: Broker, bootstrap: str) -> None:
+    clusters = [
+        AdminClient({"bootstrap.servers": at}).list_topics(timeout=60) for at in (own_broker.bootstrap, bootstrap)
+    ]
+
+    assert len({cluster.cluster_id for cluster in clusters}) == 2
 
 
 def test_data_and_address_survive_a_restart(own_broker: Broker, unique: str) -> None:
