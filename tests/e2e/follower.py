@@ -40,6 +40,7 @@ class Follower:
         self._ended = threading.Event()
         self._statuses: dict[str, list[tuple[float, Document]]] = {}
         self._events: list[Document] = []
+        self._by_cause: dict[str, list[Document]] = {}  # some tests ask for each of thousands of commands
         self._letters: list[Record] = []
         self._heartbeats: list[tuple[float, Document]] = []
         self._failure: BaseException | None = None
@@ -77,12 +78,11 @@ class Follower:
     ) -> list[Document]:
         """CloudEvents of the events topic; `kind` is the short type, such as `command_accepted`."""
         with self._news:
-            found = list(self._events)
+            found = list(self._events if cause is None else self._by_cause.get(cause, ()))
         return [
             e for e in found
             if (subject is None or e.get("subject") == subject)
             and (kind is None or e["type"] == f"io.recoveryd.event.{kind}.v1")
-            and (cause is None or e.get("causationid") == cause)
         ]  # fmt: skip
 
     def answers(self, command_id: str) -> list[Document]:
@@ -184,7 +184,9 @@ class Follower:
         elif topic == self._status_topic:
             self._statuses.setdefault((record.key or b"").decode(), []).append((now_s, json.loads(record.value)))
         elif topic == self._events_topic:
-            self._events.append(json.loads(record.value))
+            event = json.loads(record.value)
+            self._events.append(event)
+            self._by_cause.setdefault(event.get("causationid", ""), []).append(event)
         else:
             self._heartbeats.append((now_s, json.loads(record.value)))
             del self._heartbeats[:-_HEARTBEATS_MAX]

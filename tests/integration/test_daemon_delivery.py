@@ -15,12 +15,15 @@ from tests.e2e.stack import Stack
 
 pytestmark = [pytest.mark.broker]
 
+Death = tuple[list[dict[str, Any]], int]
+
 NOWHERE = {
     "dry_run": True,
     "source": {"topic": "no-such-topic", "from": "earliest", "to": "latest"},
     "target": {"topic": "no-such-target"},
 }
 
+EACH = 300
 # Each step between group, journal and effects. The numbers are passes, so that some records are handled before.
 STEPS = (
     "agent.before_inbox:150",
@@ -62,14 +65,31 @@ def committed(stack: Stack) -> int:
         reader.close()
 
 
+@pytest.fixture(scope="module")
+def deaths(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, dict[str, Death]]]:
+    """For each step the commands that were sent to a daemon which died there, and its exit code. The next daemon goes on
+    with what this one left, and dies at the next step.
+    """
+    with Stack(bootstrap, tmp_path_factory.mktemp("deaths")) as stack:
+        found: dict[str, Death] = {}
+        for number, step in enumerate(STEPS):
+            # It may die of what is left, before anybody could see that it leads.
+            dying = stack.daemon(f"dying{number}", environment={"RECOVERYD_FAILPOINT": step}, lead=False)
+            commands = send(stack, EACH, first=EACH * number)
+            found[step] = commands, dying.await_exit(60)
+        with stack.running(name="last"):
+            yield stack, found
+
+
 @pytest.mark.faults
 @pytest.mark.parametrize("step", STEPS)
-def test_a_daemon_killed_between_any_two_steps_answers_each_command_once(stack: Stack, step: str) -> None:
-    dying = stack.daemon("dying", environment={"RECOVERYD_FAILPOINT": step})
-    commands = send(stack, 300)
-    assert dying.await_exit(60) == -9
-    with stack.running(name="next"):
-        assert_answered_once(stack, commands)
+def test_a_daemon_killed_between_any_two_steps_answers_each_command_once(
+    deaths: tuple[Stack, dict[str, Death]], step: str
+) -> None:
+    stack, found = deaths
+    commands, exit_code = found[step]
+    assert exit_code == -9
+    assert_answered_once(stack, commands)
 
 
 def test_the_group_is_committed_only_as_far_as_the_journal_goes(stack: Stack) -> None:
