@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from recoveryd_sandbox.broker import Broker
 from tests.builders.history import Draft, create_topics, produce, with_fields
-from tests.e2e.asking import iso, read_at_rest
+from tests.e2e.asking import iso
 from tests.e2e.by_hand import Edit, copy_by_hand
 from tests.e2e.clients import writer
 from tests.e2e.daemon_process import DaemonProcess
@@ -132,58 +132,11 @@ def _changed(number: int, **changes: Any) -> Edit:
     return edit
 
 
-def _doubled(number: int) -> Edit:
-    return lambda drafts: [*drafts[: number + 1], *drafts[number:]]
-
-
-def _swapped(number: int) -> Edit:
-    return lambda drafts: [*drafts[:number], drafts[number + 1], drafts[number], *drafts[number + 2 :]]
-
-
 @pytest.fixture(scope="module")
 def small(stack: Stack) -> str:
     source = f"{stack.prefix}small".replace(".", "-")
     fill_plain(stack.bootstrap, source, 2, 300)
     return source
-
-
-DAMAGE: Mapping[str, tuple[Edit, set[tuple[str, int | None]]]] = {
-    "missing": (_without(17), {("missing", 17)}),
-    "doubled": (_doubled(17), {("extra", None)}),
-    "value": (_changed(17, value=b"another"), {("altered", 17)}),
-    "header": (_changed(20, headers=(("n", b"21"),)), {("altered", 20)}),
-    "time": (_changed(17, time_ms=BASE_MS + 17_001), {("altered", 17)}),
-    "emptied": (_changed(17, value=b""), {("altered", 17)}),
-    "swapped": (_swapped(17), {("reordered", 17), ("reordered", 18)}),
-}
-
-
-@pytest.mark.scenario("S-CASTLE-5")
-def test_each_kind_of_damage_of_a_copy_by_hand_is_told_to_the_offset(stack: Stack, name: str) -> None:
-    """Each partition is damaged in another way, so that one verification has to tell all of them."""
-    source, target = topic(stack, name, "whole"), topic(stack, name, "damaged")
-    fill_plain(stack.bootstrap, source, len(DAMAGE), 300)
-    copy_by_hand(stack.bootstrap, source, target, edit=[edit for edit, _ in DAMAGE.values()])
-
-    verify(stack, name, source, target)
-    status = ended(stack, name)
-
-    assert (status["verification"]["result"], status["error_code"]) == ("mismatch", "RCV-3007")
-    told = {
-        kind: [
-            (d["kind"], d["source_offset"]) for d in status["verification"]["differences"] if d["target_partition"] == p
-        ]
-        for p, kind in enumerate(DAMAGE)
-    }
-    assert {kind: set(places) for kind, places in told.items()} == {
-        kind: wanted for kind, (_, wanted) in DAMAGE.items()
-    }
-    assert sum(map(len, told.values())) == len(status["verification"]["differences"]) == len(DAMAGE) + 1
-    assert all(
-        p == d["target_partition"]
-        for d in status["verification"]["differences"]
-        if (p := d["source_partition"]) is not None
-    )
 
 
 def test_recoveryctl_verify_ends_with_9_on_differences_and_with_0_on_a_match(
@@ -336,39 +289,6 @@ def read_so_far(stack: Stack, name: str) -> int:
 
 def await_reading(stack: Stack, name: str, records: int) -> None:
     stack.follower.wait(lambda: read_so_far(stack, name) >= records, 90.0, f"{records} records read by {name}")
-
-
-def test_a_verification_is_paused_throttled_resumed_and_completed(
-    stack: Stack, large: tuple[str, str], name: str
-) -> None:
-    verify(stack, name, *large, **SLOW)
-    stack.follower.wait_state(name, "verifying", 90.0)
-    await_reading(stack, name, 200)
-
-    stack.control.command("pause", name)
-    paused = stack.follower.wait_state(name, "paused", 30.0)
-    at_rest = read_at_rest(stack, name)
-    beats = len(stack.follower.verifying(name))
-    stack.follower.wait(
-        lambda: len(stack.follower.verifying(name)) >= beats + 6, 30.0, "heartbeats of a paused verification"
-    )
-    assert read_so_far(stack, name) == at_rest
-    assert paused["progress"]["offsets_to_verify"] == 20_000
-    assert 0 < paused["progress"]["verified_offsets"] < 20_000
-
-    stack.control.command("resume", name)
-    stack.follower.wait_state(name, "verifying", 30.0)
-    await_reading(stack, name, at_rest + 200)
-    assert stack.follower.status(name)["state"] == "verifying"  # type: ignore[index]
-    stack.control.command("throttle", name, {"limits": {"max_records_per_s": None}})
-    done = ended(stack, name)
-
-    assert (done["verification"]["result"], done["attempt"], done["progress"]["verified_offsets"]) == (
-        "match",
-        1,
-        20_000,
-    )
-    assert stack.follower.states(name)[-5:] == ["verifying", "pausing", "paused", "verifying", "completed"]
 
 
 def test_a_rate_is_kept_by_all_tasks_together(stack: Stack, large: tuple[str, str], name: str) -> None:

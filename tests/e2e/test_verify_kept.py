@@ -125,18 +125,23 @@ def test_a_verification_outlives_daemons_that_are_killed_while_it_waits_reads_an
     await_reading(stack, name)
 
     stack.control.command("pause", name)
-    stack.follower.wait_state(name, "paused", 30.0)
+    paused = stack.follower.wait_state(name, "paused", 30.0)["progress"]
+    assert paused["offsets_to_verify"] == 8 * EACH, "of both sides"
+    assert 0 < paused["verified_offsets"] < 8 * EACH
     killed()
     at_rest, beats = read_at_rest(stack, name), len(stack.follower.verifying(name))
     stack.follower.wait(lambda: len(stack.follower.verifying(name)) >= beats + 6, 30.0, "heartbeats at rest")
     assert (read_so_far(stack, name), stack.follower.status(name)["state"]) == (at_rest, "paused")  # type: ignore[index]
     stack.control.command("resume", name)
     await_reading(stack, name)
+    assert stack.follower.status(name)["state"] == "verifying"  # type: ignore[index]
     assert read_so_far(stack, name) < 8 * EACH, "it was killed in the middle"
 
     stack.control.command("throttle", name, FREE)
     done = stack.completed(name, 120.0)
     assert done["attempt"] == 1, "the application outlived every daemon"
+    assert done["progress"]["verified_offsets"] == 8 * EACH
+    assert stack.follower.states(name)[-5:] == ["verifying", "pausing", "paused", "verifying", "completed"]
     found = done["verification"]
     assert (found["result"], found["scope"], found["differences"]) == ("match", "source", [])
     assert found["source_records"] == found["target_records"] == 4 * EACH

@@ -9,7 +9,7 @@ import pytest
 from recoveryd_jobs.failpoints import POINTS
 from tests.e2e.case import Case, NewCase
 from tests.e2e.daemon_process import DaemonProcess
-from tests.e2e.processes import await_gone, is_alive, kill
+from tests.e2e.processes import await_gone, is_alive
 from tests.e2e.stack import Stack
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults]
@@ -92,16 +92,6 @@ def test_row_4_a_driver_killed_again_and_again_is_replaced_each_time(stack: Stac
         case.kill_driver(attempt)
     done = case.finish()
     assert done["attempt"] == 3
-
-
-@pytest.mark.usefixtures("leader")
-def test_row_5_a_killed_python_worker_is_replaced_by_spark(new_case: NewCase) -> None:
-    case = new_case()
-    case.start()
-    case.copying()
-    for worker in case.workers():
-        kill(worker)
-    case.finish()
 
 
 def test_row_6_an_attempt_frozen_until_the_next_is_done_wakes_fenced(

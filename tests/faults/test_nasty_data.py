@@ -1,5 +1,5 @@
-"""Rows 21 and 22: times -1, 0, far ahead and not in order; transactions interleaved, aborted and left open; marker-only
-tails; empty partitions; all with a worker killed in the middle.
+"""Rows 5, 21 and 22: times -1, 0, far ahead and not in order; transactions interleaved, aborted and left open; marker-only
+tails; empty partitions; all with their Python workers killed in the middle, which Spark replaces.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def daemon(stack: Stack) -> Iterator[DaemonProcess]:
         yield leading
 
 
-def test_rows_21_and_22_nasty_data_is_copied_bit_for_bit_although_a_worker_dies(
+def test_rows_5_21_and_22_nasty_data_is_copied_bit_for_bit_although_workers_die(
     stack: Stack, new_case: NewCase, nasty: str
 ) -> None:
     case = new_case(nasty)
@@ -32,6 +32,7 @@ def test_rows_21_and_22_nasty_data_is_copied_bit_for_bit_although_a_worker_dies(
     for worker in case.workers():
         kill(worker)
     done = case.finish()
+    assert done["attempt"] == 1, "Spark replaced the workers"
     assert done["completeness"][3]["skipped"] == done["completeness"][3]["offsets"] > 0
     assert done["completeness"][2]["offsets"] == 0
 
