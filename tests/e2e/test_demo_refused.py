@@ -1,5 +1,6 @@
 """Commands of the demos: one that the daemon refuses ends the demo with the refusal, instead of a wait for what never comes."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,6 +15,13 @@ from tests.e2e.stack import Stack
 pytestmark = [pytest.mark.broker, pytest.mark.e2e]
 
 _PATIENCE_S = 300.0
+
+
+@pytest.fixture(scope="module")
+def daemon(stack: Stack) -> Iterator[DaemonProcess]:
+    """Without a spare driver, which nobody would use."""
+    with stack.running() as leading:
+        yield leading
 
 
 @pytest.fixture(autouse=True)
