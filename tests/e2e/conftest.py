@@ -28,11 +28,14 @@ def daemon(stack: Stack) -> Iterator[DaemonProcess]:
 
 
 @pytest.fixture(scope="module")
-def plain(stack: Stack) -> str:
-    """A topic of 4 partitions with 5,000 records of 100 bytes each, one second apart from `data.BASE_MS` on."""
+def plain(stack: Stack) -> Iterator[str]:
+    """A topic of 4 partitions with 5,000 records of 100 bytes each, one second apart from `data.BASE_MS` on. No test
+    changes it.
+    """
     topic = f"{stack.prefix}plain".replace(".", "-")
     fill_plain(stack.bootstrap, topic, PLAIN_PARTITIONS, PLAIN_RECORDS_EACH)
-    return topic
+    with stack.unchanged(topic):
+        yield topic
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from tests.cli.scripted import run_on
 from tests.e2e.control import Control
 from tests.e2e.daemon_process import MARK, DaemonProcess, end_marked, marked
 from tests.e2e.follower import Document, Follower
-from tests.e2e.history import check_copy
+from tests.e2e.history import Snapshot, check_copy, snapshot
 from tests.e2e.log_reader import whole_log
 from tests.e2e.model import Violation
 from tests.e2e.processes import Process, session_of
@@ -59,6 +59,7 @@ class Stack:
         self.follower = Follower(bootstrap, self.prefix)
         self._settings = _merged(SHORT_TIMES, settings or {})
         self._daemons: list[DaemonProcess] = []
+        self._unchanged: dict[str, Snapshot | None] = {}
 
     def __enter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -141,12 +142,24 @@ class Stack:
     def completed(self, recovery: str, deadline_s: float = 90.0) -> Document:
         return self.follower.wait_state(recovery, "completed", deadline_s)
 
+    @contextlib.contextmanager
+    def unchanged(self, topic: str) -> Iterator[str]:
+        """A source of many copies that nobody changes while the context lasts: the checker reads it for the first copy only,
+        and it must hold the same at the end.
+        """
+        self._unchanged[topic] = None
+        yield topic
+        was = self._unchanged.pop(topic)
+        assert was is None or was == snapshot(self.bootstrap, topic), f"{topic} was changed"
+
     def violations(
         self, recovery: str, source: str, target: str, ranges: Mapping[int, tuple[int, int]] | None = None, **more: Any
     ) -> list[Violation]:
         """What the checker finds, with the present status record; `ranges` default to the whole source."""
         covered = whole_log(self.bootstrap, source) if ranges is None else ranges
         status = self.follower.status(recovery)
+        if source in self._unchanged and "source_was" not in more:
+            more["source_was"] = self._unchanged[source] = self._unchanged[source] or snapshot(self.bootstrap, source)
         return check_copy(self.bootstrap, source, target, self.receipts_topic, recovery, covered, status=status, **more)
 
 

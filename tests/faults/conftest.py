@@ -28,10 +28,11 @@ def supervisor(stack: Stack) -> Iterator[Supervisor]:
 
 
 @pytest.fixture(scope="module")
-def plain(stack: Stack) -> str:
+def plain(stack: Stack) -> Iterator[str]:
     topic = f"{stack.mark}-plain"
     fill_plain(stack.bootstrap, topic, PARTITIONS, RECORDS_EACH)
-    return topic
+    with stack.unchanged(topic):
+        yield topic
 
 
 @pytest.fixture(scope="module")
