@@ -99,9 +99,11 @@ def await_gone(processes: list[Process], deadline_s: float = 30.0) -> None:
     wait_for(lambda: not any(is_alive(p) for p in processes), deadline_s, lambda: f"still there: {processes}")
 
 
-def wait_for(question: Callable[[], T], deadline_s: float, told: Callable[[], str] = lambda: "") -> T:
+def wait_for(
+    question: Callable[[], T], deadline_s: float, told: Callable[[], str] = lambda: "", every_s: float = _POLL_S
+) -> T:
     """Asks until the answer is true-ish and returns it. Raises AssertionError with `told()` when it is several times as
-    late as `deadline_s`.
+    late as `deadline_s`. A question that takes many requests is asked less often (`every_s`).
     """
     give_up_at_s = time.monotonic() + patient_s(deadline_s)
     while True:
@@ -110,7 +112,7 @@ def wait_for(question: Callable[[], T], deadline_s: float, told: Callable[[], st
             return answer
         if time.monotonic() > give_up_at_s:
             raise AssertionError(f"not within {deadline_s:.0f} s; {told()}")
-        time.sleep(_POLL_S)
+        time.sleep(every_s)
 
 
 def _read(pid: int) -> Process | None:

@@ -85,7 +85,7 @@ def test_an_idle_daemon_joins_no_group_and_writes_to_no_topic_of_others(bootstra
             wrote = sum(high for _, high in whole_log(bootstrap, canary).values()) - begun
             return wrote >= LOOKS and f'recoveryd_lag_records{{group="{beside.group}"' in daemon.get("/metrics")[1]
 
-        wait_for(has_looked_around, DEADLINE_S)
+        wait_for(has_looked_around, DEADLINE_S, every_s=0.5)
         assert_left_alone()
     assert_left_alone()
     member.close()
