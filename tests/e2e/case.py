@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.e2e.asking import await_progress
+from tests.e2e.asking import await_progress, lane_progress
 from tests.e2e.follower import Document
 from tests.e2e.log_reader import whole_log
 from tests.e2e.observer import TargetObserver
@@ -46,6 +46,13 @@ class Case:
     def copying(self, records: int = 100, deadline_s: float = 90.0) -> None:
         """Waits until lanes have reported this many records as durably copied."""
         await_progress(self.stack, self.recovery, records, deadline_s)
+
+    def going_on(self, records: int = 500, deadline_s: float = 90.0) -> None:
+        """Waits until lanes have reported this many records more than until now. At the usual rate that is more than
+        they may have copied without a report, so some were copied after whatever the test did before.
+        """
+        [*_, (_, until_now)] = [(0.0, 0), *lane_progress(self.stack, self.recovery)]
+        self.copying(until_now + records, deadline_s)
 
     def unthrottle(self) -> None:
         self.stack.control.command("throttle", self.recovery, {"limits": {"max_records_per_s": None}})

@@ -46,22 +46,26 @@ def leader(stack: Stack) -> Iterator[DaemonProcess]:
         yield daemon
 
 
-@pytest.mark.parametrize("how", ["frozen", "late"])
+def frozen(broker: ProxiedBroker) -> None:
+    broker.pause()
+    time.sleep(FROZEN_S)  # the length of the fault itself
+    broker.cont()
+
+
+def late(broker: ProxiedBroker) -> None:
+    broker.through.hold_replies()
+    time.sleep(LATE_S)  # the length of the fault itself
+    broker.through.let_go()
+
+
 def test_row_31_a_broker_that_stands_still_leaves_the_same_daemon_leading(
-    own_broker: ProxiedBroker, stack: Stack, leader: DaemonProcess, new_case: NewCase, how: str
+    own_broker: ProxiedBroker, stack: Stack, leader: DaemonProcess, new_case: NewCase
 ) -> None:
     case = new_case()
     case.start(records_per_s=SLOWLY)
-    case.copying(2 * SLOWLY)
-    for number in range(TIMES):
-        if how == "frozen":
-            own_broker.pause()
-            time.sleep(FROZEN_S)  # the length of the fault itself
-            own_broker.cont()
-        else:
-            own_broker.through.hold_replies()
-            time.sleep(LATE_S)  # the length of the fault itself
-            own_broker.through.let_go()
+    for number, stands_still in enumerate([frozen] * TIMES + [late] * TIMES):
+        case.going_on(2 * SLOWLY)
+        stands_still(own_broker)
         leader.await_leader(120)
         asked = stack.control.command("throttle", case.recovery, {"limits": {"max_records_per_s": SLOWLY + 1 + number}})
         answer = stack.follower.wait_answer(asked, 60)
