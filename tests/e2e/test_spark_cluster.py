@@ -77,8 +77,8 @@ def environment(process: Process) -> dict[str, str]:
     return dict(item.split("=", 1) for item in raw.split("\0") if "=" in item)
 
 
-def test_a_replay_runs_and_is_verified_on_machines_without_a_checkout(
-    case: Case, cluster: SparkCluster, stack: Stack
+def test_a_replay_on_machines_without_a_checkout_loses_no_record_with_an_executor_and_a_machine(
+    case: Case, cluster: SparkCluster
 ) -> None:
     case.start(job={"profile": "cluster"})
     case.copying(deadline_s=START_S)
@@ -90,27 +90,18 @@ def test_a_replay_runs_and_is_verified_on_machines_without_a_checkout(
             assert [name for name in seen if name.startswith(("RECOVERYD_", "E2E_"))] == []
             assert Path(f"/proc/{worker.pid}/cwd").resolve().is_relative_to(machine.folder)
             assert Path(f"/proc/{worker.pid}/exe").resolve() == cluster.python.resolve()
-    done = case.finish()
-    assert done["attempt"] == 1
-
-
-def test_a_machine_lost_in_the_middle_costs_no_record(case: Case, cluster: SparkCluster) -> None:
-    case.start(job={"profile": "cluster"})
-    case.copying(deadline_s=START_S)
-    wait_for(lambda: all(map(lanes_on, cluster.machines)), 20)
-    cluster.machines.pop(0).kill()
+    assert case.attempt() == 1
+    lost, kept = cluster.machines
+    [executor], lanes = kept.executors(), set(lanes_on(kept))
+    kill(executor)
+    wait_for(lambda: set(lanes_on(kept)) - lanes, 60, kept.log)  # on another executor
+    case.going_on()
+    cluster.machines.remove(lost)
+    lost.kill()
     try:
         case.finish(240)  # four lanes on the two slots that are left
     finally:
         cluster.add_machine()
-
-
-def test_an_executor_lost_in_the_middle_costs_no_record(case: Case, cluster: SparkCluster) -> None:
-    case.start(job={"profile": "cluster"})
-    case.copying(deadline_s=START_S)
-    victims = [e for machine in cluster.machines for e in machine.executors()]
-    kill(victims[0])
-    case.finish(240)
 
 
 def test_a_pinned_range_may_have_more_lanes_than_slots_and_its_records_may_go_by_key(case: Case, stack: Stack) -> None:
