@@ -4,6 +4,7 @@ tests that need one are skipped.
 
 import os
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -49,6 +50,17 @@ class SmallDisk:
             return os.statvfs(self.folder).f_bavail == 0
 
         wait_for(is_full, 60.0)
+
+    def hold(self, files: Iterable[Path]) -> None:
+        """Give sparse files all of their space now: who writes to one through its memory on a full disk gets a signal
+        (SIGBUS) and no error.
+        """
+        for file in files:
+            descriptor = os.open(file, os.O_RDWR)
+            try:
+                os.posix_fallocate(descriptor, 0, max(1, os.fstat(descriptor).st_size))
+            finally:
+                os.close(descriptor)
 
     def free(self) -> None:
         self._ballast.unlink()

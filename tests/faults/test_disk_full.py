@@ -2,7 +2,6 @@
 and it goes on once there is space.
 """
 
-import contextlib
 from collections.abc import Iterator
 
 import pytest
@@ -29,7 +28,7 @@ def test_row_11_a_broker_whose_disk_is_full_ends_and_with_space_the_copy_goes_on
 ) -> None:
     with (
         SmallDisk(tmp_path_factory.mktemp("disk") / "kafka", 256) as disk,
-        Broker(disk.folder) as broker,
+        Broker(disk.folder, overrides={"log.index.size.max.bytes": "65536"}) as broker,
         Stack(broker.bootstrap, tmp_path_factory.mktemp("full"), {"attempts": {"heartbeat_timeout": "120s"}}) as stack,
         Supervisor(lambda: stack.daemon("kept", lead=False, settings={"faust": {"instance_id": "one"}})) as supervisor,
     ):
@@ -39,16 +38,13 @@ def test_row_11_a_broker_whose_disk_is_full_ends_and_with_space_the_copy_goes_on
         case = Case(stack, "full", source, f"{stack.mark}-copy")
         case.start()
         case.copying()
+        # Kafka keeps the indexes of its logs in sparse files. Without space, the signal comes amid an append: the record
+        # is in the log, its offset is given once more, and that broker has damaged its own log.
+        disk.hold(file for kind in ("index", "timeindex") for file in broker.folder.rglob(f"*.{kind}"))
         disk.fill()
         wait_for(lambda: not broker.is_running(), 60, lambda: "a broker without a log directory goes on")
         disk.free()
         broker.start()
-        # Seen once: the coordinator of a broker that died so completed no transaction for ten minutes. No client can help
-        # there; whoever runs the broker starts it once more.
-        with contextlib.suppress(AssertionError):
-            stack.follower.wait_state("full", "completed", 50)
-        if "completed" not in stack.follower.states("full"):
-            broker.restart()
         case.finish()
         assert set(supervisor.exit_codes) <= {70}, "a daemon that left did so for its supervisor"
 
