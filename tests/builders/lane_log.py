@@ -70,10 +70,17 @@ class MemorySource:
     told: set[int] = field(
         default_factory=set
     )  # partitions whose end or trouble was told since they last gave a record
+    deaf: set[int] = field(
+        default_factory=set
+    )  # partitions of which this consumer hears no more, whatever it is assigned
 
     def assign(self, positions: Mapping[int, int]) -> None:
         self.positions = dict(positions)
         self.told.clear()
+
+    def begin_anew(self, positions: Mapping[int, int]) -> None:
+        self.deaf.clear()
+        self.assign(positions)
 
     def move(self, partition: int, offset: int) -> None:
         self.positions[partition] = offset
@@ -88,7 +95,7 @@ class MemorySource:
     def take(self, count_max: int, _wait_s: float) -> list[Item]:
         found: list[Item] = []
         left = count_max
-        while left > 0 and (ready := [p for p in sorted(self.positions) if p not in self.told]):
+        while left > 0 and (ready := [p for p in sorted(self.positions) if p not in self.told | self.deaf]):
             item = self._next(self.chance.choice(ready), self.chance.randint(1, left))
             found.append(item)
             left -= len(item.messages) if isinstance(item, Run) else 1

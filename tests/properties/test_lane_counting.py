@@ -4,6 +4,7 @@ restarts.
 
 import random
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
@@ -73,7 +74,7 @@ def cases(draw: st.DrawFn, *, capped: bool = True) -> Case:
     return Case(spec, source, draw(st.integers(0, 2**32)))
 
 
-def run(case: Case, disturb: Any = None) -> MemoryLane:
+def run(case: Case, disturb: Callable[[MemoryLane], None] | None = None, *, restarts: bool = True) -> MemoryLane:
     """Run the lane to its end, with slices of random size and random commits and restarts."""
     chance = random.Random(case.seed)
     lane = MemoryLane(case.spec, case.logs, chance)
@@ -81,12 +82,12 @@ def run(case: Case, disturb: Any = None) -> MemoryLane:
         if lane.is_over:
             break
         if step == 3 and disturb is not None:
-            disturb()
+            disturb(lane)
         lane.intake.take(chance.randint(1, 12), 0)
         fate = chance.random()
         if fate < 0.2:
             lane.commit()
-        elif fate < 0.3 and lane.intake.loss is None:
+        elif fate < 0.3 and restarts and lane.intake.loss is None:
             lane.restart()
         elif fate < 0.4:
             lane.intake.rest()
@@ -166,6 +167,19 @@ def assert_caps_hold(lane: MemoryLane, sizes: list[int]) -> None:
         assert (records is not None and len(sizes) == records) or (most is not None and sum(sizes) >= most)
 
 
+@given(cases(), st.sets(st.integers(0, 2)))
+def test_a_consumer_that_hears_no_more_of_some_partitions_is_made_anew_and_nothing_is_missing_or_doubled(
+    case: Case, deaf: set[int]
+) -> None:
+    undisturbed = run(case)
+    with patch.object(chunk_filler, "_QUIET_S", 0.0), patch.object(chunk_filler, "_DEAF_S", 0.0):
+        lane = run(case, lambda lane: lane.source.deaf.update(deaf), restarts=False)
+    assert_caps_hold(lane, [size(r) for rows in in_target(lane).values() for r in rows])
+    if not lane.intake.is_capped:
+        assert lane.ledger.standings == undisturbed.ledger.standings
+        assert in_target(lane) == in_target(undisturbed)
+
+
 @given(cases(capped=False), st.sampled_from(["delete", "cut back"]), st.integers(0, 45))
 def test_what_the_source_lost_is_in_the_receipts_and_everything_before_and_behind_it_is_copied(
     case: Case, how: str, offset: int
@@ -173,7 +187,7 @@ def test_what_the_source_lost_is_in_the_receipts_and_everything_before_and_behin
     visible = {p: list(log.records) for p, log in case.logs.items()}
     log = case.logs[0]
     with patch.object(asking, "CUT_BACK_AFTER_S", 0.0), patch.object(chunk_filler, "BLOCKED_ASK_S", 0.0):
-        lane = run(case, lambda: (log.delete_before if how == "delete" else log.cut_back_to)(offset))
+        lane = run(case, lambda _: (log.delete_before if how == "delete" else log.cut_back_to)(offset))
     allowed = case.spec.on_data_loss == "continue"
     assert allowed or (lane.intake.loss is not None) == any(s.lost for s in lane.ledger.standings.values())
     if allowed:

@@ -28,9 +28,13 @@ class HoldFollower:
         self._cluster = cluster
         self._next: HoldBook | None = None
         self._behind: set[int] = set()
-        self._consumer = Consumer(
+        self._properties = properties
+        self._consumer = self._make()
+
+    def _make(self) -> Consumer:
+        return Consumer(
             {
-                **properties,
+                **self._properties,
                 "group.id": "recoveryd-client",  # the library wants one; it is not used
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
@@ -84,7 +88,11 @@ class HoldFollower:
         self._consumer.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in sorted(self._behind)])
 
     def _again(self) -> None:
-        """From the beginning: offsets mean something else now. Until the end is reached, what was known is used."""
+        """From the beginning: offsets mean something else now. Until the end is reached, what was known is used. With a new
+        consumer: one that is assigned once more while a broker comes back may hear nothing more (librdkafka 2.16).
+        """
         partitions = {place.partition for place in self._consumer.assignment()}
+        self._consumer.close()
+        self._consumer = self._make()
         self._behind, self._next = partitions, HoldBook(self._cluster)
         self._consumer.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in sorted(partitions)])

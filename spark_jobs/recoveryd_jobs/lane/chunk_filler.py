@@ -4,7 +4,7 @@ every gap.
 Each offset between start and position ends up in exactly one of copied, filtered, skipped or lost. An offset at or past
 the stop is never produced. A partition is finished when its position reached the stop, whether records were there or
 not. When the stop cannot be reached, this module finds out why: another producer's open transaction holds the last
-stable offset, the log start moved past our position, or the topic is another one now.
+stable offset, the log start moved past our position, the topic is another one now, or the consumer hears no more of it.
 
 A loss is first accounted for and then judged: even when it ends the recovery, the receipts cover the lost offsets, and
 a log that was cut back is first read to its end.
@@ -30,7 +30,8 @@ from recoveryd_jobs.sources.range_reader import End, Item, OutOfRange, Run, Sour
 from recoveryd_jobs.topics import LogBounds, Topic
 
 BLOCKED_ASK_S = 2.0
-_PROBE_S = 20.0
+_QUIET_S = 20.0  # how long a partition may give nothing before it is asked about
+_DEAF_S = 5.0  # how long the consumer may leave out what the source surely has
 _LATE_S = 1.0
 _LOSS_WORDS = 1_500
 
@@ -48,8 +49,11 @@ class ChunkFiller:
         self._copier = copier
         self._chunk = Chunk({})
         self._room = Room()
-        self._heard_s = time.monotonic()
-        self._asked_s = 0.0
+        self._heard_s: dict[int, float] = {}  # when each partition gave something last
+        self._asked_s = self._asked_quiet_s = 0.0
+        self._unheard: dict[int, int] = {}  # partitions that have more than they gave, and the position then
+        self._unheard_s = 0.0
+        self._was_assigned = False
         self._ends: dict[int, float] = {}  # partitions with nothing more to read now, and since when
         self.unfinished: dict[int, PartitionRange] = {}
         self.blocked: dict[int, str] = {}  # partition: why it cannot reach its stop
@@ -80,6 +84,11 @@ class ChunkFiller:
         return self._errand is not None and time.monotonic() - self._errand_s >= _LATE_S
 
     @property
+    def is_deaf(self) -> bool:
+        """Whether the source has more than the consumer gives, so that it may have to be made anew."""
+        return bool(self._unheard)
+
+    @property
     def loss(self) -> JobError | None:
         """Why the lane has to end after the commit of the open chunk, which accounts for the loss."""
         return JobError("data_lost", " ".join(self._losses)[:_LOSS_WORDS]) if self._losses else None
@@ -93,6 +102,7 @@ class ChunkFiller:
         self.blocked.clear()
         self._losses.clear()
         self._holes.clear()
+        self._unheard.clear()
         self._is_checked, self._errand = False, None
         self._check_ledger(ledger)
 
@@ -110,8 +120,8 @@ class ChunkFiller:
 
     def fetch_ahead(self, queue_bytes: int) -> None:
         """Fetch about this many bytes ahead. Call it between chunks only."""
-        if self._source.resize(queue_bytes, {p: self._chunk.parts[p].position for p in self.unfinished}):
-            self._ends.clear()
+        if self._source.resize(queue_bytes, self._positions()):
+            self._on_assigned()
 
     def rest(self) -> None:
         """The lane was told to wait: drop the question under way; it is asked again afterwards, with a new deadline."""
@@ -127,7 +137,6 @@ class ChunkFiller:
             self._look_around(now_s)
             return 0, 0
         failpoints.hit("lane.after_consume")
-        self._heard_s = now_s
         self._chunk.touch(now_s)
         records = size = 0
         for item in items:
@@ -136,9 +145,19 @@ class ChunkFiller:
             part, planned = self._chunk.parts.get(item.partition), self.unfinished.get(item.partition)
             if part is None or planned is None:
                 continue
+            self._heard_s[item.partition] = now_s
+            self._unheard.pop(item.partition, None)
             count, some = self._on_item(item, part, planned, now_s)
             records, size = records + count, size + some
         return records, size
+
+    def _positions(self) -> dict[int, int]:
+        return {p: self._chunk.parts[p].position for p in self.unfinished}
+
+    def _on_assigned(self) -> None:
+        self._heard_s = dict.fromkeys(self.unfinished, time.monotonic())
+        self._ends.clear()
+        self._unheard.clear()
 
     def _on_item(self, item: Item, part: SourcePart, planned: PartitionRange, now_s: float) -> tuple[int, int]:
         taken = 0, 0
@@ -251,9 +270,10 @@ class ChunkFiller:
             yield from self._account(planned, found)
             if planned.stop is not None and self._chunk.parts[partition].position >= planned.stop:
                 self.unfinished.pop(partition, None)
-        self._source.assign({p: self._chunk.parts[p].position for p in self.unfinished})
-        self._is_checked = True
-        self._heard_s = time.monotonic()
+        # Whoever begins once more met trouble, perhaps with a broker, and the consumer met it as well.
+        (self._source.begin_anew if self._was_assigned else self._source.assign)(self._positions())
+        self._is_checked = self._was_assigned = True
+        self._on_assigned()
 
     def _account(self, planned: PartitionRange, bounds: LogBounds) -> Errand:
         """Add what cannot be read any more to the open chunk. Raises JobError when a log without a planned stop was cut
@@ -287,16 +307,38 @@ class ChunkFiller:
         self._chunk.touch(time.monotonic())
 
     def _look_around(self, now_s: float) -> None:
-        """Nothing was read: find out whether the stop is blocked, and whether the source still answers and is still the
-        same topic.
+        """Nothing was read, and nothing that was fetched is left: find out whether the stop is blocked, and whether the
+        source still answers, is still the same topic, and has nothing more.
         """
         bounded_ends = [p for p in self._ends if self.unfinished[p].stop is not None]
-        if bounded_ends and now_s - self._asked_s >= BLOCKED_ASK_S:
+        quiet = [p for p in self.unfinished if now_s - self._heard_s.get(p, now_s) >= _QUIET_S]
+        if self._unheard and now_s - self._unheard_s >= _DEAF_S:
+            self._send(self._hear_again())
+        elif quiet and now_s - self._asked_quiet_s >= _QUIET_S:
+            self._asked_quiet_s = now_s
+            self._send(self._find_unheard(quiet))
+        elif bounded_ends and now_s - self._asked_s >= BLOCKED_ASK_S:
             self._asked_s = now_s
             self._send(self._find_blocked(bounded_ends))
-        elif now_s - self._heard_s >= _PROBE_S and now_s - self._asked_s >= _PROBE_S:
-            self._asked_s = now_s
-            self._send(self._questions.same_topic())
+
+    def _find_unheard(self, partitions: list[int]) -> Errand:
+        yield from self._questions.same_topic()
+        bounds = yield from self._questions.bounds(partitions)
+        for partition, found in bounds.items():
+            planned, position = self.unfinished.get(partition), self._chunk.parts[partition].position
+            if planned is not None and found.stable > position:
+                self._unheard[partition] = position
+        self._unheard_s = time.monotonic()
+
+    def _hear_again(self) -> Errand:
+        """The consumer leaves out what the source has: make it anew. It asks the source first, so that one that does not
+        answer is not taken for a deaf consumer.
+        """
+        yield from self._questions.bounds(sorted(self._unheard))
+        if any(p in self.unfinished and self._chunk.parts[p].position == at for p, at in self._unheard.items()):
+            self._source.begin_anew(self._positions())
+            self._on_assigned()
+        self._unheard.clear()
 
     def _find_blocked(self, partitions: list[int]) -> Errand:
         yield from self._questions.same_topic()

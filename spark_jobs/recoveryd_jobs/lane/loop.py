@@ -251,6 +251,8 @@ class LaneLoop:
         why = "; ".join(blocked.values())[:500] if blocked else ""
         if self._intake.is_unanswered:
             why = "waits for the source to answer"
+        elif self._intake.is_deaf:
+            why = "the source has more than it gives; a new consumer begins in some seconds"
         changed = self._status.feel(state, received.directive.sequence, chunk_open=self._chunk.has_moved, why=why)
         if changed:
             self._status.announce()

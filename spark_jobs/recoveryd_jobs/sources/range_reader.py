@@ -75,12 +75,18 @@ class Source:
         """
         if self._queue_bytes < queue_bytes * RESIZE_FACTOR and queue_bytes < self._queue_bytes * RESIZE_FACTOR:
             return False
-        self._consumer.close()
         self._queue_bytes = queue_bytes
-        self._consumer = make_reader(self._spec.client, self._client_id, queue_bytes)
+        self.begin_anew(positions)
+        return True
+
+    def begin_anew(self, positions: Mapping[int, int]) -> None:
+        """Read from these offsets with a new consumer. One that was assigned while a broker came back to itself may hear
+        no more of a partition, and then no other assignment helps (librdkafka 2.16).
+        """
+        self._consumer.close()
+        self._consumer = make_reader(self._spec.client, self._client_id, self._queue_bytes)
         self.connect()
         self.assign(positions)
-        return True
 
     def connect(self) -> None:
         """Find the topic's leaders, so that the first `assign` starts to fetch at once."""

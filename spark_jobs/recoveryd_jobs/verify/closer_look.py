@@ -21,6 +21,7 @@ from recoveryd_jobs.verify.judge import Head, PairFinding, PairQuestion, Tail, g
 from recoveryd_jobs.verify.ledger import ProofLedger
 from recoveryd_jobs.verify.match import SOURCE, TARGET
 from recoveryd_jobs.verify.plan import Asked, ProofPlan
+from recoveryd_jobs.verify.reader import PROBE_S
 from recoveryd_jobs.verify.segments import segments
 from recoveryd_jobs.verify.shown import DIFFERENCES_MAX, Pair, Shown
 
@@ -42,10 +43,10 @@ class Look:
         self._spec, self._plan, self._ledger, self._guest = spec, plan, ledger, guest
         self._selection = Selection(spec.source, spec.target, is_stamped=plan.is_stamped)
         self._asked = Asked(spec, SOURCE), Asked(spec, TARGET)
-        self._readers: tuple[Consumer, ...] = ()
+        self._readers: dict[int, Consumer] = {}  # by side
 
     def close(self) -> None:
-        for reader in self._readers:
+        for reader in self._readers.values():
             reader.close()
 
     def answer(self, question: PairQuestion) -> PairFinding:
@@ -54,8 +55,8 @@ class Look:
         """
         finding, pair, tails = PairFinding(), question.pair, {tail.start: tail for tail in question.tails}
         left = {*question.starts, *tails}
-        if not self._readers:
-            self._readers = tuple(self._reader(place) for place in (self._spec.source, self._spec.target))
+        for side in (SOURCE, TARGET) if not self._readers else ():
+            self._readers[side] = self._reader(side)
         # what was copied may have been compacted away before it was read
         for head in () if self._plan.is_compacted else question.heads:
             if not self._begins_with(pair, head):
@@ -73,10 +74,10 @@ class Look:
             self._tell(pair, (start, start), finding)
         return finding
 
-    def _reader(self, place: object) -> Consumer:
-        client, topic = place.client, place.topic  # type: ignore[attr-defined]
-        reader = make_reader(client, self._guest.client_id, _QUEUE_BYTES, fetch_wait_ms=QUICK_FETCH_WAIT_MS)
-        meet(reader, topic)
+    def _reader(self, side: int) -> Consumer:
+        place = (self._spec.source, self._spec.target)[side]
+        reader = make_reader(place.client, self._guest.client_id, _QUEUE_BYTES, fetch_wait_ms=QUICK_FETCH_WAIT_MS)
+        meet(reader, place.topic)
         return reader
 
     def _segments(self, partition: int, wanted: frozenset[int]) -> Iterator[tuple[int, int]]:
@@ -166,7 +167,7 @@ class Look:
         """The visible records of [start, stop); those that were deleted are left out."""
         topic, reader = (self._spec.source, self._spec.target)[side].topic, self._readers[side]
         reader.assign([TopicPartition(topic, partition, start)])
-        position, silent_s = start, 0.0
+        position, silent_s, anew_s = start, 0.0, PROBE_S
         while position < stop:
             count, before = self._guest.turn(), position
             asked_s = time.monotonic()
@@ -184,11 +185,16 @@ class Look:
                 if inside:
                     yield inside
             if position > before:
-                silent_s = 0.0
+                silent_s, anew_s = 0.0, PROBE_S
             elif silent_s > self._spec.stop_wait_ms / 1000.0:
                 raise JobError(
                     "stop_blocked", f"{topic} partition {partition} cannot be read past {position} to {stop}."
                 )
+            elif silent_s > anew_s:
+                reader.close()  # it may hear no more of a partition, as in `verify.reader`
+                self._readers[side] = reader = self._reader(side)
+                reader.assign([TopicPartition(topic, partition, position)])
+                anew_s = silent_s + PROBE_S
         reader.unassign()
 
     def _after(self, message: Message, side: int, partition: int, position: int, stop: int) -> int:

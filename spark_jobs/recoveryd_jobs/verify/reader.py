@@ -21,7 +21,7 @@ GROUP = 256  # partitions read at a time
 _QUEUE_BYTES = 6 * 1024 * 1024
 _FETCH_BYTES = 2 * 1024 * 1024  # compressed; the uncompressed records count in the queue
 WAIT_S = 0.1
-_PROBE_S = 20.0
+PROBE_S = 20.0
 
 _error_of, _partition_of, _offset_of = Message.error, Message.partition, Message.offset
 
@@ -73,19 +73,23 @@ class RangeReader:
 
     def __init__(self, place: Place, guest: Guest, listener: Listener, patience_s: float) -> None:
         self._place, self._guest, self._listener, self._patience_s = place, guest, listener, patience_s
-        self._consumer: Consumer = make_reader(
-            place.client,
-            guest.client_id,
-            _QUEUE_BYTES,
-            fetch_wait_ms=QUICK_FETCH_WAIT_MS,
-            fetch_bytes=_FETCH_BYTES,
-        )
+        self._consumer = self._met()
         self._open: dict[int, int] = {}  # partition: stop
         self.held: frozenset[int] = frozenset()  # open, but not read for the time being
         self._positions: dict[int, int] = {}
         self._silent_s = 0.0
         self._probed_s = 0.0  # value of `_silent_s` when the topic was last checked
-        meet(self._consumer, place.topic)
+
+    def _met(self) -> Consumer:
+        consumer = make_reader(
+            self._place.client,
+            self._guest.client_id,
+            _QUEUE_BYTES,
+            fetch_wait_ms=QUICK_FETCH_WAIT_MS,
+            fetch_bytes=_FETCH_BYTES,
+        )
+        meet(consumer, self._place.topic)
+        return consumer
 
     @property
     def is_open(self) -> bool:
@@ -118,8 +122,14 @@ class RangeReader:
             self._listener.begin(r)
             if r.partition not in self._open:
                 self._listener.finish(r.partition)
-        self._consumer.assign([TopicPartition(self._place.topic, p, self._positions[p]) for p in self._open])
+        self._assign()
         self._silent_s = self._probed_s = 0.0
+
+    def _assign(self) -> None:
+        read = self._open.keys() - self.held
+        self._consumer.assign(
+            [TopicPartition(self._place.topic, p, self._positions[p]) for p in self._open if p in read]
+        )
 
     def step(self, count: int, wait_s: float = 0.0) -> bool:
         """Take what is there, up to `count` records, or wait for the first one. False when nothing came. Raises
@@ -133,9 +143,13 @@ class RangeReader:
         self._silent_s += time.monotonic() - asked_s
         if self._silent_s > self._patience_s:
             self._give_up()
-        if self._silent_s > self._probed_s + _PROBE_S:  # the Kafka client does not report a topic that is gone
+        if self._silent_s > self._probed_s + PROBE_S:
             self._probed_s = self._silent_s
-            self._place.asked.check()
+            self._place.asked.check()  # the Kafka client does not report a topic that is gone
+            # One that was assigned while a broker came back to itself may hear no more of a partition (librdkafka 2.16).
+            self._consumer.close()
+            self._consumer = self._met()
+            self._assign()
         return bool(messages)
 
     def hold(self, partitions: Iterable[int]) -> None:
