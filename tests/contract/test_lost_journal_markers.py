@@ -1,13 +1,16 @@
 """Journal transactions that a real broker calls committed, and whose commit markers are not there: who leads next shows
 them to readers, each once and in order.
 
-The broker loses a marker here by having it cut off its log while it is down.
+The broker loses a marker here by having it cut off its log while it is down. That takes a while, so journals that only
+have to lose what was committed lose it together.
 """
 
 import asyncio
 import json
 import time
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -17,6 +20,7 @@ from aiokafka.protocol.transaction import EndTxnRequest_v0
 from confluent_kafka import Producer
 
 from recoveryd.adapters.kafka.client import make_admin
+from recoveryd.adapters.kafka.journal import KafkaJournal
 from recoveryd.adapters.kafka.offsets import LATEST, read_offsets
 from recoveryd.adapters.kafka.own_topics import write_probe
 from recoveryd.adapters.kafka.raw_coordinator import Codes, TransactionCoordinator
@@ -75,6 +79,45 @@ async def settled(own: KafkaHarness) -> None:
         await asyncio.sleep(0.05)
 
 
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A journal of which two transactions were acknowledged, and the markers of the second one are lost."""
+
+    own: KafkaHarness
+    old: KafkaJournal  # it wrote them
+    topics: list[str]  # where a marker is lost
+
+
+@pytest.fixture(scope="module")
+def journals(own_broker: Broker) -> Mapping[str, Lost]:
+    """By what comes next."""
+
+    async def prepare() -> dict[str, Lost]:
+        return {
+            "some markers": await acknowledged(own_broker, "events"),
+            "all markers": await acknowledged(own_broker, "events", "status"),
+            "a visitor": await acknowledged(own_broker, "events", leader_twice=False),
+            "an abort": await acknowledged(own_broker, "events", leader_twice=False),
+            "a probe": await acknowledged(own_broker, "events", "status"),
+            "a leader that is interrupted": await acknowledged(own_broker, "events", "status"),
+        }
+
+    made = asyncio.run(prepare())
+    forget_markers(own_broker, *((topic, 0) for each in made.values() for topic in each.topics))
+    return made
+
+
+async def acknowledged(broker: Broker, *lost: str, leader_twice: bool = True) -> Lost:
+    """Before the markers are lost."""
+    own = KafkaHarness(broker.bootstrap, f"t{uuid.uuid4().hex[:8]}-")
+    old = own.journal()
+    await opened(old)
+    await commit(old, batch(1, leader=True))
+    await commit(old, batch(2, leader=leader_twice))
+    await settled(own)
+    return Lost(own, old, [{"events": own.names.events, "status": own.names.status}[name] for name in lost])
+
+
 async def state_of_journal(own: KafkaHarness) -> str:
     """As soon as its coordinator has loaded it."""
     access = ClientAccess(own.properties["bootstrap.servers"])
@@ -88,15 +131,9 @@ async def state_of_journal(own: KafkaHarness) -> str:
 
 @pytest.mark.parametrize("lost", ["some markers", "all markers"])
 async def test_a_new_leader_shows_what_was_acknowledged_to_the_one_before(
-    own_broker: Broker, own: KafkaHarness, lost: str
+    journals: Mapping[str, Lost], lost: str
 ) -> None:
-    old = own.journal()
-    await opened(old)
-    await commit(old, batch(1, leader=True))
-    await commit(old, batch(2, leader=True))
-    await settled(own)
-    topics = [own.names.events, own.names.status][: 1 if lost == "some markers" else 2]
-    forget_markers(own_broker, *((topic, 0) for topic in topics))
+    own, old, topics = journals[lost].own, journals[lost].old, journals[lost].topics
     assert all(waiting(own)[topic] > 0 for topic in topics)
     assert await state_of_journal(own) == "CompleteCommit"
     assert numbers(own) == [1]
@@ -113,15 +150,9 @@ async def test_a_new_leader_shows_what_was_acknowledged_to_the_one_before(
     await old.close()
 
 
-async def test_a_leader_whose_client_was_lost_with_a_marker_goes_on_in_order(
-    own_broker: Broker, own: KafkaHarness
-) -> None:
-    journal, visitor = own.journal(), own.journal()
-    await opened(journal)
-    await commit(journal, batch(1, leader=True))
-    await commit(journal, batch(2))
-    await settled(own)
-    forget_markers(own_broker, (own.names.events, 0))
+async def test_a_leader_whose_client_was_lost_with_a_marker_goes_on_in_order(journals: Mapping[str, Lost]) -> None:
+    own, journal = journals["a visitor"].own, journals["a visitor"].old
+    visitor = own.journal()
     await opened(visitor)  # which shuts the leader out, and shows 2
     assert numbers(own) == [1, 2]
     await commit(journal, batch(3))
@@ -131,14 +162,9 @@ async def test_a_leader_whose_client_was_lost_with_a_marker_goes_on_in_order(
 
 
 async def test_what_the_abort_of_a_dead_leader_took_away_is_written_again(
-    own_broker: Broker, own: KafkaHarness, caplog: pytest.LogCaptureFixture
+    journals: Mapping[str, Lost], caplog: pytest.LogCaptureFixture
 ) -> None:
-    old = own.journal()
-    await opened(old)
-    await commit(old, batch(1, leader=True))
-    await commit(old, batch(2))
-    await settled(own)
-    forget_markers(own_broker, (own.names.events, 0))
+    own, old = journals["an abort"].own, journals["an abort"].old
     _die_in_the_next_transaction(own, *_stamp_behind(own))
 
     new = own.journal()
@@ -168,14 +194,8 @@ async def test_what_was_begun_and_never_committed_stays_unseen(own_broker: Broke
         await journal.close()
 
 
-async def test_what_others_wrote_behind_it_hides_nothing_of_what_waits(own_broker: Broker, own: KafkaHarness) -> None:
-    old = own.journal()
-    await opened(old)
-    await commit(old, batch(1, leader=True))
-    await commit(old, batch(2, leader=True))
-    await settled(own)
-    topics = [own.names.events, own.names.status]
-    forget_markers(own_broker, *((topic, 0) for topic in topics))
+async def test_what_others_wrote_behind_it_hides_nothing_of_what_waits(journals: Mapping[str, Lost]) -> None:
+    own, old, topics = journals["a probe"].own, journals["a probe"].old, journals["a probe"].topics
     denied = await asyncio.to_thread(write_probe, own.properties, f"{own.scope}.probe", topics)  # as `doctor` does
     assert denied == dict.fromkeys(topics)
     new = own.journal()
@@ -187,14 +207,9 @@ async def test_what_others_wrote_behind_it_hides_nothing_of_what_waits(own_broke
 
 
 async def test_who_opens_the_journal_while_a_commit_is_under_way_finds_word_of_what_landed(
-    own_broker: Broker, own: KafkaHarness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    journals: Mapping[str, Lost], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    old = own.journal()
-    await opened(old)
-    await commit(old, batch(1, leader=True))
-    await commit(old, batch(2, leader=True))
-    await settled(own)
-    forget_markers(own_broker, (own.names.events, 0), (own.names.status, 0))
+    own, old = journals["a leader that is interrupted"].own, journals["a leader that is interrupted"].old
     ask, ended = TransactionCoordinator.ask, 0
 
     async def lose_the_end(to: TransactionCoordinator, form: RequestStruct, codes: Codes, give_up_s: float) -> Any:

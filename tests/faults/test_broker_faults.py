@@ -51,20 +51,32 @@ def stack(own_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield made
 
 
-@pytest.mark.parametrize("how", ["SIGKILL", "SIGTERM", "SIGSTOP"])
+def killed(broker: Broker) -> None:
+    broker.kill()
+    broker.start()
+
+
+def ended(broker: Broker) -> None:
+    broker.stop()
+    broker.start()
+
+
+def frozen(broker: Broker) -> None:
+    broker.pause()
+    time.sleep(FROZEN_S)  # the length of the fault itself
+    broker.cont()
+
+
 def test_row_7_a_broker_that_goes_away_and_comes_back_interrupts_and_breaks_nothing(
-    own_broker: Broker, supervisor: Supervisor, new_case: NewCase, how: str
+    own_broker: Broker, supervisor: Supervisor, new_case: NewCase
 ) -> None:
+    """By SIGKILL, SIGTERM and SIGSTOP: the copy goes on after each of them."""
     case = new_case()
     case.start()
     case.copying()
-    if how == "SIGSTOP":
-        own_broker.pause()
-        time.sleep(FROZEN_S)  # the length of the fault itself
-        own_broker.cont()
-    else:
-        own_broker.kill() if how == "SIGKILL" else own_broker.stop()
-        own_broker.start()
+    for goes_away in (killed, ended, frozen):
+        goes_away(own_broker)
+        case.going_on()
     case.finish()
     assert set(supervisor.exit_codes) <= {70}, "a daemon that left did so for its supervisor"
 

@@ -2,7 +2,8 @@
 was doing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -17,17 +18,22 @@ ORPHAN_AFTER_S = 20
 SETTINGS = {"lease": {"orphan_after": f"{ORPHAN_AFTER_S}s"}, "profiles": {"default": {"warm": 1}}}
 
 
-@pytest.fixture
-def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with Broker(tmp_path_factory.mktemp("gone")) as started:
-        yield started
-
-
-@pytest.mark.parametrize("broker_dies", [True, False])
 def test_row_32_an_application_without_daemon_and_broker_ends_itself(
-    own_broker: Broker, tmp_path_factory: pytest.TempPathFactory, broker_dies: bool
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    with Stack(own_broker.bootstrap, tmp_path_factory.mktemp("orphans"), SETTINGS) as stack:
+    with Broker(tmp_path_factory.mktemp("gone")) as broker:
+        assert_ends_itself(broker.bootstrap, tmp_path_factory.mktemp("orphans"), broker.kill)
+
+
+def test_row_32_an_application_without_daemon_ends_itself_although_its_broker_is_there(
+    bootstrap: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    assert_ends_itself(bootstrap, tmp_path_factory.mktemp("orphans"), lambda: None)
+
+
+def assert_ends_itself(bootstrap: str, folder: Path, after: Callable[[], None]) -> None:
+    """`after`: what else happens once the daemon is gone."""
+    with Stack(bootstrap, folder, SETTINGS) as stack:
         source = f"{stack.mark}-plain"
         fill_plain(stack.bootstrap, source, 4, 4_000)
         daemon = stack.daemon()
@@ -42,7 +48,6 @@ def test_row_32_an_application_without_daemon_and_broker_ends_itself(
         assert any(p.is_jvm for p in applications)
         assert any(p.is_spark_worker for p in applications)
         daemon.kill()
-        if broker_dies:
-            own_broker.kill()
+        after()
         await_gone(applications, ORPHAN_AFTER_S + 90.0)
         await_gone(stack.processes(), 30.0)

@@ -37,26 +37,29 @@ def disturbed(request: pytest.FixtureRequest, stack: Stack, case: Case) -> tuple
     """The case, and whether it is paused. If so, its application has ended too, so that `resume` reads the ledger."""
     is_paused = request.param == "paused"
     if is_paused:
-        stack.control.command("pause", case.recovery)
-        stack.follower.wait_state(case.recovery, "paused")
-        case.kill_application()
+        pause_and_end(stack, case)
     return case, is_paused
 
 
-def test_row_25_a_receipts_topic_that_grew_keeps_the_ledger_where_it_was(
-    stack: Stack, disturbed: tuple[Case, bool]
-) -> None:
-    """An attempt that begins after the topic grew finds the receipts of the first one."""
-    case, is_paused = disturbed
-    client = admin(stack)
-    width = len(client.list_topics(stack.receipts_topic, timeout=60).topics[stack.receipts_topic].partitions)
-    client.create_partitions([NewPartitions(stack.receipts_topic, width + 5)])[stack.receipts_topic].result(_TIMEOUT_S)
-    if is_paused:
-        stack.control.command("resume", case.recovery)
-    else:
-        case.kill_driver()
+def pause_and_end(stack: Stack, case: Case) -> None:
+    stack.control.command("pause", case.recovery)
+    stack.follower.wait_state(case.recovery, "paused")
+    case.kill_application()
+
+
+def test_row_25_a_receipts_topic_that_grew_keeps_the_ledger_where_it_was(stack: Stack, case: Case) -> None:
+    """It grows while the recovery runs, and again while it is paused: an attempt that begins after that finds the
+    receipts of those before.
+    """
+    grow(stack)
+    case.kill_driver()
+    stack.follower.wait(lambda: case.attempt() == 2, 90, "the second attempt")
+    case.going_on()
+    pause_and_end(stack, case)
+    grow(stack)
+    stack.control.command("resume", case.recovery)
     done = case.finish()
-    assert done["attempt"] == 2
+    assert done["attempt"] == 3
 
 
 def test_row_25_an_emptied_receipts_topic_is_named_and_nothing_is_copied_again(
@@ -93,6 +96,12 @@ def assert_named(stack: Stack, case: Case, failed: Document, why: str) -> None:
 
 def admin(stack: Stack) -> AdminClient:
     return AdminClient({"bootstrap.servers": stack.bootstrap})
+
+
+def grow(stack: Stack) -> None:
+    client, topic = admin(stack), stack.receipts_topic
+    width = len(client.list_topics(topic, timeout=60).topics[topic].partitions)
+    client.create_partitions([NewPartitions(topic, width + 5)])[topic].result(_TIMEOUT_S)
 
 
 def make_again(stack: Stack) -> None:

@@ -100,15 +100,13 @@ def visible(stack: Stack, case: Case) -> int:
     return sum(map(len, read_log(stack.bootstrap, case.target).values()))
 
 
-def test_row_14_partitions_added_to_source_and_target_do_not_change_a_pinned_plan(stack: Stack, case: Case) -> None:
+def test_row_14_and_row_15_partitions_added_to_a_pinned_plan_and_records_deleted_before_the_position_are_no_loss(
+    stack: Stack, case: Case
+) -> None:
+    before = read_log(stack.bootstrap, case.source)
     client = admin(stack)
     for topic in (case.source, case.target):
         client.create_partitions([NewPartitions(topic, 5)])[topic].result(_TIMEOUT_S)
-    case.finish()
-
-
-def test_row_15_records_deleted_before_the_position_are_no_loss(stack: Stack, case: Case) -> None:
-    before = read_log(stack.bootstrap, case.source)
     delete_records(stack, case.source, {0: 50, 1: 50})
     case.finish(before=before)
 

@@ -1,13 +1,17 @@
 """Chunks that a real broker calls committed, and whose commit markers are not there: the lane itself, or the next attempt,
 makes the target and the receipts say the same, each record once and in order.
 
-The broker loses a marker here by having it cut off its log while it is down.
+The broker loses a marker here by having it cut off its log while it is down. That takes a while, so recoveries lose
+theirs together; each test then goes on with its own.
 """
 
 import asyncio
+import threading
 import time
-from collections.abc import Iterator
-from dataclasses import replace
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -22,7 +26,7 @@ from recoveryd_jobs.lane.chunk import Committer
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from recoveryd_jobs.lane.loop import LaneLoop
 from recoveryd_sandbox.broker import Broker
-from tests.builders.copying import Cluster, Recovery, assert_exact, rows
+from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, rows
 from tests.builders.lost_markers import forget_markers
 from tests.builders.records import make_ledger_question, make_plan
 from tests.patience import patient_s
@@ -39,12 +43,9 @@ def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         yield started
 
 
-@pytest.fixture
-def own(own_broker: Broker, unique: str) -> Cluster:
-    return Cluster(own_broker.bootstrap, unique)
+Case = tuple[str, str]  # how records find their partition, and which markers are lost
 
-
-CASES = [
+CASES: list[Case] = [
     ("same", "one of the target"),
     ("key_hash", "one of the target"),
     ("key_hash", "the ledger's"),
@@ -53,9 +54,9 @@ CASES = [
 lost_markers = pytest.mark.parametrize(("mapping", "lost"), CASES)
 
 
-@pytest.fixture
-def recovery(mapping: str, own: Cluster) -> Recovery:
+def make_recovery(broker: Broker, mapping: str) -> Recovery:
     """Two target partitions, three chunks."""
+    own = Cluster(broker.bootstrap, f"t{uuid.uuid4().hex[:8]}-")
     source, target = own.topic("in", 2), own.topic("out", 2)
     own.fill(source, [*rows(COUNT // 2, 0), *rows(COUNT // 2, 1)])
     ranges = [PartitionRange(0, 0, COUNT // 2), PartitionRange(1, 0, COUNT // 2)]
@@ -68,6 +69,69 @@ def recovery(mapping: str, own: Cluster) -> Recovery:
         chunk=Recovery.chunk_limits(max_records=CHUNK),
         target_more={"mapping": mapping, "exclusive": False},
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """An attempt that ended after its second chunk, of which the broker lost markers then."""
+
+    recovery: Recovery
+    ledger: list[Receipt]  # this and the positions as they were before
+    heard: Mapping[int, int]
+    lost: list[tuple[str, int]]
+
+    def next_attempt(self) -> JobSpec:
+        """It begins behind what was copied."""
+        again = self.recovery.attempt(2)
+        ranges = tuple(replace(r, journaled=self.heard[r.partition]) for r in again.lanes[0].partitions)
+        return replace(again, lanes=(replace(again.lanes[0], partitions=ranges),))
+
+
+@pytest.fixture(scope="module")
+def halves(request: pytest.FixtureRequest, own_broker: Broker) -> Mapping[str, Half]:
+    """One for each chosen test that wants a half, by its id."""
+    made: dict[str, Half] = {}
+    for test in request.session.items:
+        if isinstance(test, pytest.Function) and test.path == request.path and "half" in test.fixturenames:
+            recovery = make_recovery(own_broker, test.callspec.params["mapping"])
+            copy_half(recovery)
+            heard = {p.partition: p.position for p in recovery.heartbeats()[-1].positions}
+            lost = places_of(recovery, test.callspec.params["lost"])
+            made[test.nodeid] = Half(recovery, recovery.ledger(), heard, lost)
+    forget_markers(own_broker, *(place for each in made.values() for place in each.lost))
+    return made
+
+
+@pytest.fixture
+def half(request: pytest.FixtureRequest, halves: Mapping[str, Half], mapping: str, lost: str) -> Half:
+    """The test's own, of the case that its parameters name."""
+    return halves[request.node.nodeid]
+
+
+class LanesThatLose:
+    """A lane for each case, all at work at the same time. Once every one of them has come to where it loses its
+    markers, all lose them and go on.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._all_there = threading.Barrier(len(CASES), self._forget, patient_s(60))
+        self.recoveries = {case: make_recovery(broker, case[0]) for case in CASES}
+        self.came: Counter[str] = Counter()  # by recovery, how often its lane came there
+        self.ended: dict[Case, LaneOutcome] = {}
+
+    def run(self) -> None:
+        lanes = {case: LaneThread(recovery.spec) for case, recovery in self.recoveries.items()}
+        self.ended = {case: lane.outcome() for case, lane in lanes.items()}
+
+    def lose(self, recovery_id: str) -> None:
+        """Called by the lane, which has committed everything."""
+        settled(next(recovery for recovery in self.recoveries.values() if recovery.id == recovery_id))
+        self._all_there.wait()
+
+    def _forget(self) -> None:
+        lost = [place for (_, lost), recovery in self.recoveries.items() for place in places_of(recovery, lost)]
+        forget_markers(self._broker, *lost)
 
 
 def waiting(recovery: Recovery) -> dict[tuple[str, int], int]:
@@ -95,15 +159,6 @@ def copy_half(recovery: Recovery) -> None:
     capped = replace(recovery.spec.lanes[0], max_records=2 * CHUNK)
     assert run_lane(replace(recovery.spec, lanes=(capped,)), capped) == LaneOutcome(0, "capped")
     settled(recovery)
-
-
-def half(recovery: Recovery) -> JobSpec:
-    """An attempt that ends after its second chunk; the spec of the next one, which begins behind it."""
-    copy_half(recovery)
-    again = recovery.attempt(2)
-    heard = {p.partition: p.position for p in recovery.heartbeats()[-1].positions}
-    ranges = tuple(replace(r, journaled=heard[r.partition]) for r in again.lanes[0].partitions)
-    return replace(again, lanes=(replace(again.lanes[0], partitions=ranges),))
 
 
 def places_of(recovery: Recovery, lost: str) -> list[tuple[str, int]]:
@@ -140,89 +195,93 @@ def assert_all_there_once(recovery: Recovery) -> None:
 
 
 @lost_markers
-def test_the_next_attempt_goes_on_exactly(own_broker: Broker, recovery: Recovery, lost: str) -> None:
-    again = half(recovery)
-    places = places_of(recovery, lost)
-    forget_markers(own_broker, *places)
-    assert {place for place, count in waiting(recovery).items() if count} == set(places)
+def test_the_next_attempt_goes_on_exactly(half: Half) -> None:
+    recovery, again = half.recovery, half.next_attempt()
+    assert {place for place, count in waiting(recovery).items() if count} == set(half.lost)
     assert run_lane(again, again.lanes[0]) == LaneOutcome(0, "done")
     assert_all_there_once(recovery)
 
 
-@pytest.mark.parametrize("mapping", ["same"])
-def test_a_task_that_spark_starts_again_is_no_other_attempt_and_looks_too(
-    own_broker: Broker, recovery: Recovery
-) -> None:
-    copy_half(recovery)
-    forget_markers(own_broker, *places_of(recovery, "all"))
+@pytest.mark.parametrize(("mapping", "lost"), [("same", "all")])
+def test_a_task_that_spark_starts_again_is_no_other_attempt_and_looks_too(half: Half) -> None:
+    recovery = half.recovery
     assert run_lane(recovery.spec, recovery.spec.lanes[0], again=True) == LaneOutcome(0, "done")
     assert_all_there_once(recovery)
 
 
 @lost_markers
-def test_the_next_attempt_brings_back_what_the_abort_of_the_one_before_took(
-    own_broker: Broker, recovery: Recovery, lost: str
-) -> None:
+def test_the_next_attempt_brings_back_what_the_abort_of_the_one_before_took(half: Half) -> None:
     """The dead attempt had begun its third chunk, up to a receipt."""
-    again = half(recovery)
-    last = recovery.ledger()[-1]
-    forget_markers(own_broker, *places_of(recovery, lost))
-    _die_in_the_next_chunk(recovery, last)
+    recovery, again = half.recovery, half.next_attempt()
+    _die_in_the_next_chunk(recovery, half.ledger[-1])
     assert run_lane(again, again.lanes[0]) == LaneOutcome(0, "done")
     assert_all_there_once(recovery)
 
 
-@lost_markers
-def test_a_lane_at_its_end_does_not_leave_readers_waiting(
-    own_broker: Broker, recovery: Recovery, lost: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture(scope="module")
+def lost_at_the_end(own_broker: Broker) -> LanesThatLose:
     """The markers are lost after the last commit, before the lane looks for them."""
-    look, forgotten = LaneLoop._await_markers, list[str]()
+    lanes, look = LanesThatLose(own_broker), LaneLoop._await_markers
 
     def look_after_a_loss(loop: LaneLoop) -> None:
-        if not forgotten:
-            forgotten.append(lost)
-            settled(recovery)
-            forget_markers(own_broker, *places_of(recovery, lost))
+        lanes.came[loop._spec.recovery] += 1
+        if lanes.came[loop._spec.recovery] == 1:
+            lanes.lose(loop._spec.recovery)
         look(loop)
 
-    monkeypatch.setattr(LaneLoop, "_await_markers", look_after_a_loss)
-    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
-    assert forgotten == [lost]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(LaneLoop, "_await_markers", look_after_a_loss)
+        lanes.run()
+    return lanes
+
+
+@lost_markers
+def test_a_lane_at_its_end_does_not_leave_readers_waiting(
+    lost_at_the_end: LanesThatLose, mapping: str, lost: str
+) -> None:
+    recovery = lost_at_the_end.recoveries[mapping, lost]
+    assert lost_at_the_end.ended[mapping, lost] == LaneOutcome(0, "done")
+    assert lost_at_the_end.came[recovery.id] > 0
     assert_all_there_once(recovery)
+
+
+@pytest.fixture(scope="module")
+def lost_before_an_abort(own_broker: Broker) -> LanesThatLose:
+    """The markers of the first chunk are lost, and the lane aborts the second one."""
+    lanes, commit = LanesThatLose(own_broker), Committer.commit
+
+    def lose_then_give_up(committer: Committer, *args: Any) -> Any:
+        recovery = committer._spec.recovery
+        lanes.came[recovery] += 1
+        if lanes.came[recovery] == 2:
+            committer._target.flush(time.monotonic() + patient_s(30))
+            raise Redo("a cluster does not answer")
+        made = commit(committer, *args)
+        if lanes.came[recovery] == 1:
+            lanes.lose(recovery)
+        return made
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Committer, "commit", lose_then_give_up)
+        lanes.run()
+    return lanes
 
 
 @lost_markers
 def test_a_lane_that_aborts_a_chunk_itself_brings_back_the_one_before(
-    own_broker: Broker, recovery: Recovery, lost: str, monkeypatch: pytest.MonkeyPatch
+    lost_before_an_abort: LanesThatLose, mapping: str, lost: str
 ) -> None:
-    commits: list[str] = []
-    commit = Committer.commit
-
-    def lose_then_give_up(committer: Committer, *args: Any) -> Any:
-        commits.append(lost)
-        if len(commits) == 2:
-            committer._target.flush(time.monotonic() + patient_s(30))
-            raise Redo("a cluster does not answer")
-        made = commit(committer, *args)
-        if len(commits) == 1:
-            settled(recovery)
-            forget_markers(own_broker, *places_of(recovery, lost))
-        return made
-
-    monkeypatch.setattr(Committer, "commit", lose_then_give_up)
-    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
-    assert len(commits) > 2
+    recovery = lost_before_an_abort.recoveries[mapping, lost]
+    assert lost_before_an_abort.ended[mapping, lost] == LaneOutcome(0, "done")
+    assert lost_before_an_abort.came[recovery.id] > 2
     assert_all_there_once(recovery)
 
 
 @lost_markers
-async def test_a_daemon_that_fences_a_lost_application_shows_what_it_had_committed(
-    own_broker: Broker, recovery: Recovery, lost: str
-) -> None:
+async def test_a_daemon_that_fences_a_lost_application_shows_what_it_had_committed(half: Half) -> None:
     """No lane comes: the recovery is stopped."""
-    again = half(recovery)
-    home, before = recovery.spec.receipts, recovery.ledger()
+    recovery, again = half.recovery, half.next_attempt()
+    home = recovery.spec.receipts
     assert home is not None
     topics = [(t.topic, t.topic_id) for t in (recovery.spec.source, recovery.spec.target)]
     plan = make_plan((0, 0, COUNT // 2), (1, 0, COUNT // 2), source=topics[0], target=topics[1])
@@ -230,7 +289,6 @@ async def test_a_daemon_that_fences_a_lost_application_shows_what_it_had_committ
         make_ledger_question(replace(plan, lanes=((0, 1),), receipts=home), recovery.id, fence=True),
         positions={r.partition: r.journaled for r in again.lanes[0].partitions},
     )
-    forget_markers(own_broker, *places_of(recovery, lost))
     client = recovery.cluster.client
     ledger = KafkaLedger(
         {"main": client}, recovery.receipts, "test", accesses={"main": ClientAccess(client["bootstrap.servers"])}
@@ -239,7 +297,7 @@ async def test_a_daemon_that_fences_a_lost_application_shows_what_it_had_committ
         found = await ledger.read(question)
     assert (found.problems, sum(p.copied for p in found.partitions)) == ((), 2 * CHUNK)
     settled(recovery)
-    assert recovery.ledger() == before
+    assert recovery.ledger() == half.ledger
     assert len(recovery.cluster.read(recovery.target, 2)) == 2 * CHUNK
     assert run_lane(again, again.lanes[0]) == LaneOutcome(0, "done")
     assert_all_there_once(recovery)
