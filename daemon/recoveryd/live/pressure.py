@@ -21,6 +21,7 @@ PEAK_OF = 3  # for the strain the worst of the last few samples counts, so that 
 LEVEL_OF = (
     3  # and their median has to be beyond the target too before it is lowered, so that a single high one lowers nothing
 )
+CALM_SHARE = 0.5  # of the strain at the target: calm is a signal whose median is below that
 LEAD_SAMPLES = 6
 LEAD_SLOPE = 0.15  # seconds of lag per second; slower growth counts as noise
 
@@ -49,7 +50,8 @@ class Protection:
 class Pressure(NamedTuple):
     """Pressure of one signal by samples taken since the last cut: `share` = newest value / SLO, `strain` on the scale
     of the law, `room` = strain at the target less the present one, by the worst of the last few; `level_room` the same by
-    their median; `age_ms` of the newest.
+    their median; `age_ms` of the newest; `is_calm`: that median is well below the target, and
+    is one of several.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Pressure(NamedTuple):
     value_s: float
     age_ms: int
     level_room: float = 0.0
+    is_calm: bool = False
 
 
 def with_baseline_sample(samples: tuple[float, ...], value: float) -> tuple[float, ...]:
@@ -135,8 +138,9 @@ def measure_pressure(
         aim = lag_strain(target * slo_s, 0.0, delay_s, protection.idle_s, slo_s)
         level = strain
     age_ms = max(0, now_ms - track.times_ms[-1])
+    is_calm = level < CALM_SHARE * aim and (usable >= LEVEL_OF or protection.kind is SignalKind.LAG)
     return Pressure(
-        protection.name, protection.kind, value_s / slo_s, strain, aim - strain, value_s, age_ms, aim - level
+        protection.name, protection.kind, value_s / slo_s, strain, aim - strain, value_s, age_ms, aim - level, is_calm
     )
 
 

@@ -172,6 +172,33 @@ def test_4_recovery_is_quick_up_to_the_comfortable_rate_and_slow_above() -> None
     assert 30.0 < rig.state.rate < 36.0
 
 
+NOISE = (0.1, 0.4, 0.95, 0.2, 0.5, 0.9, 0.3)
+
+
+def after_a_cut_in_noise(noise: tuple[float, ...]) -> Rig:
+    """Rest shows `NOISE`; a broker that was slow for a while led to a cut from 40 to the floor. `noise` follows."""
+    rig = Rig()
+    for z in NOISE * 4:
+        rig.tick(z, active=False)
+    rig.run(40.0)
+    rig.tick(None, more=(Reading("produce_latency", 1.6, rig.now_ms + PERIOD_MS),))
+    told = ((rig.now_ms, 1.0),)
+    rig.state = replace(rig.state, rate=1.0, budget=1.0, published=1.0, comfortable=30.0, publications=told)
+    for z in noise * 3:
+        rig.tick(z)
+    return rig
+
+
+def test_4_where_rest_is_noisy_it_comes_back_to_what_was_safe_although_nothing_is_far_below_the_target() -> None:
+    rig = after_a_cut_in_noise(NOISE)
+    assert rig.state.rate >= 30.0
+
+
+def test_4_it_does_not_come_back_where_the_middle_of_the_noise_is_near_the_target() -> None:
+    rig = after_a_cut_in_noise(tuple(max(0.7, z) for z in NOISE))
+    assert rig.state.rate < 3.0
+
+
 def test_4_a_rate_that_was_not_used_shows_nothing_of_what_is_beyond_it() -> None:
     """Lanes that something else held up for minutes come back to a rate that goes on as slowly as at first."""
     rig = started(20.0)

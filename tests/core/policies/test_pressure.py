@@ -88,6 +88,24 @@ def test_room_is_by_the_worst_of_the_last_three_samples_and_room_to_lower_by_the
     assert (found.room, found.level_room) == (pytest.approx(aim - worst), pytest.approx(aim - middle))
 
 
+@pytest.mark.parametrize(
+    ("values", "is_calm"),
+    [
+        ((0.02, 0.15, 0.025), True),
+        ((0.15, 0.15, 0.02, 0.15, 0.025), True),  # the last three count
+        ((0.02, 0.05, 0.15), False),
+        ((0.02, 0.025), False),  # two show no middle
+    ],
+)
+def test_a_latency_is_calm_when_the_median_of_three_is_well_below_its_target(
+    values: tuple[float, ...], is_calm: bool
+) -> None:
+    track = Track(tuple(range(1_000, 1_000 + len(values))), values, (0,) * len(values))
+    found = measure_pressure(Protection("p99", SignalKind.LATENCY, 0.2), track, -1, 0.0125, 25.0, 5_000)
+    assert found is not None
+    assert found.is_calm is is_calm
+
+
 def test_a_growing_lag_strains_before_it_is_at_its_slo_and_its_pressure_is_what_it_is() -> None:
     protection = Protection("board", SignalKind.LAG, 30.0)
     times = tuple(range(0, 30_000, 5_000))

@@ -54,6 +54,11 @@ class Assessment:
         return min((p.level_room for p in self.pressures), default=0.0)
 
     @property
+    def is_calm(self) -> bool:
+        """Whether every signal is well below its target, single samples aside."""
+        return all(p.is_calm for p in self.pressures)
+
+    @property
     def is_over(self) -> bool:
         """Whether a signal is at its SLO: by its newest sample, or a lag by where it will be."""
         return any(is_over(p) for p in self.pressures)

@@ -39,7 +39,6 @@ from recoveryd.live.pressure import Pressure
 
 SAFE_SHARE = 0.75  # of the rate at a cut: what was safe
 FAR_SHARE = 0.2  # of the target: so little of an SLO is far below it, however near zero rest is
-NOISY_SHARE = 0.95  # where a cut may well have been for nothing
 PROBE = 0.25  # the first rise per loop delay beyond a rate that was safe at another time
 PROBE_AFTER_CUT = 0.03  # and beyond one that was safe before a cut
 RETURN = 4.0  # at least so many times per loop delay, on the way back to a rate that was safe
@@ -141,19 +140,18 @@ def _safe_before(state: ControllerState, worst: Pressure) -> float:
     """The last rate that was safe, at a cut: what was granted before a raise that led to it, else a little less than
     now.
     """
-    if is_noisy(state, worst):
-        return NOISY_SHARE * state.rate
-    return min(SAFE_SHARE * state.rate, granted_least(state)) if follows(state) else SAFE_SHARE * state.rate
+    share = SAFE_SHARE * state.rate
+    return min(share, granted_least(state)) if follows(state) and not is_noisy(state, worst) else share
 
 
 def _steer(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int, params: ControllerParams) -> Move:
     """4 to 6, when every protected signal is fresh, measured since the last cut and below its SLO."""
     share = min(1.0, elapsed_ms(state.informed_ms, now_ms) / seen.delay_ms)
-    pressure, error = seen.share or 0.0, seen.room
-    if error < -params.dead_band and seen.level_room < -params.dead_band:
+    pressure, error = seen.share or 0.0, seen.level_room if _may_return(state, seen) else seen.room
+    if seen.room < -params.dead_band and seen.level_room < -params.dead_band:
         return _track(state, pressure, seen.level_room, share * params.gain_down, params)
     if error <= params.dead_band:
-        aim = seen.strain + error
+        aim = seen.strain + seen.room
         why = f"pressure {pressure:.2f}; the strain of {seen.strain:.2f} is near {aim:.2f}, that of the target: hold"
         return Move(state.rate, Rule.TRACK, why)
     limit = limited(state, inputs, params)
@@ -168,16 +166,23 @@ def _steer(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int
     )
 
 
+def _may_return(state: ControllerState, seen: Assessment) -> bool:
+    """Below a rate that was safe, and live traffic is calm. On a noisy machine the worst of a few samples is near the
+    target even at rest, so nothing is far below that for long.
+    """
+    return state.comfortable is not None and state.rate < state.comfortable and seen.is_calm
+
+
 def _recover(
     state: ControllerState, seen: Assessment, share: float, inputs: Inputs, now_ms: int, params: ControllerParams
 ) -> Move | None:
-    """4. Far below the target: double per loop delay. Back to a rate that was safe within two loop delays, and beyond it
-    as `_probe` says.
+    """4. Far below the target: double per loop delay. Back to a rate that was safe within two loop delays, also where
+    only single samples are not calm, and beyond it as `_probe` says.
     """
     aim = seen.room + seen.strain
     most = math.inf if state.comfortable is None else state.comfortable
     is_far = seen.strain < params.comfort_share * aim or (seen.share or 0.0) < FAR_SHARE * params.target
-    if not is_far:
+    if not is_far and not _may_return(state, seen):
         return None
     if state.rate >= most:
         # Samples tell of a rate only once it was granted for a loop delay.
@@ -188,8 +193,13 @@ def _recover(
         factor, what = 2.0, "slow start"
     else:
         factor, what = max(RETURN, most / max(state.rate, 1e-9)), "back to what was safe"
+        if (
+            not is_far and state.publications
+        ):  # calm is seldom seen in noise: what it allows is counted since the last step
+            share = min(1.0, elapsed_ms(state.publications[-1][0], now_ms) / seen.delay_ms)
     rate = min(most, max(state.rate * factor**share, start if state.rate <= 0 else 0.0))
-    why = f"pressure {seen.share or 0.0:.2f} is far below the target {params.target:g}: {what}"
+    how = f"is far below the target {params.target:g}" if is_far else "is calm but for single samples"
+    why = f"pressure {seen.share or 0.0:.2f} {how}: {what}"
     return Move(rate, Rule.SLOW_START, why, rate + displaced(state))
 
 
