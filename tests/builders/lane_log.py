@@ -70,6 +70,7 @@ class MemorySource:
     told: set[int] = field(
         default_factory=set
     )  # partitions whose end or trouble was told since they last gave a record
+    queue_bytes: int = 100
     deaf: set[int] = field(
         default_factory=set
     )  # partitions of which this consumer hears no more, whatever it is assigned
@@ -173,6 +174,7 @@ class MemoryLane:
 
     def __init__(self, spec: JobSpec, logs: Mapping[int, Log], chance: random.Random) -> None:
         self.spec, self.lane = spec, spec.lanes[0]
+        self.logs = logs
         self.source = MemorySource(logs, chance)
         self.target = MemoryTarget()
         self.receipts: list[Receipt] = []

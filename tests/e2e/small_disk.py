@@ -2,6 +2,7 @@
 tests that need one are skipped.
 """
 
+import contextlib
 import os
 import subprocess
 from collections.abc import Iterable
@@ -56,11 +57,9 @@ class SmallDisk:
         (SIGBUS) and no error.
         """
         for file in files:
-            descriptor = os.open(file, os.O_RDWR)
-            try:
-                os.posix_fallocate(descriptor, 0, max(1, os.fstat(descriptor).st_size))
-            finally:
-                os.close(descriptor)
+            with contextlib.suppress(FileNotFoundError), file.open("r+b") as held:
+                if size := os.fstat(held.fileno()).st_size:
+                    os.posix_fallocate(held.fileno(), 0, size)
 
     def free(self) -> None:
         self._ballast.unlink()

@@ -6,11 +6,8 @@ recoveryd there is the command `verify`.
 """
 
 import itertools
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +21,6 @@ from tests.e2e.tampering import Plain, Tampering, delete_records, fill
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.usefixtures("daemon")]
 
-_ROOT = Path(__file__).resolve().parents[2]
 _numbers = itertools.count(1)
 _DIFFERENCES = 9
 _DOUBLED = 50
@@ -32,10 +28,8 @@ _DOUBLED = 50
 
 def recoveryctl(stack: Stack, *arguments: str) -> tuple[int, str]:
     """(exit code, output)."""
-    config = str(stack.write_config("cli"))
-    command = [sys.executable, "-c", "from recoveryd.cli import main; main()", *arguments, "--config", config]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, cwd=_ROOT)
-    return done.returncode, done.stdout + done.stderr
+    done = stack.recoveryctl(*arguments)
+    return done.exit_code, done.stdout + done.stderr
 
 
 def tampered_replay(stack: Stack, source: str, damage: Callable[[Tampering], object], **more: Any) -> Document:
@@ -264,10 +258,13 @@ HAND_MADE: dict[str, tuple[Sequence[Plain], list[tuple[str, int | None, int | No
     "altered header": ([*GOOD[:3], GOOD[3]._replace(headers=(("h", b"0"),)), *GOOD[4:]], [("altered", 3, 3)]),
     "shifted time": ([*GOOD[:5], GOOD[5]._replace(time_ms=5), *GOOD[6:]], [("altered", 5, 5)]),
     "null to empty": ([*GOOD[:20], GOOD[20]._replace(value=None), *GOOD[21:]], [("altered", 20, 20)]),
+    "emptied": ([*GOOD[:20], GOOD[20]._replace(value=b""), *GOOD[21:]], [("altered", 20, 20)]),
+    "value changed": ([*GOOD[:17], GOOD[17]._replace(value=b"another"), *GOOD[18:]], [("altered", 17, 17)]),
     "everything twice": (GOOD + GOOD, [("extra", None, 40)]),
 }
 
 
+@pytest.mark.scenario("S-CASTLE-5")
 def test_each_kind_of_damage_of_a_copy_made_by_hand_is_named_by_command(stack: Stack) -> None:
     """Each partition is damaged in another way, the first in none, so that one verification has to name all of them."""
     number = next(_numbers)
@@ -294,6 +291,7 @@ def test_each_kind_of_damage_of_a_copy_made_by_hand_is_named_by_command(stack: S
     status = stack.follower.wait_state(f"hand{number}", ["completed", "failed"], 60)
     found = status["verification"]
     assert (status["state"], code) == ("completed", _DIFFERENCES), said
+    assert (status["error_code"], found["result"]) == ("RCV-3007", "mismatch")
     named = {
         damage: [
             (d["kind"], d["source_offset"], d["target_offset"])
@@ -303,5 +301,7 @@ def test_each_kind_of_damage_of_a_copy_made_by_hand_is_named_by_command(stack: S
         for p, damage in enumerate(HAND_MADE)
     }
     assert named == {damage: wanted for damage, (_, wanted) in HAND_MADE.items()}
+    assert sum(map(len, named.values())) == len(found["differences"])
+    assert all(d["source_partition"] in {None, d["target_partition"]} for d in found["differences"])
     lengths = {p: (0, len(stored)) for p, stored in copies.items()}
     assert (found["scope"], whole_log(stack.bootstrap, target)) == ("source", lengths)

@@ -3,9 +3,11 @@ restarts.
 """
 
 import random
+import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 from unittest.mock import patch
 
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 from recoveryd_jobs.contract import JobSpec, LaneSpec, PartitionRange
 from recoveryd_jobs.lane import asking, chunk_filler
 from recoveryd_jobs.murmur2 import KeyPartitioner
-from tests.builders.lane_log import Log, MemoryLane, Visible, make_spec
+from tests.builders.lane_log import Log, MemoryLane, MemorySource, Visible, make_spec
 
 
 @st.composite
@@ -178,6 +180,63 @@ def test_a_consumer_that_hears_no_more_of_some_partitions_is_made_anew_and_nothi
     if not lane.intake.is_capped:
         assert lane.ledger.standings == undisturbed.ledger.standings
         assert in_target(lane) == in_target(undisturbed)
+
+
+def lane_beside_a_busy_partition() -> MemoryLane:
+    """Of partition 0 it hears nothing; partition 1 gives a record each time, for long."""
+    chance = random.Random(1)
+    lengths = {0: 10, 1: 5_000}
+    logs = {p: Log([made_record(p, o, chance) for o in range(n)], n) for p, n in lengths.items()}
+    lane = MemoryLane(
+        make_spec(LaneSpec(0, tuple(PartitionRange(p, 0, n) for p, n in lengths.items())), (None, None), {}),
+        logs, chance,
+    )  # fmt: skip
+    while not lane.source.positions:
+        lane.intake.take(1, 0)
+    lane.source.deaf.add(0)
+    return lane
+
+
+def test_a_consumer_that_leaves_out_one_partition_is_made_anew_although_another_one_never_pauses() -> None:
+    lane = lane_beside_a_busy_partition()
+    with patch.object(chunk_filler, "_QUIET_S", 0.0), patch.object(chunk_filler, "_DEAF_S", 0.0):
+        for _ in range(200):
+            lane.intake.take(1, 0)
+            lane.commit()
+    assert set(lane.intake.unfinished) == {1}
+    assert [r.value for r in lane.logs[0].records] == [r.value for r in lane.target.sent if r.partition == 0]
+
+
+def test_what_was_fetched_before_is_taken_before_a_consumer_counts_as_deaf() -> None:
+    lane = lane_beside_a_busy_partition()
+    lane.source.queue_bytes = 1_000_000
+    with patch.object(chunk_filler, "_QUIET_S", 0.0), patch.object(chunk_filler, "_DEAF_S", 0.0):
+        for _ in range(200):
+            lane.intake.take(1, 0)
+    assert (lane.intake.is_deaf, lane.source.deaf) == (True, {0})
+
+
+def test_a_source_that_is_slow_to_give_gets_longer_with_each_new_consumer() -> None:
+    lane = lane_beside_a_busy_partition()
+    made: list[float] = []
+    clock = 1_000.0
+
+    def begin_anew(source: MemorySource, positions: Mapping[int, int]) -> None:
+        made.append(clock)
+        source.assign(positions)
+
+    with (
+        patch.object(MemorySource, "begin_anew", begin_anew),
+        patch.object(time, "monotonic", lambda: clock),
+    ):
+        for _ in range(4_000):
+            clock += 0.5
+            lane.source.deaf = {0, 1} if clock > 1_010 else {0}
+            lane.intake.take(1, 0)
+    waits = [after - before for before, after in pairwise(made)]
+    assert len(waits) >= 3
+    assert waits == sorted(waits)
+    assert waits[-1] > 4 * waits[0]
 
 
 @given(cases(capped=False), st.sampled_from(["delete", "cut back"]), st.integers(0, 45))

@@ -21,7 +21,9 @@ PEAK_OF = 3  # for the strain the worst of the last few samples counts, so that 
 LEVEL_OF = (
     3  # and their median has to be beyond the target too before it is lowered, so that a single high one lowers nothing
 )
-CALM_SHARE = 0.5  # of the strain at the target: calm is a signal whose median is below that
+CALM_SHARE = (
+    0.4  # of the strain at the target: calm is a signal whose median is below that, whatever single samples say
+)
 LEAD_SAMPLES = 6
 LEAD_SLOPE = 0.15  # seconds of lag per second; slower growth counts as noise
 
@@ -50,8 +52,8 @@ class Protection:
 class Pressure(NamedTuple):
     """Pressure of one signal by samples taken since the last cut: `share` = newest value / SLO, `strain` on the scale
     of the law, `room` = strain at the target less the present one, by the worst of the last few; `level_room` the same by
-    their median; `age_ms` of the newest; `is_calm`: that median is well below the target, and
-    is one of several.
+    their median; `age_ms` of the newest; `is_calm`: the median of the last three, those over
+    the SLO too, is well below the target; of a lag the newest.
     """
 
     name: str
@@ -132,13 +134,15 @@ def measure_pressure(
         strain = latency_strain(_peak_s(track.values[-usable:], slo_s) / slo_s, rest)
         level = latency_strain(_level_s(track.values[-usable:], slo_s) / slo_s, rest)
         aim = latency_strain(target_share(target, rest), rest)
+        last = sorted(track.values[-usable:][-LEVEL_OF:])
+        middle = latency_strain(last[len(last) // 2] / slo_s, rest) if len(last) == LEVEL_OF else math.inf
     else:
         slope = growth(track.times_ms[-usable:], track.values[-usable:])
         strain = lag_strain(value_s, slope, delay_s, protection.idle_s, slo_s)
         aim = lag_strain(target * slo_s, 0.0, delay_s, protection.idle_s, slo_s)
-        level = strain
+        level = middle = strain
     age_ms = max(0, now_ms - track.times_ms[-1])
-    is_calm = level < CALM_SHARE * aim and (usable >= LEVEL_OF or protection.kind is SignalKind.LAG)
+    is_calm = middle < CALM_SHARE * aim
     return Pressure(
         protection.name, protection.kind, value_s / slo_s, strain, aim - strain, value_s, age_ms, aim - level, is_calm
     )

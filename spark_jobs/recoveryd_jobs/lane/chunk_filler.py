@@ -32,6 +32,7 @@ from recoveryd_jobs.topics import LogBounds, Topic
 BLOCKED_ASK_S = 2.0
 _QUIET_S = 20.0  # how long a partition may give nothing before it is asked about
 _DEAF_S = 5.0  # how long the consumer may leave out what the source surely has
+_QUIETER_MOST = 4  # how often `_QUIET_S` is doubled where new consumers hear no more: a slow network needs longer
 _LATE_S = 1.0
 _LOSS_WORDS = 1_500
 
@@ -53,8 +54,12 @@ class ChunkFiller:
         self._asked_s = self._asked_quiet_s = 0.0
         self._unheard: dict[int, int] = {}  # partitions that have more than they gave, and the position then
         self._unheard_s = 0.0
+        self._taken_bytes = 0  # since then
+        self._renewed: set[int] = set()  # partitions that the newest consumers were made for and that gave nothing yet
+        self._renewals = 0
         self._was_assigned = False
-        self._ends: dict[int, float] = {}  # partitions with nothing more to read now, and since when
+        self._ends: set[int] = set()  # partitions with nothing more to read now
+        self._blocked_since_s: dict[int, float] = {}
         self.unfinished: dict[int, PartitionRange] = {}
         self.blocked: dict[int, str] = {}  # partition: why it cannot reach its stop
         self._losses: list[str] = []  # one sentence for each loss that the recovery does not allow
@@ -100,6 +105,7 @@ class ChunkFiller:
         self.adopt(chunk, ledger)
         self._ends.clear()
         self.blocked.clear()
+        self._blocked_since_s.clear()
         self._losses.clear()
         self._holes.clear()
         self._unheard.clear()
@@ -145,11 +151,19 @@ class ChunkFiller:
             part, planned = self._chunk.parts.get(item.partition), self.unfinished.get(item.partition)
             if part is None or planned is None:
                 continue
-            self._heard_s[item.partition] = now_s
-            self._unheard.pop(item.partition, None)
-            count, some = self._on_item(item, part, planned, now_s)
+            self._heard(item.partition, now_s)
+            count, some = self._on_item(item, part, planned)
             records, size = records + count, size + some
+        self._taken_bytes += size
+        self._look_for_unheard(now_s, is_drained=self._taken_bytes > 2 * self._source.queue_bytes)
         return records, size
+
+    def _heard(self, partition: int, now_s: float) -> None:
+        self._heard_s[partition] = now_s
+        self._unheard.pop(partition, None)
+        if partition in self._renewed:
+            self._renewed.clear()
+            self._renewals = 0
 
     def _positions(self) -> dict[int, int]:
         return {p: self._chunk.parts[p].position for p in self.unfinished}
@@ -159,15 +173,15 @@ class ChunkFiller:
         self._ends.clear()
         self._unheard.clear()
 
-    def _on_item(self, item: Item, part: SourcePart, planned: PartitionRange, now_s: float) -> tuple[int, int]:
+    def _on_item(self, item: Item, part: SourcePart, planned: PartitionRange) -> tuple[int, int]:
         taken = 0, 0
         if isinstance(item, Run):
-            self._ends.pop(item.partition, None)
-            self.blocked.pop(item.partition, None)
+            self._ends.discard(item.partition)
+            self._unblock(item.partition)
             taken = self._on_run(item.messages, part, planned)
         elif isinstance(item, End):
             part.skip_to(item.offset if planned.stop is None else min(item.offset, planned.stop))
-            self._ends.setdefault(item.partition, now_s)
+            self._ends.add(item.partition)
         elif isinstance(item, OutOfRange):
             self._holes.add(item.partition)
         if planned.stop is not None and part.position >= planned.stop:
@@ -216,9 +230,13 @@ class ChunkFiller:
 
     def _finish(self, partition: int) -> None:
         self.unfinished.pop(partition, None)
-        self._ends.pop(partition, None)
-        self.blocked.pop(partition, None)
+        self._ends.discard(partition)
+        self._unblock(partition)
         self._source.drop(partition)
+
+    def _unblock(self, partition: int) -> None:
+        self.blocked.pop(partition, None)
+        self._blocked_since_s.pop(partition, None)
 
     def _ask_on(self, wait_s: float) -> bool:
         """Wait up to `wait_s` for an answer that reading needs first; False when there is no such question."""
@@ -311,15 +329,31 @@ class ChunkFiller:
         source still answers, is still the same topic, and has nothing more.
         """
         bounded_ends = [p for p in self._ends if self.unfinished[p].stop is not None]
-        quiet = [p for p in self.unfinished if now_s - self._heard_s.get(p, now_s) >= _QUIET_S]
-        if self._unheard and now_s - self._unheard_s >= _DEAF_S:
-            self._send(self._hear_again())
-        elif quiet and now_s - self._asked_quiet_s >= _QUIET_S:
-            self._asked_quiet_s = now_s
-            self._send(self._find_unheard(quiet))
-        elif bounded_ends and now_s - self._asked_s >= BLOCKED_ASK_S:
+        if self._look_for_unheard(now_s, is_drained=True):
+            return
+        if bounded_ends and now_s - self._asked_s >= BLOCKED_ASK_S:
             self._asked_s = now_s
             self._send(self._find_blocked(bounded_ends))
+
+    def _look_for_unheard(self, now_s: float, *, is_drained: bool) -> bool:
+        """Ask about partitions that gave nothing for long, beside others that may give much. Whatever was fetched before
+        the answer must be taken (`is_drained`) until one of them counts as left out. True when something is asked.
+        """
+        if self._errand is not None:
+            return False
+        if self._unheard:
+            if not is_drained or now_s - self._unheard_s < _DEAF_S:
+                return False
+            self._send(self._hear_again())
+            return True
+        wait_s = _QUIET_S * 2**self._renewals
+        if now_s - self._asked_quiet_s < wait_s:
+            return False
+        self._asked_quiet_s = now_s
+        quiet = [p for p in self.unfinished if now_s - self._heard_s.get(p, now_s) >= wait_s]
+        if quiet:
+            self._send(self._find_unheard(quiet))
+        return bool(quiet)
 
     def _find_unheard(self, partitions: list[int]) -> Errand:
         yield from self._questions.same_topic()
@@ -328,36 +362,39 @@ class ChunkFiller:
             planned, position = self.unfinished.get(partition), self._chunk.parts[partition].position
             if planned is not None and found.stable > position:
                 self._unheard[partition] = position
-        self._unheard_s = time.monotonic()
+        self._unheard_s, self._taken_bytes = time.monotonic(), 0
 
     def _hear_again(self) -> Errand:
         """The consumer leaves out what the source has: make it anew. It asks the source first, so that one that does not
         answer is not taken for a deaf consumer.
         """
         yield from self._questions.bounds(sorted(self._unheard))
-        if any(p in self.unfinished and self._chunk.parts[p].position == at for p, at in self._unheard.items()):
+        deaf = {p for p, at in self._unheard.items() if p in self.unfinished and self._chunk.parts[p].position == at}
+        if deaf:
             self._source.begin_anew(self._positions())
             self._on_assigned()
+            self._renewed, self._renewals = deaf, min(self._renewals + 1, _QUIETER_MOST)
         self._unheard.clear()
 
     def _find_blocked(self, partitions: list[int]) -> Errand:
         yield from self._questions.same_topic()
         bounds = yield from self._questions.bounds(partitions)
         for partition, found in bounds.items():
-            planned, since_s = self.unfinished.get(partition), self._ends.get(partition)
-            if planned is None or planned.stop is None or since_s is None:
+            planned = self.unfinished.get(partition)
+            if planned is None or planned.stop is None or partition not in self._ends:
                 continue
             yield from self._account(planned, found)
             if self._chunk.parts[partition].position >= planned.stop:
                 self._finish(partition)
             elif found.stable < planned.stop:  # else the consumer will report the end, reached between the two queries
-                self._block(planned, found, time.monotonic() - since_s)
+                self._block(planned, found)
 
-    def _block(self, planned: PartitionRange, found: LogBounds, since_s: float) -> None:
+    def _block(self, planned: PartitionRange, found: LogBounds) -> None:
         why = (
             f"a foreign transaction holds {self._spec.source.topic} partition {planned.partition}: "
             f"last stable offset {found.stable}, high watermark {found.high}, stop {planned.stop}"
         )
         self.blocked[planned.partition] = why
-        if since_s > self._spec.stop_wait_ms / 1000.0:
+        now_s = time.monotonic()
+        if now_s - self._blocked_since_s.setdefault(planned.partition, now_s) > self._spec.stop_wait_ms / 1000.0:
             raise JobError("stop_blocked", f"After {self._spec.stop_wait_ms // 1000} s {why}.")

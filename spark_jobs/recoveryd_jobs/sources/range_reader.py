@@ -60,22 +60,22 @@ Item = Run | End | OutOfRange | Trouble
 
 
 class Source:
-    """One consumer on some partitions of the source topic. Not thread-safe."""
+    """One consumer on some partitions of the source topic. `queue_bytes`: about what it fetches ahead. Not thread-safe."""
 
     def __init__(self, spec: SourceSpec, client_id: str, queue_bytes: int) -> None:
         self._spec = spec
         self._topic = spec.topic
         self._client_id = client_id
-        self._queue_bytes = queue_bytes
+        self.queue_bytes = queue_bytes
         self._consumer: Consumer = make_reader(spec.client, client_id, queue_bytes)
 
     def resize(self, queue_bytes: int, positions: Mapping[int, int]) -> bool:
         """Fetch about `queue_bytes` ahead from now on. That needs a new consumer at `positions`, so small changes are
         ignored. True when it changed.
         """
-        if self._queue_bytes < queue_bytes * RESIZE_FACTOR and queue_bytes < self._queue_bytes * RESIZE_FACTOR:
+        if self.queue_bytes < queue_bytes * RESIZE_FACTOR and queue_bytes < self.queue_bytes * RESIZE_FACTOR:
             return False
-        self._queue_bytes = queue_bytes
+        self.queue_bytes = queue_bytes
         self.begin_anew(positions)
         return True
 
@@ -84,7 +84,7 @@ class Source:
         no more of a partition, and then no other assignment helps (librdkafka 2.16).
         """
         self._consumer.close()
-        self._consumer = make_reader(self._spec.client, self._client_id, self._queue_bytes)
+        self._consumer = make_reader(self._spec.client, self._client_id, self.queue_bytes)
         self.connect()
         self.assign(positions)
 

@@ -79,6 +79,7 @@ class RangeReader:
         self._positions: dict[int, int] = {}
         self._silent_s = 0.0
         self._probed_s = 0.0  # value of `_silent_s` when the topic was last checked
+        self._anew_s = PROBE_S  # value of `_silent_s` at which the consumer is made anew
 
     def _met(self) -> Consumer:
         consumer = make_reader(
@@ -123,7 +124,10 @@ class RangeReader:
             if r.partition not in self._open:
                 self._listener.finish(r.partition)
         self._assign()
-        self._silent_s = self._probed_s = 0.0
+        self._hear()
+
+    def _hear(self) -> None:
+        self._silent_s, self._probed_s, self._anew_s = 0.0, 0.0, PROBE_S
 
     def _assign(self) -> None:
         read = self._open.keys() - self.held
@@ -138,7 +142,7 @@ class RangeReader:
         asked_s = time.monotonic()
         messages = self._consumer.consume(count, wait_s)
         if messages and self._take(messages):
-            self._silent_s = self._probed_s = 0.0
+            self._hear()
             return True
         self._silent_s += time.monotonic() - asked_s
         if self._silent_s > self._patience_s:
@@ -146,7 +150,9 @@ class RangeReader:
         if self._silent_s > self._probed_s + PROBE_S:
             self._probed_s = self._silent_s
             self._place.asked.check()  # the Kafka client does not report a topic that is gone
+        if self._silent_s > self._anew_s:
             # One that was assigned while a broker came back to itself may hear no more of a partition (librdkafka 2.16).
+            self._anew_s += 2 * self._anew_s  # a slow network may need longer for what the new one asks for
             self._consumer.close()
             self._consumer = self._met()
             self._assign()
@@ -238,9 +244,9 @@ class RangeReader:
             where = f"{self._place.topic} partition {partition}"
             raise JobError("data_lost", f"{where} ends before {self._positions[partition]} now: it was cut back.")
         self._listener.deleted(partition, self._positions[partition], start)
-        self._consumer.incremental_unassign([TopicPartition(self._place.topic, partition)])
         self._advance(partition, start)
         if partition in self._open:
+            self._consumer.incremental_unassign([TopicPartition(self._place.topic, partition)])
             self._consumer.incremental_assign([TopicPartition(self._place.topic, partition, start)])
 
     def _advance(self, partition: int, position: int, *, is_through: bool = False) -> None:

@@ -91,10 +91,11 @@ def test_room_is_by_the_worst_of_the_last_three_samples_and_room_to_lower_by_the
 @pytest.mark.parametrize(
     ("values", "is_calm"),
     [
-        ((0.02, 0.15, 0.025), True),
-        ((0.15, 0.15, 0.02, 0.15, 0.025), True),  # the last three count
+        ((0.02, 0.15, 0.02), True),
+        ((0.15, 0.15, 0.02, 0.15, 0.02), True),  # the last three count
         ((0.02, 0.05, 0.15), False),
-        ((0.02, 0.025), False),  # two show no middle
+        ((0.02, 0.02), False),  # two show no middle
+        ((0.3, 0.02, 0.3), False),  # those over the SLO count
     ],
 )
 def test_a_latency_is_calm_when_the_median_of_three_is_well_below_its_target(

@@ -38,6 +38,7 @@ from recoveryd.live.law.types import ControllerParams, ControllerState, Inputs, 
 from recoveryd.live.pressure import Pressure
 
 SAFE_SHARE = 0.75  # of the rate at a cut: what was safe
+NOISY_SHARE = 0.8  # where a cut may well have been for nothing
 FAR_SHARE = 0.2  # of the target: so little of an SLO is far below it, however near zero rest is
 PROBE = 0.25  # the first rise per loop delay beyond a rate that was safe at another time
 PROBE_AFTER_CUT = 0.03  # and beyond one that was safe before a cut
@@ -140,8 +141,9 @@ def _safe_before(state: ControllerState, worst: Pressure) -> float:
     """The last rate that was safe, at a cut: what was granted before a raise that led to it, else a little less than
     now.
     """
-    share = SAFE_SHARE * state.rate
-    return min(share, granted_least(state)) if follows(state) and not is_noisy(state, worst) else share
+    if is_noisy(state, worst):
+        return NOISY_SHARE * state.rate
+    return min(SAFE_SHARE * state.rate, granted_least(state)) if follows(state) else SAFE_SHARE * state.rate
 
 
 def _steer(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int, params: ControllerParams) -> Move:

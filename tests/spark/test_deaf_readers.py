@@ -1,0 +1,148 @@
+"""A consumer that hears no more of its partitions, as librdkafka 2.16 may after a broker stood still, is made anew: each
+record is read once. It is a real one here that gives nothing any more after some calls, whatever it is assigned.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Message
+
+from recoveryd_jobs.clients import make_reader
+from recoveryd_jobs.contract import PartitionRange
+from recoveryd_jobs.errors import JobError
+from recoveryd_jobs.lane import chunk_filler
+from recoveryd_jobs.lane.life import LaneOutcome
+from recoveryd_jobs.sources import range_reader
+from recoveryd_jobs.verify import reader
+from recoveryd_jobs.verify.reader import Place, Range, RangeReader
+from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, rows
+
+pytestmark = pytest.mark.broker
+
+COUNT = 3_000
+
+
+class DeafConsumer:
+    def __init__(self, real: Consumer, calls: int) -> None:
+        self._real, self._calls = real, calls
+
+    def consume(self, count: int, wait_s: float) -> list[Message]:
+        self._calls -= 1
+        if self._calls >= 0:
+            return self._real.consume(count, wait_s)
+        time.sleep(min(wait_s, 0.02))
+        return []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+def deaf_at_first(made: list[Any], deaf: int, calls: int) -> Callable[..., Any]:
+    """Instead of `make_reader`: the first `deaf` consumers give nothing after `calls` calls. `made`: all of them."""
+
+    def make(*arguments: Any, **more: Any) -> Any:
+        real = make_reader(*arguments, **more)
+        made.append(DeafConsumer(real, calls) if len(made) < deaf else real)
+        return made[-1]
+
+    return make
+
+
+@pytest.mark.parametrize("deaf", [1, 2])
+def test_a_lane_goes_on_with_a_new_consumer_and_copies_each_record_once(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, deaf: int
+) -> None:
+    monkeypatch.setattr(chunk_filler, "_QUIET_S", 0.3)
+    monkeypatch.setattr(chunk_filler, "_DEAF_S", 0.3)
+    made: list[Any] = []
+    monkeypatch.setattr(range_reader, "make_reader", deaf_at_first(made, deaf, 3))
+    source, target = cluster.topic("in", 2), cluster.topic("out", 2)
+    cluster.fill(source, [*rows(COUNT, 0), *rows(COUNT, 1)])
+    recovery = Recovery(
+        cluster, source, target, ranges=[[PartitionRange(0, 0, COUNT), PartitionRange(1, 0, COUNT)]],
+        directive=Recovery.run_directive(cluster, max_records_per_s=4_000.0),
+    )  # fmt: skip
+    lane = LaneThread(replace(recovery.spec, stop_wait_ms=600_000))
+    assert lane.outcome() == LaneOutcome(0, "done")
+    assert len(made) > deaf
+    assert_exact(recovery.ledger(), recovery.spec)
+    for partition in range(2):
+        found = [r.content for r in cluster.read(target, 2) if r.partition == partition]
+        assert found == [r.content for r in rows(COUNT, partition)]
+
+
+class Calm:
+    client_id = "proof"
+
+    def turn(self) -> int:
+        return 100
+
+    def took(self, _records: int, _size: int, _moved: int) -> None: ...
+
+
+class Kept:
+    def __init__(self) -> None:
+        self.offsets: dict[int, list[int]] = defaultdict(list)
+        self.done: set[int] = set()
+
+    def begin(self, ranged: Range) -> None: ...
+
+    def feed(self, partition: int, messages: list[Message]) -> None:
+        self.offsets[partition] += [m.offset() or 0 for m in messages]
+
+    def deleted(self, partition: int, position: int, log_start: int) -> None:
+        raise AssertionError((partition, position, log_start))
+
+    def finish(self, partition: int) -> None:
+        self.done.add(partition)
+
+
+class Asked:
+    def log_start(self, _partition: int) -> int:
+        return 0
+
+    def check(self) -> None: ...
+
+
+def range_reader_of(cluster: Cluster, topic: str, kept: Kept, patience_s: float) -> RangeReader:
+    return RangeReader(Place(cluster.client, topic, "source", Asked()), Calm(), kept, patience_s)  # type: ignore[arg-type]
+
+
+def test_the_proof_reads_on_with_a_new_consumer_and_leaves_held_partitions_alone(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "PROBE_S", 0.3)
+    made: list[Any] = []
+    monkeypatch.setattr(reader, "make_reader", deaf_at_first(made, 1, 3))
+    topic, kept = cluster.topic("in", 3), Kept()
+    cluster.fill(topic, [row for partition in range(3) for row in rows(COUNT, partition)])
+    reading = range_reader_of(cluster, topic, kept, 120.0)
+    reading.begin([Range(partition, 0, COUNT) for partition in range(3)])
+    reading.hold([2])
+    while {0, 1} - kept.done:
+        reading.step(100, 0.1)
+    held = len(kept.offsets[2])
+    assert len(made) > 1
+    reading.hold([])
+    while reading.is_open:
+        reading.step(100, 0.1)
+    reading.close()
+    assert held < COUNT
+    assert kept.offsets == {partition: list(range(COUNT)) for partition in range(3)}
+
+
+def test_patience_with_consumers_that_stay_deaf_ends(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "PROBE_S", 0.2)
+    made: list[Any] = []
+    monkeypatch.setattr(reader, "make_reader", deaf_at_first(made, 1_000, 0))
+    topic = cluster.topic("in")
+    cluster.fill(topic, rows(10))
+    reading = range_reader_of(cluster, topic, Kept(), 3.0)
+    with pytest.raises(JobError, match="cannot be read past 0"):
+        reading.read([Range(0, 0, 10)])
+    reading.close()
+    assert 2 <= len(made) <= 5, "each one waits longer than the one before"
