@@ -73,15 +73,12 @@ class MemorySource:
     queue_bytes: int = 100
     deaf: set[int] = field(
         default_factory=set
-    )  # partitions of which this consumer hears no more, whatever it is assigned
+    )  # partitions of which the consumer hears no more, until there is a new one
 
     def assign(self, positions: Mapping[int, int]) -> None:
         self.positions = dict(positions)
         self.told.clear()
-
-    def begin_anew(self, positions: Mapping[int, int]) -> None:
         self.deaf.clear()
-        self.assign(positions)
 
     def move(self, partition: int, offset: int) -> None:
         self.positions[partition] = offset

@@ -18,6 +18,20 @@ _numbers = itertools.count(1)
 def nothing() -> None: ...
 
 
+class FreeGuest:
+    """A guest whose directives limit nothing, and who asks for so many records at a time."""
+
+    client_id = "reader"
+
+    def __init__(self, records: int = 1_000) -> None:
+        self._records = records
+
+    def turn(self) -> int:
+        return self._records
+
+    def took(self, records: int, size: int, offsets: int) -> None: ...
+
+
 def verify(
     spec: JobSpec,
     *,

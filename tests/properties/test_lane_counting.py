@@ -221,12 +221,14 @@ def test_a_source_that_is_slow_to_give_gets_longer_with_each_new_consumer() -> N
     made: list[float] = []
     clock = 1_000.0
 
-    def begin_anew(source: MemorySource, positions: Mapping[int, int]) -> None:
+    assign = MemorySource.assign
+
+    def noted(source: MemorySource, positions: Mapping[int, int]) -> None:
         made.append(clock)
-        source.assign(positions)
+        assign(source, positions)
 
     with (
-        patch.object(MemorySource, "begin_anew", begin_anew),
+        patch.object(MemorySource, "assign", noted),
         patch.object(time, "monotonic", lambda: clock),
     ):
         for _ in range(4_000):

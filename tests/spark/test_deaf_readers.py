@@ -20,6 +20,7 @@ from recoveryd_jobs.sources import range_reader
 from recoveryd_jobs.verify import reader
 from recoveryd_jobs.verify.reader import Place, Range, RangeReader
 from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, rows
+from tests.builders.proving import FreeGuest
 
 pytestmark = pytest.mark.broker
 
@@ -75,15 +76,6 @@ def test_a_lane_goes_on_with_a_new_consumer_and_copies_each_record_once(
         assert found == [r.content for r in rows(COUNT, partition)]
 
 
-class Calm:
-    client_id = "proof"
-
-    def turn(self) -> int:
-        return 100
-
-    def took(self, _records: int, _size: int, _moved: int) -> None: ...
-
-
 class Kept:
     def __init__(self) -> None:
         self.offsets: dict[int, list[int]] = defaultdict(list)
@@ -109,7 +101,7 @@ class Asked:
 
 
 def range_reader_of(cluster: Cluster, topic: str, kept: Kept, patience_s: float) -> RangeReader:
-    return RangeReader(Place(cluster.client, topic, "source", Asked()), Calm(), kept, patience_s)  # type: ignore[arg-type]
+    return RangeReader(Place(cluster.client, topic, "source", Asked()), FreeGuest(100), kept, patience_s)  # type: ignore[arg-type]
 
 
 def test_the_proof_reads_on_with_a_new_consumer_and_leaves_held_partitions_alone(

@@ -19,19 +19,9 @@ from recoveryd_jobs.verify.reader import Place, Range, RangeReader
 from recoveryd_jobs.verify.segments import segments
 from recoveryd_jobs.verify.shown import Shown
 from tests.builders.copying import AheadClock, Cluster, Recovery, Row, put, rows
+from tests.builders.proving import FreeGuest
 
 _PATIENCE_S = 60.0
-
-
-class Free:
-    """A guest whose directives limit nothing."""
-
-    client_id = "reader"
-
-    def turn(self) -> int:
-        return 1_000
-
-    def took(self, records: int, size: int, offsets: int) -> None: ...
 
 
 class Heard:
@@ -60,7 +50,7 @@ def test_a_topic_that_is_deleted_while_it_is_read_is_named(cluster: Cluster, mon
     cluster.fill(source, rows(10))
     spec = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 20)]]).spec
     place = Place(spec.source.client, source, "source", Asked(spec, 0))
-    reader = RangeReader(place, Free(), Heard(lambda: cluster.delete(source)), _PATIENCE_S)  # type: ignore[arg-type]
+    reader = RangeReader(place, FreeGuest(), Heard(lambda: cluster.delete(source)), _PATIENCE_S)  # type: ignore[arg-type]
     try:
         with pytest.raises(JobError) as gone:
             reader.read([Range(0, 0, 20)])
@@ -77,7 +67,7 @@ def test_a_shorter_topic_of_the_same_name_is_not_taken_for_a_log_that_was_cut_ba
     cluster.fill(source, rows(10))
     spec = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 10)]]).spec
     cluster.recreate(source, 1)
-    reader = RangeReader(Place(spec.source.client, source, "source", Asked(spec, 0)), Free(), Heard(), _PATIENCE_S)  # type: ignore[arg-type]
+    reader = RangeReader(Place(spec.source.client, source, "source", Asked(spec, 0)), FreeGuest(), Heard(), _PATIENCE_S)  # type: ignore[arg-type]
     try:
         with pytest.raises(JobError) as found:
             reader.read([Range(0, 5, 10)])
@@ -111,7 +101,7 @@ def closer_look(monkeypatch: pytest.MonkeyPatch, answers: Iterator[Message | Non
     plan = ProofPlan((Range(0, 0, 1),), (Range(0, 0, 1),), {0: 0}, False, False, frozenset())
     ledger = ProofLedger()
     ledger.settle()
-    look = Look(spec, plan, ledger, Free())  # type: ignore[arg-type]
+    look = Look(spec, plan, ledger, FreeGuest())  # type: ignore[arg-type]
     return look.answer(PairQuestion((0, 0), (0,), frozenset()))
 
 

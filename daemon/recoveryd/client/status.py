@@ -28,21 +28,16 @@ class HoldFollower:
         self._cluster = cluster
         self._next: HoldBook | None = None
         self._behind: set[int] = set()
-        self._properties = properties
-        self._consumer = self._make()
-
-    def _make(self) -> Consumer:
-        return Consumer(
-            {
-                **self._properties,
-                "group.id": "recoveryd-client",  # the library wants one; it is not used
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                "enable.partition.eof": True,
-                "isolation.level": "read_committed",
-                "auto.offset.reset": "error",
-            }
-        )
+        self._properties = {
+            **properties,
+            "group.id": "recoveryd-client",  # the library wants one; it is not used
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "error",
+        }
+        self._consumer = Consumer(self._properties)
 
     def read(self, within_s: float) -> None:
         """Read it whole. Raises `HoldsUnknown`."""
@@ -83,9 +78,7 @@ class HoldFollower:
             raise HoldsUnknown(f"{self._topic} could not be found: {error.args[0]}") from error
         if found.error is not None or not found.partitions:
             raise HoldsUnknown(f"{self._topic} could not be found: {found.error or 'it has no partitions'}")
-        self._behind = set(found.partitions)
-        self._next = HoldBook(self._cluster)
-        self._consumer.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in sorted(self._behind)])
+        self._from_beginning(set(found.partitions))
 
     def _again(self) -> None:
         """From the beginning: offsets mean something else now. Until the end is reached, what was known is used. With a new
@@ -93,6 +86,9 @@ class HoldFollower:
         """
         partitions = {place.partition for place in self._consumer.assignment()}
         self._consumer.close()
-        self._consumer = self._make()
+        self._consumer = Consumer(self._properties)
+        self._from_beginning(partitions)
+
+    def _from_beginning(self, partitions: set[int]) -> None:
         self._behind, self._next = partitions, HoldBook(self._cluster)
         self._consumer.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in sorted(partitions)])

@@ -7,6 +7,7 @@ signal counts, never a sum or a mean. No rate is chosen here.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
@@ -21,9 +22,7 @@ PEAK_OF = 3  # for the strain the worst of the last few samples counts, so that 
 LEVEL_OF = (
     3  # and their median has to be beyond the target too before it is lowered, so that a single high one lowers nothing
 )
-CALM_SHARE = (
-    0.4  # of the strain at the target: calm is a signal whose median is below that, whatever single samples say
-)
+CALM_SHARE = 0.4  # of the strain at the target: a signal whose median is below that is calm
 LEAD_SAMPLES = 6
 LEAD_SLOPE = 0.15  # seconds of lag per second; slower growth counts as noise
 
@@ -52,8 +51,8 @@ class Protection:
 class Pressure(NamedTuple):
     """Pressure of one signal by samples taken since the last cut: `share` = newest value / SLO, `strain` on the scale
     of the law, `room` = strain at the target less the present one, by the worst of the last few; `level_room` the same by
-    their median; `age_ms` of the newest; `is_calm`: the median of the last three, those over
-    the SLO too, is well below the target; of a lag the newest.
+    their median; `age_ms` of the newest; `is_calm`: the median of the last three, those over the SLO
+    too, is well below the target; of a lag the newest.
     """
 
     name: str
@@ -134,8 +133,8 @@ def measure_pressure(
         strain = latency_strain(_peak_s(track.values[-usable:], slo_s) / slo_s, rest)
         level = latency_strain(_level_s(track.values[-usable:], slo_s) / slo_s, rest)
         aim = latency_strain(target_share(target, rest), rest)
-        last = sorted(track.values[-usable:][-LEVEL_OF:])
-        middle = latency_strain(last[len(last) // 2] / slo_s, rest) if len(last) == LEVEL_OF else math.inf
+        last = track.values[-usable:][-LEVEL_OF:]
+        middle = latency_strain(_middle(last) / slo_s, rest) if len(last) == LEVEL_OF else math.inf
     else:
         slope = growth(track.times_ms[-usable:], track.values[-usable:])
         strain = lag_strain(value_s, slope, delay_s, protection.idle_s, slo_s)
@@ -152,8 +151,13 @@ def _level_s(values: tuple[float, ...], slo_s: float) -> float:
     """What the signal shows now, its noise aside: the median of the last few samples, the worse of two. As for the peak, one
     over the SLO that is over again does not count.
     """
-    last = sorted([v for v in values[-LEVEL_OF - 1 :] if v < slo_s][-LEVEL_OF:])
-    return last[len(last) // 2] if last else values[-1]
+    last = [v for v in values[-LEVEL_OF - 1 :] if v < slo_s][-LEVEL_OF:]
+    return _middle(last) if last else values[-1]
+
+
+def _middle(values: Sequence[float]) -> float:
+    """The median, the worse of two."""
+    return sorted(values)[len(values) // 2]
 
 
 def _peak_s(values: tuple[float, ...], slo_s: float) -> float:

@@ -57,7 +57,6 @@ class ChunkFiller:
         self._taken_bytes = 0  # since then
         self._renewed: set[int] = set()  # partitions that the newest consumers were made for and that gave nothing yet
         self._renewals = 0
-        self._was_assigned = False
         self._ends: set[int] = set()  # partitions with nothing more to read now
         self._blocked_since_s: dict[int, float] = {}
         self.unfinished: dict[int, PartitionRange] = {}
@@ -167,6 +166,10 @@ class ChunkFiller:
 
     def _positions(self) -> dict[int, int]:
         return {p: self._chunk.parts[p].position for p in self.unfinished}
+
+    def _assign(self) -> None:
+        self._source.assign(self._positions())
+        self._on_assigned()
 
     def _on_assigned(self) -> None:
         self._heard_s = dict.fromkeys(self.unfinished, time.monotonic())
@@ -288,10 +291,8 @@ class ChunkFiller:
             yield from self._account(planned, found)
             if planned.stop is not None and self._chunk.parts[partition].position >= planned.stop:
                 self.unfinished.pop(partition, None)
-        # Whoever begins once more met trouble, perhaps with a broker, and the consumer met it as well.
-        (self._source.begin_anew if self._was_assigned else self._source.assign)(self._positions())
-        self._is_checked = self._was_assigned = True
-        self._on_assigned()
+        self._assign()
+        self._is_checked = True
 
     def _account(self, planned: PartitionRange, bounds: LogBounds) -> Errand:
         """Add what cannot be read any more to the open chunk. Raises JobError when a log without a planned stop was cut
@@ -371,8 +372,7 @@ class ChunkFiller:
         yield from self._questions.bounds(sorted(self._unheard))
         deaf = {p for p, at in self._unheard.items() if p in self.unfinished and self._chunk.parts[p].position == at}
         if deaf:
-            self._source.begin_anew(self._positions())
-            self._on_assigned()
+            self._assign()
             self._renewed, self._renewals = deaf, min(self._renewals + 1, _QUIETER_MOST)
         self._unheard.clear()
 

@@ -67,6 +67,7 @@ class Source:
         self._topic = spec.topic
         self._client_id = client_id
         self.queue_bytes = queue_bytes
+        self._was_assigned = False
         self._consumer: Consumer = make_reader(spec.client, client_id, queue_bytes)
 
     def resize(self, queue_bytes: int, positions: Mapping[int, int]) -> bool:
@@ -76,24 +77,24 @@ class Source:
         if self.queue_bytes < queue_bytes * RESIZE_FACTOR and queue_bytes < self.queue_bytes * RESIZE_FACTOR:
             return False
         self.queue_bytes = queue_bytes
-        self.begin_anew(positions)
-        return True
-
-    def begin_anew(self, positions: Mapping[int, int]) -> None:
-        """Read from these offsets with a new consumer. One that was assigned while a broker came back to itself may hear
-        no more of a partition, and then no other assignment helps (librdkafka 2.16).
-        """
-        self._consumer.close()
-        self._consumer = make_reader(self._spec.client, self._client_id, self.queue_bytes)
-        self.connect()
+        self._was_assigned = True  # the consumer has the old size
         self.assign(positions)
+        return True
 
     def connect(self) -> None:
         """Find the topic's leaders, so that the first `assign` starts to fetch at once."""
         meet(self._consumer, self._topic)
 
     def assign(self, positions: Mapping[int, int]) -> None:
-        """Drop everything fetched and read these partitions from these offsets."""
+        """Drop everything fetched and read these partitions from these offsets: with a new consumer, but for the first
+        time. One that is assigned while a broker comes back to itself may hear no more of a partition, and then no other
+        assignment helps (librdkafka 2.16).
+        """
+        if self._was_assigned:
+            self._consumer.close()
+            self._consumer = make_reader(self._spec.client, self._client_id, self.queue_bytes)
+            self.connect()
+        self._was_assigned = True
         self._consumer.assign([TopicPartition(self._topic, p, at) for p, at in positions.items()])
 
     def move(self, partition: int, offset: int) -> None:

@@ -194,7 +194,7 @@ class Look:
                 reader.close()  # it may hear no more of a partition, as in `verify.reader`
                 self._readers[side] = reader = self._reader(side)
                 reader.assign([TopicPartition(topic, partition, position)])
-                anew_s += 2 * anew_s
+                anew_s *= 3
         reader.unassign()
 
     def _after(self, message: Message, side: int, partition: int, position: int, stop: int) -> int:

@@ -130,10 +130,8 @@ class RangeReader:
         self._silent_s, self._probed_s, self._anew_s = 0.0, 0.0, PROBE_S
 
     def _assign(self) -> None:
-        read = self._open.keys() - self.held
-        self._consumer.assign(
-            [TopicPartition(self._place.topic, p, self._positions[p]) for p in self._open if p in read]
-        )
+        read = [p for p in self._open if p not in self.held]
+        self._consumer.assign([TopicPartition(self._place.topic, p, self._positions[p]) for p in read])
 
     def step(self, count: int, wait_s: float = 0.0) -> bool:
         """Take what is there, up to `count` records, or wait for the first one. False when nothing came. Raises
@@ -152,7 +150,7 @@ class RangeReader:
             self._place.asked.check()  # the Kafka client does not report a topic that is gone
         if self._silent_s > self._anew_s:
             # One that was assigned while a broker came back to itself may hear no more of a partition (librdkafka 2.16).
-            self._anew_s += 2 * self._anew_s  # a slow network may need longer for what the new one asks for
+            self._anew_s *= 3  # a slow network may need longer for what the new one asks for
             self._consumer.close()
             self._consumer = self._met()
             self._assign()
