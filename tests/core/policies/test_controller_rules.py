@@ -194,6 +194,16 @@ def test_4_where_rest_is_noisy_it_comes_back_to_what_was_safe_although_nothing_i
     assert rig.state.rate >= 30.0
 
 
+def test_4_calm_leads_back_in_two_steps_at_least_however_long_it_was_waited_for() -> None:
+    rig = after_a_cut_in_noise(tuple(max(0.7, z) for z in NOISE))
+    rates = [rig.state.rate]
+    for z in NOISE * 3:
+        rig.tick(z)
+        rates.append(rig.state.rate)
+    assert rates[-1] >= 30.0
+    assert max(after / before for before, after in pairwise(rates)) < math.sqrt(30.0) * 1.05
+
+
 def test_4_it_does_not_come_back_where_the_middle_of_the_noise_is_near_the_target() -> None:
     rig = after_a_cut_in_noise(tuple(max(0.7, z) for z in NOISE))
     assert rig.state.rate < 3.0

@@ -42,6 +42,7 @@ NOISY_SHARE = 0.8  # where a cut may well have been for nothing
 FAR_SHARE = 0.2  # of the target: so little of an SLO is far below it, however near zero rest is
 PROBE = 0.25  # the first rise per loop delay beyond a rate that was safe at another time
 PROBE_AFTER_CUT = 0.03  # and beyond one that was safe before a cut
+CALM_STEP = 0.5  # loop delays that one step back counts as at most, where only single samples are not calm
 RETURN = 4.0  # at least so many times per loop delay, on the way back to a rate that was safe
 
 
@@ -195,10 +196,9 @@ def _recover(
         factor, what = 2.0, "slow start"
     else:
         factor, what = max(RETURN, most / max(state.rate, 1e-9)), "back to what was safe"
-        if (
-            not is_far and state.publications
-        ):  # calm is seldom seen in noise: what it allows is counted since the last step
-            share = min(1.0, elapsed_ms(state.publications[-1][0], now_ms) / seen.delay_ms)
+        if not is_far and state.publications:
+            # Calm is seldom seen in noise, so what it allows is counted since the rate was told.
+            share = min(CALM_STEP, elapsed_ms(state.publications[-1][0], now_ms) / seen.delay_ms)
     rate = min(most, max(state.rate * factor**share, start if state.rate <= 0 else 0.0))
     how = f"is far below the target {params.target:g}" if is_far else "is calm but for single samples"
     why = f"pressure {seen.share or 0.0:.2f} {how}: {what}"
