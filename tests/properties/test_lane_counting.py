@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recoveryd_jobs.contract import JobSpec, LaneSpec, PartitionRange
-from recoveryd_jobs.lane import asking, chunk_filler
+from recoveryd_jobs.lane import asking, chunk_filler, hearing
 from recoveryd_jobs.murmur2 import KeyPartitioner
 from tests.builders.lane_log import Log, MemoryLane, MemorySource, Visible, make_spec
 
@@ -174,7 +174,7 @@ def test_a_consumer_that_hears_no_more_of_some_partitions_is_made_anew_and_nothi
     case: Case, deaf: set[int]
 ) -> None:
     undisturbed = run(case)
-    with patch.object(chunk_filler, "_QUIET_S", 0.0), patch.object(chunk_filler, "_DEAF_S", 0.0):
+    with patch.object(hearing, "QUIET_S", 0.0), patch.object(hearing, "DEAF_S", 0.0):
         lane = run(case, lambda lane: lane.source.deaf.update(deaf), restarts=False)
     assert_caps_hold(lane, [size(r) for rows in in_target(lane).values() for r in rows])
     if not lane.intake.is_capped:
@@ -199,7 +199,7 @@ def lane_beside_a_busy_partition() -> MemoryLane:
 
 def test_a_consumer_that_leaves_out_one_partition_is_made_anew_although_another_one_never_pauses() -> None:
     lane = lane_beside_a_busy_partition()
-    with patch.object(chunk_filler, "_QUIET_S", 0.0), patch.object(chunk_filler, "_DEAF_S", 0.0):
+    with patch.object(hearing, "QUIET_S", 0.0), patch.object(hearing, "DEAF_S", 0.0):
         for _ in range(200):
             lane.intake.take(1, 0)
             lane.commit()
@@ -210,7 +210,7 @@ def test_a_consumer_that_leaves_out_one_partition_is_made_anew_although_another_
 def test_what_was_fetched_before_is_taken_before_a_consumer_counts_as_deaf() -> None:
     lane = lane_beside_a_busy_partition()
     lane.source.queue_bytes = 1_000_000
-    with patch.object(chunk_filler, "_QUIET_S", 0.0), patch.object(chunk_filler, "_DEAF_S", 0.0):
+    with patch.object(hearing, "QUIET_S", 0.0), patch.object(hearing, "DEAF_S", 0.0):
         for _ in range(200):
             lane.intake.take(1, 0)
     assert (lane.intake.is_deaf, lane.source.deaf) == (True, {0})

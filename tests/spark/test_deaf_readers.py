@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, Message
 from recoveryd_jobs.clients import make_reader
 from recoveryd_jobs.contract import PartitionRange
 from recoveryd_jobs.errors import JobError
-from recoveryd_jobs.lane import chunk_filler
+from recoveryd_jobs.lane import hearing
 from recoveryd_jobs.lane.life import LaneOutcome
 from recoveryd_jobs.sources import range_reader
 from recoveryd_jobs.verify import reader
@@ -57,8 +57,8 @@ def deaf_at_first(made: list[Any], deaf: int, calls: int) -> Callable[..., Any]:
 def test_a_lane_goes_on_with_a_new_consumer_and_copies_each_record_once(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, deaf: int
 ) -> None:
-    monkeypatch.setattr(chunk_filler, "_QUIET_S", 0.3)
-    monkeypatch.setattr(chunk_filler, "_DEAF_S", 0.3)
+    monkeypatch.setattr(hearing, "QUIET_S", 0.3)
+    monkeypatch.setattr(hearing, "DEAF_S", 0.3)
     made: list[Any] = []
     monkeypatch.setattr(range_reader, "make_reader", deaf_at_first(made, deaf, 3))
     source, target = cluster.topic("in", 2), cluster.topic("out", 2)

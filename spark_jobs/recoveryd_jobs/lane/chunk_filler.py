@@ -24,15 +24,13 @@ from recoveryd_jobs.contract import JobSpec, LaneSpec, PartitionRange, spanning
 from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.lane.asking import Errand, SourceQuestions, go_on
 from recoveryd_jobs.lane.chunk import Chunk, SourcePart
+from recoveryd_jobs.lane.hearing import Hearing
 from recoveryd_jobs.lane.record_copier import Copier, Room
 from recoveryd_jobs.receipts import LaneLedger
 from recoveryd_jobs.sources.range_reader import End, Item, OutOfRange, Run, Source
 from recoveryd_jobs.topics import LogBounds, Topic
 
 BLOCKED_ASK_S = 2.0
-_QUIET_S = 20.0  # how long a partition may give nothing before it is asked about
-_DEAF_S = 5.0  # how long the consumer may leave out what the source surely has
-_QUIETER_MOST = 4  # how often `_QUIET_S` is doubled where new consumers hear no more: a slow network needs longer
 _LATE_S = 1.0
 _LOSS_WORDS = 1_500
 
@@ -50,13 +48,8 @@ class ChunkFiller:
         self._copier = copier
         self._chunk = Chunk({})
         self._room = Room()
-        self._heard_s: dict[int, float] = {}  # when each partition gave something last
-        self._asked_s = self._asked_quiet_s = 0.0
-        self._unheard: dict[int, int] = {}  # partitions that have more than they gave, and the position then
-        self._unheard_s = 0.0
-        self._taken_bytes = 0  # since then
-        self._renewed: set[int] = set()  # partitions that the newest consumers were made for and that gave nothing yet
-        self._renewals = 0
+        self._hearing = Hearing()
+        self._asked_s = 0.0
         self._ends: set[int] = set()  # partitions with nothing more to read now
         self._blocked_since_s: dict[int, float] = {}
         self.unfinished: dict[int, PartitionRange] = {}
@@ -90,7 +83,7 @@ class ChunkFiller:
     @property
     def is_deaf(self) -> bool:
         """Whether the source has more than the consumer gives, so that it may have to be made anew."""
-        return bool(self._unheard)
+        return bool(self._hearing.left_out)
 
     @property
     def loss(self) -> JobError | None:
@@ -107,7 +100,7 @@ class ChunkFiller:
         self._blocked_since_s.clear()
         self._losses.clear()
         self._holes.clear()
-        self._unheard.clear()
+        self._hearing.left_out.clear()
         self._is_checked, self._errand = False, None
         self._check_ledger(ledger)
 
@@ -150,19 +143,12 @@ class ChunkFiller:
             part, planned = self._chunk.parts.get(item.partition), self.unfinished.get(item.partition)
             if part is None or planned is None:
                 continue
-            self._heard(item.partition, now_s)
+            self._hearing.heard(item.partition, now_s)
             count, some = self._on_item(item, part, planned)
             records, size = records + count, size + some
-        self._taken_bytes += size
-        self._look_for_unheard(now_s, is_drained=self._taken_bytes > 2 * self._source.queue_bytes)
+        self._hearing.took(size)
+        self._look_for_left_out(now_s, 2 * self._source.queue_bytes)
         return records, size
-
-    def _heard(self, partition: int, now_s: float) -> None:
-        self._heard_s[partition] = now_s
-        self._unheard.pop(partition, None)
-        if partition in self._renewed:
-            self._renewed.clear()
-            self._renewals = 0
 
     def _positions(self) -> dict[int, int]:
         return {p: self._chunk.parts[p].position for p in self.unfinished}
@@ -172,9 +158,8 @@ class ChunkFiller:
         self._on_assigned()
 
     def _on_assigned(self) -> None:
-        self._heard_s = dict.fromkeys(self.unfinished, time.monotonic())
+        self._hearing.assigned(self.unfinished, time.monotonic())
         self._ends.clear()
-        self._unheard.clear()
 
     def _on_item(self, item: Item, part: SourcePart, planned: PartitionRange) -> tuple[int, int]:
         taken = 0, 0
@@ -330,51 +315,44 @@ class ChunkFiller:
         source still answers, is still the same topic, and has nothing more.
         """
         bounded_ends = [p for p in self._ends if self.unfinished[p].stop is not None]
-        if self._look_for_unheard(now_s, is_drained=True):
+        if self._look_for_left_out(now_s):
             return
         if bounded_ends and now_s - self._asked_s >= BLOCKED_ASK_S:
             self._asked_s = now_s
             self._send(self._find_blocked(bounded_ends))
 
-    def _look_for_unheard(self, now_s: float, *, is_drained: bool) -> bool:
-        """Ask about partitions that gave nothing for long, beside others that may give much. Whatever was fetched before
-        the answer must be taken (`is_drained`) until one of them counts as left out. True when something is asked.
+    def _look_for_left_out(self, now_s: float, fetched_bytes: int = 0) -> bool:
+        """Ask about partitions that gave nothing for long; `fetched_bytes`: at most so many may be waiting to be taken.
+        True when something is asked.
         """
         if self._errand is not None:
             return False
-        if self._unheard:
-            if not is_drained or now_s - self._unheard_s < _DEAF_S:
-                return False
-            self._send(self._hear_again())
-            return True
-        wait_s = _QUIET_S * 2**self._renewals
-        if now_s - self._asked_quiet_s < wait_s:
-            return False
-        self._asked_quiet_s = now_s
-        quiet = [p for p in self.unfinished if now_s - self._heard_s.get(p, now_s) >= wait_s]
+        if self._hearing.left_out:
+            is_long = self._hearing.is_long_left_out(now_s, fetched_bytes)
+            if is_long:
+                self._send(self._hear_again())
+            return is_long
+        quiet = self._hearing.quiet(self.unfinished, now_s)
         if quiet:
-            self._send(self._find_unheard(quiet))
+            self._send(self._find_left_out(quiet))
         return bool(quiet)
 
-    def _find_unheard(self, partitions: list[int]) -> Errand:
+    def _find_left_out(self, partitions: list[int]) -> Errand:
         yield from self._questions.same_topic()
         bounds = yield from self._questions.bounds(partitions)
-        for partition, found in bounds.items():
-            planned, position = self.unfinished.get(partition), self._chunk.parts[partition].position
-            if planned is not None and found.stable > position:
-                self._unheard[partition] = position
-        self._unheard_s, self._taken_bytes = time.monotonic(), 0
+        positions = {p: at for p, at in self._positions().items() if p in bounds and bounds[p].stable > at}
+        self._hearing.found_left_out(positions, time.monotonic())
 
     def _hear_again(self) -> Errand:
         """The consumer leaves out what the source has: make it anew. It asks the source first, so that one that does not
         answer is not taken for a deaf consumer.
         """
-        yield from self._questions.bounds(sorted(self._unheard))
-        deaf = {p for p, at in self._unheard.items() if p in self.unfinished and self._chunk.parts[p].position == at}
+        yield from self._questions.bounds(sorted(self._hearing.left_out))
+        deaf = self._hearing.deaf(self._positions())
         if deaf:
             self._assign()
-            self._renewed, self._renewals = deaf, min(self._renewals + 1, _QUIETER_MOST)
-        self._unheard.clear()
+            self._hearing.renewed(deaf)
+        self._hearing.left_out.clear()
 
     def _find_blocked(self, partitions: list[int]) -> Errand:
         yield from self._questions.same_topic()
