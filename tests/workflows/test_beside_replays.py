@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.states import State
+from recoveryd.recovery.commands import Pause, Resume
 from recoveryd.recovery.events import FactsGathered
 from recoveryd.recovery.plan_facts import TargetReaders
 from recoveryd.recovery.slice import RECOVERY
@@ -82,6 +84,21 @@ def test_a_replay_beside_a_workflow_that_has_taken_its_topic_away_already_begins
     spec = ReplaySpec(SourceRef("flights", Earliest(), Latest()), TargetRef("totals"))
     world.send(lambda meta: Replay(meta, spec), subject="refill")
     assert world.state.of(RECOVERY).recoveries["refill"].state is State.PLANNING
+
+
+def test_a_replay_that_rests_is_not_resumed_while_a_workflow_will_take_its_topic_away() -> None:
+    world = AppWorld()
+    spec = ReplaySpec(SourceRef("flights", Earliest(), Latest()), TargetRef("totals"))
+    world.send(lambda meta: Replay(meta, spec), subject="refill")
+    world.feed(FactsGathered("refill", make_facts(target=make_target())))
+    assert world.send(Pause, subject="refill") == "accepted"
+    assert world.reprocess() == "accepted"
+    assert world.send(Resume, subject="refill") == "rejected"
+    assert (world.answers[-1].code, world.answers[-1].message) == (
+        Code.IN_USE.value, "workflow w1 takes totals away, and is waiting",
+    )  # fmt: skip
+    assert world.state.of(RECOVERY).recoveries["refill"].state is State.PAUSING
+    assert world.send(StopCommand, subject="refill") == "accepted", "it may be ended"
 
 
 @pytest.mark.parametrize(("is_ours", "state"), [(True, State.STARTING), (False, State.AWAITING_APPROVAL)])

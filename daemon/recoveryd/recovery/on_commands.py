@@ -11,7 +11,7 @@ from recoveryd.kernel.commands import Command, Meta, StopCommand
 from recoveryd.kernel.events import CommandReceived
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
 from recoveryd.recovery.admission import refuse_recovery
-from recoveryd.recovery.beside import refuse_taken_away
+from recoveryd.recovery.beside import refuse_taken_away, taken_away_now
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.commands import Approve, Pause, Reject, Resume, Throttle
 from recoveryd.recovery.conflicts import target_conflict
@@ -132,8 +132,8 @@ def _resume(case: Case, event: CommandReceived, command: Resume) -> None:
     if recovery.held == TELEMETRY:
         _reject(case, event, Code.LIVE_UNKNOWN, f"{recovery.id}: {recovery.rule}")
         return
-    if held := held_now(case):
-        case.draft.answer(event, "rejected", held.message, held.code.value, held.hint)
+    if refused := held_now(case) or taken_away_now(case.draft, recovery):
+        case.draft.answer(event, "rejected", refused.message, refused.code.value, refused.hint)
         return
     _accept(case, event, f"{recovery.id} goes on {'verifying' if recovery.is_proving else 'at its exact position'}")
     begin_resume(case, f"resumed by {command.meta.who}")
