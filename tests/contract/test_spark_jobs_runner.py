@@ -434,6 +434,21 @@ def test_secrets_of_a_profile_stand_in_a_file_of_its_owner_and_not_on_the_comman
     assert stat.S_IMODE((tmp_path / "spark.conf").stat().st_mode) == 0o600
 
 
+def scratch_of(folder: Path) -> str:
+    [options] = (line for line in properties(folder) if line.startswith("spark.driver.extraJavaOptions="))
+    return options.partition(" -Djava.io.tmpdir=")[2]
+
+
+def test_what_a_killed_jvm_leaves_lies_in_the_folder_of_its_attempt(tmp_path: Path) -> None:
+    submit_command(SparkProfile(), "name", tmp_path, [])
+    assert scratch_of(tmp_path) == f"{tmp_path}/spark"
+    assert (tmp_path / "spark").is_dir(), "Java does not make it"
+    spaced = tmp_path / "of one"
+    spaced.mkdir()
+    submit_command(SparkProfile(), "name", spaced, [])
+    assert scratch_of(spaced) == "", "two words would be two options"
+
+
 def test_an_archive_of_classes_is_offered_to_java_once_there_is_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -441,12 +456,13 @@ def test_an_archive_of_classes_is_offered_to_java_once_there_is_one(
     archive = class_archive()
     assert archive is not None
     plain = f"spark.driver.extraJavaOptions={JAVA_OPTIONS}"
+    scratch = f" -Djava.io.tmpdir={tmp_path}/spark"
     submit_command(SparkProfile(), "name", tmp_path, [])
-    assert plain in properties(tmp_path)
+    assert f"{plain}{scratch}" in properties(tmp_path)
     archive.touch()
     options = f"{plain} -XX:SharedArchiveFile={archive} -Xlog:cds*=off"
     submit_command(SparkProfile(), "name", tmp_path, [])
-    assert options in properties(tmp_path)
+    assert f"{options}{scratch}" in properties(tmp_path)
     other = tmp_path / "bin" / "java"
     other.parent.mkdir()
     other.touch()

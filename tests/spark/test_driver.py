@@ -38,8 +38,8 @@ class Application:
         if once is not None:
             env["RECOVERYD_FAILPOINT_ONCE"] = str(once)
         command = [
-            str(_SUBMIT), "--master", "local[2,4]", "--driver-memory", "512m", "--driver-java-options", java_options(),
-            "--conf", f"spark.local.dir={folder}", spark_main.__file__, *job,
+            str(_SUBMIT), "--master", "local[2,4]", "--driver-memory", "512m", "--driver-java-options",
+            f"{java_options()} -Djava.io.tmpdir={folder}", "--conf", f"spark.local.dir={folder}", spark_main.__file__, *job,
         ]  # fmt: skip
         self._log = folder / "driver.log"
         with self._log.open("wb") as out:

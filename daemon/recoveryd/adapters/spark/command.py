@@ -68,9 +68,14 @@ def class_archive() -> Path | None:
 def java_options() -> str:
     """Of a driver's JVM; with the archive of Spark's classes, once there is one."""
     archive = class_archive()
-    if archive is None or not archive.exists() or any(map(str.isspace, str(archive))):
+    if archive is None or not archive.exists() or _has_space(archive):
         return JAVA_OPTIONS
     return f"{JAVA_OPTIONS} -XX:SharedArchiveFile={archive} -Xlog:cds*=off"
+
+
+def _has_space(path: Path) -> bool:
+    """Options of a JVM are words with spaces between them."""
+    return any(map(str.isspace, str(path)))
 
 
 def submit_command(profile: SparkProfile, name: str, folder: Path, job: Sequence[str]) -> list[str]:
@@ -84,14 +89,19 @@ def submit_command(profile: SparkProfile, name: str, folder: Path, job: Sequence
         raise LaunchError(
             "No java was found on PATH, and JAVA_HOME is not set.", code=Code.JAVA_MISSING, retriable=False
         )
+    scratch = folder / "spark"
+    scratch.mkdir(exist_ok=True)
+    options = java_options()
+    if not _has_space(scratch):
+        options += f" -Djava.io.tmpdir={scratch}"  # what a killed JVM leaves there goes with the folder
     conf = {
         "spark.app.name": name,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.speculation": "false",
         "spark.log.level": "ERROR",
-        "spark.local.dir": str(folder / "spark"),
-        "spark.driver.extraJavaOptions": java_options(),
+        "spark.local.dir": str(scratch),
+        "spark.driver.extraJavaOptions": options,
         "spark.pyspark.driver.python": sys.executable,  # else a Python that the profile names for executors is ours too
     }
     if profile.is_local:
