@@ -17,7 +17,11 @@ from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.lane import hearing
 from recoveryd_jobs.lane.life import LaneOutcome
 from recoveryd_jobs.sources import range_reader
-from recoveryd_jobs.verify import reader
+from recoveryd_jobs.verify import closer_look, reader
+from recoveryd_jobs.verify.closer_look import Look
+from recoveryd_jobs.verify.judge import PairQuestion
+from recoveryd_jobs.verify.ledger import ProofLedger
+from recoveryd_jobs.verify.plan import ProofPlan
 from recoveryd_jobs.verify.reader import Place, Range, RangeReader
 from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, rows
 from tests.builders.proving import FreeGuest
@@ -138,3 +142,25 @@ def test_patience_with_consumers_that_stay_deaf_ends(cluster: Cluster, monkeypat
         reading.read([Range(0, 0, 10)])
     reading.close()
     assert 2 <= len(made) <= 5, "each one waits longer than the one before"
+
+
+@pytest.mark.parametrize("deaf", [1, 3])
+def test_the_closer_look_goes_on_with_new_consumers_and_finds_the_one_that_is_missing(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, deaf: int
+) -> None:
+    monkeypatch.setattr(closer_look, "PROBE_S", 0.3)
+    made: list[Any] = []
+    monkeypatch.setattr(closer_look, "make_reader", deaf_at_first(made, deaf, 3))
+    source, target = cluster.topic("in"), cluster.topic("out")
+    cluster.fill(source, rows(COUNT))
+    cluster.fill(target, [row for number, row in enumerate(rows(COUNT)) if number != COUNT - 7])
+    recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, COUNT)]])
+    spec = replace(recovery.spec, kind="verification", receipts_topic="", stop_wait_ms=120_000)
+    plan = ProofPlan((Range(0, 0, COUNT),), (Range(0, 0, COUNT - 1),), {0: 0}, False, False, frozenset())
+    ledger = ProofLedger()
+    ledger.settle()
+    look = Look(spec, plan, ledger, FreeGuest(100))  # type: ignore[arg-type]
+    found = look.answer(PairQuestion((0, 0), (0,), frozenset()))
+    look.close()
+    assert [(d.kind, d.source_offset) for d in found.differences] == [("missing", COUNT - 7)]
+    assert len(made) == 2 + deaf, "each deaf one was made anew"
