@@ -2,6 +2,7 @@
 more, and reads the new topic with a new consumer, for librdkafka 2.16 may leave one deaf that is assigned once more.
 """
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,7 @@ from confluent_kafka import Consumer, Message
 from recoveryd.client import status
 from recoveryd.client.status import HoldFollower
 from tests.builders.copying import Cluster, Row
-from tests.builders.core import NOW_MS, STATUS
+from tests.builders.core import STATUS
 from tests.client.test_book import HOLD
 from tests.e2e.processes import wait_for
 
@@ -46,7 +47,7 @@ def followers() -> Iterator[list[HoldFollower]]:
 
 def written(hold_id: str, number: int) -> Row:
     key, value = STATUS.encode(replace(HOLD, id=hold_id, topics=("a",)))
-    return Row(number % PARTITIONS, -1, key, value, NOW_MS)
+    return Row(number % PARTITIONS, -1, key, value, int(time.time() * 1_000))
 
 
 def test_a_status_topic_that_is_made_again_is_read_by_a_new_consumer_while_what_was_known_holds(
