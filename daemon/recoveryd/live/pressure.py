@@ -52,7 +52,7 @@ class Pressure(NamedTuple):
     """Pressure of one signal by samples taken since the last cut: `share` = newest value / SLO, `strain` on the scale
     of the law, `room` = strain at the target less the present one, by the worst of the last few; `level_room` the same by
     their median; `age_ms` of the newest; `is_calm`: the median of the last three, those over the SLO
-    too, is well below the target; of a lag the newest.
+    too, is well below the target, as two of them alone can show; of a lag the newest.
     """
 
     name: str
@@ -134,7 +134,8 @@ def measure_pressure(
         level = latency_strain(_level_s(track.values[-usable:], slo_s) / slo_s, rest)
         aim = latency_strain(target_share(target, rest), rest)
         last = track.values[-usable:][-LEVEL_OF:]
-        middle = latency_strain(_middle(last) / slo_s, rest) if len(last) == LEVEL_OF else math.inf
+        padded = (*last, *[math.inf] * (LEVEL_OF - len(last)))  # two that are calm are the middle of any three
+        middle = latency_strain(_middle(padded) / slo_s, rest)
     else:
         slope = growth(track.times_ms[-usable:], track.values[-usable:])
         strain = lag_strain(value_s, slope, delay_s, protection.idle_s, slo_s)

@@ -112,7 +112,7 @@ def test_9_where_rest_shows_such_rises_too_one_that_follows_a_raise_is_doubted_a
     assert (tell(rig, 1.3), rig.state.rate) == (Rule.FOREIGN, before)
     assert "as at times without a replay" in rig.decision.why  # type: ignore[union-attr]
     assert tell(rig, 1.3) is Rule.GUARD
-    assert rig.state.comfortable == pytest.approx(0.8 * before)
+    assert rig.state.comfortable == pytest.approx(0.75 * before)
 
 
 def same_after_a_cut(rig: Rig, share: float = 1.3) -> list[Rule]:

@@ -204,6 +204,42 @@ def test_4_calm_leads_back_in_two_steps_at_least_however_long_it_was_waited_for(
     assert max(after / before for before, after in pairwise(rates)) < math.sqrt(30.0) * 1.05
 
 
+def in_noise(rate: float) -> Rig:
+    """Rest shows `NOISE` and a sample over the SLO; it runs at a rate that was safe."""
+    rig = Rig()
+    for z in (*NOISE * 3, 1.02):
+        rig.tick(z, active=False)
+    rig.run(rate)
+    rig.state = replace(rig.state, comfortable=rate)
+    return rig
+
+
+def test_5_calm_raises_a_rate_beyond_what_was_safe_although_single_samples_are_near_the_target() -> None:
+    rig = in_noise(20.0)
+    for z in (0.1, 0.95, 0.2) * 20:
+        rig.tick(z)
+    assert 22.0 < rig.state.rate < 60.0
+
+
+def test_5_where_the_middle_of_the_noise_is_not_calm_single_samples_near_the_target_hold_the_rate() -> None:
+    rig = in_noise(20.0)
+    for z in (0.75, 0.95, 0.8) * 20:
+        rig.tick(z)
+    assert rig.state.rate == 20.0
+
+
+def test_3_cuts_in_noise_on_the_way_back_leave_most_of_what_was_safe() -> None:
+    """Else a few of them, at rates that harm nobody, would leave the floor as the only rate known to be safe."""
+    rig = in_noise(40.0)
+    for _ in range(3):
+        rig.cut(1.02)
+        rig.state = replace(rig.state, rate=2.0, budget=2.0, published=2.0, publications=((rig.now_ms, 2.0),))
+        for _ in range(2 * PARAMS.loop_delay_ms // PERIOD_MS + 1):
+            rig.tick(0.9)
+    assert rig.state.rate == pytest.approx(2.0, rel=0.2)
+    assert rig.state.comfortable == pytest.approx(40.0 * 0.75**3, rel=0.01)
+
+
 def test_4_it_does_not_come_back_where_the_middle_of_the_noise_is_near_the_target() -> None:
     rig = after_a_cut_in_noise(tuple(max(0.7, z) for z in NOISE))
     assert rig.state.rate < 3.0
@@ -272,11 +308,20 @@ def test_5_the_budget_follows_the_pressure_and_rests_near_the_target(z: float, f
 
 
 def test_5_a_single_high_sample_raises_nothing_and_lowers_nothing() -> None:
+    rig = started(40.0).settle(0.6).settle(0.6)
+    before = rig.state.rate
+    told = [rig.tick(z) for z in (0.99, 0.6, 0.6)]
+    assert [d.wanted_bytes_per_s for d in told] == [before] * 3
+    assert rig.tick(0.6).wanted_bytes_per_s > before
+
+
+def test_5_a_single_high_sample_in_a_calm_raises_nothing_and_those_behind_it_less_than_else() -> None:
     rig = started(40.0).settle(0.3).settle(0.3)
     before = rig.state.rate
-    told = [rig.tick(z) for z in (0.99, 0.3, 0.3)]
-    assert [d.wanted_bytes_per_s for d in told] == [before] * 3
-    assert rig.tick(0.3).wanted_bytes_per_s > before
+    rates = [before, *(rig.tick(z).wanted_bytes_per_s for z in (0.99, 0.3, 0.3, 0.3, 0.3))]
+    assert rates[1] == before
+    factors = [after / earlier for earlier, after in pairwise(rates[1:])]
+    assert 1.0 < factors[0] < 1.02 < factors[-1]
 
 
 def test_5_two_high_samples_of_three_lower_it() -> None:

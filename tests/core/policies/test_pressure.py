@@ -94,7 +94,9 @@ def test_room_is_by_the_worst_of_the_last_three_samples_and_room_to_lower_by_the
         ((0.02, 0.15, 0.02), True),
         ((0.15, 0.15, 0.02, 0.15, 0.02), True),  # the last three count
         ((0.02, 0.05, 0.15), False),
-        ((0.02, 0.02), False),  # two show no middle
+        ((0.02, 0.02), True),  # whatever the third is, it is not the middle
+        ((0.02, 0.15), False),
+        ((0.02,), False),
         ((0.3, 0.02, 0.3), False),  # those over the SLO count
     ],
 )

@@ -38,11 +38,11 @@ from recoveryd.live.law.types import ControllerParams, ControllerState, Inputs, 
 from recoveryd.live.pressure import Pressure
 
 SAFE_SHARE = 0.75  # of the rate at a cut: what was safe
-NOISY_SHARE = 0.8  # where a cut may well have been for nothing
 FAR_SHARE = 0.2  # of the target: so little of an SLO is far below it, however near zero rest is
 PROBE = 0.25  # the first rise per loop delay beyond a rate that was safe at another time
 PROBE_AFTER_CUT = 0.03  # and beyond one that was safe before a cut
 CALM_STEP = 0.5  # loop delays that one step back counts as at most, where only single samples are not calm
+CALM_GAIN = 0.4  # of the distance of the median, for a rise where only single samples are not calm
 RETURN = 4.0  # at least so many times per loop delay, on the way back to a rate that was safe
 
 
@@ -140,10 +140,11 @@ def _from_floor(
 
 def _safe_before(state: ControllerState, worst: Pressure) -> float:
     """The last rate that was safe, at a cut: what was granted before a raise that led to it, else a little less than
-    now.
+    now. In noise, on the way back to what was safe before, a little less than that: a cut there may say nothing about
+    the rate, and a few of them would leave the floor as the only rate known to be safe.
     """
     if is_noisy(state, worst):
-        return NOISY_SHARE * state.rate
+        return SAFE_SHARE * max(state.rate, state.comfortable or 0.0)
     return min(SAFE_SHARE * state.rate, granted_least(state)) if follows(state) else SAFE_SHARE * state.rate
 
 
@@ -151,6 +152,8 @@ def _steer(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int
     """4 to 6, when every protected signal is fresh, measured since the last cut and below its SLO."""
     share = min(1.0, elapsed_ms(state.informed_ms, now_ms) / seen.delay_ms)
     pressure, error = seen.share or 0.0, seen.level_room if _may_return(state, seen) else seen.room
+    if seen.is_calm and pressure < params.target:
+        error = max(error, CALM_GAIN * seen.level_room)  # noise alone does not hold a rate
     if seen.room < -params.dead_band and seen.level_room < -params.dead_band:
         return _track(state, pressure, seen.level_room, share * params.gain_down, params)
     if error <= params.dead_band:
