@@ -180,6 +180,18 @@ def test_a_position_that_the_log_lost_meanwhile_is_not_set(to: To, policy: OnOut
         assert world.committed == dict.fromkeys(range(PARTITIONS), stands)
 
 
+@pytest.mark.parametrize(("by", "moves_to", "stands"), [(-60, 62, 10), (-60, 80, 20), (60, 55, 100), (60, 35, 95)])
+def test_a_shift_that_is_clamped_counts_from_where_the_group_is_in_the_end(by: int, moves_to: int, stands: int) -> None:
+    """At 50, which is where it is when the plan is made, each of them would lie outside the log."""
+    world = GroupWorld()
+    loses(world, LOG[0])
+    assert world.reset(Shift(by), on_out_of_range=OnOutOfRange.CLAMP) == "accepted"
+    world.committed = dict.fromkeys(range(PARTITIONS), moves_to)
+    world.members = []
+    world.pass_time(5)
+    assert (world.workflow.state, world.committed) == (State.COMPLETED, dict.fromkeys(range(PARTITIONS), stands))
+
+
 class CountedRows(tuple[OffsetUndo, ...]):
     """Rows that count how often all of them are gone through."""
 

@@ -40,8 +40,8 @@ def moved_with(to: To, change: Change, event: StepReported, noted: Mapping[Place
     log = event.logs.get(topic, {}).get(partition)
     if isinstance(to, Current):
         return before
-    if isinstance(to, Shift) and None not in {before, change.before, change.after}:
-        return change.after + (before - change.before)  # type: ignore[operator]
+    if isinstance(to, Shift) and before is not None:
+        return before + to.by  # not from the planned position, which may lie at an end of the log instead
     if isinstance(to, Earliest) and log is not None:
         return log.log_start
     if isinstance(to, Latest) and log is not None:
