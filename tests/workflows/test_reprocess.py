@@ -15,7 +15,7 @@ from recoveryd.units.facts import GroupType, Member
 from recoveryd.workflows.kinds.reprocess_checks import missing_in
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import StepReported
-from recoveryd.workflows.model.positions import Current, OnOutOfRange, Shift, To
+from recoveryd.workflows.model.positions import AtTopicOffsets, Current, OnOutOfRange, Shift, To
 from recoveryd.workflows.model.spec import OutputChoice, OutputPolicy, ReprocessSpec
 from recoveryd.workflows.model.workflow import StepState
 from tests.workflows.app_world import AGAIN, INTERNAL, OUTPUTS, PARTITIONS, AppWorld, Log
@@ -157,6 +157,8 @@ def test_who_reads_on_is_waited_for_as_long_as_it_reads() -> None:
             "100 records",
         ),
         (lambda _: None, {"to": AtOffset(101)}, Code.OFFSET_OUTSIDE_LOG, "101"),
+        (lambda _: None, {"to": AtTopicOffsets({"ordres": {0: 5}})}, Code.INVALID_VALUE, "ordres"),
+        (lambda _: None, {"to": AtTopicOffsets({"orders": {2: 5}})}, Code.SOURCE_PARTITION_MISSING, "partition 2"),
         (lambda _: None, {"to": AtTime(1)}, Code.OFFSET_OUTSIDE_LOG, "no record is that new"),
         (lambda w: setattr(w, "kind", GroupType.SHARE), {}, Code.GROUP_TYPE, "share"),
     ],

@@ -51,6 +51,7 @@ from recoveryd.workflows.model.facts import Found, GroupWanted, TopicFound, Want
 from recoveryd.workflows.model.hashing import hash_of
 from recoveryd.workflows.model.params import WorkflowParams
 from recoveryd.workflows.model.positions import (
+    AtTopicOffsets,
     NewPosition,
     PartitionLook,
     PositionRefused,
@@ -90,7 +91,7 @@ def _complete(spec: ReprocessSpec, knows: Knows) -> ReprocessSpec | Refused:
     if unit.kind not in REPROCESSED and not (unit.connector and unit.inputs):
         message = f"{unit.name} is of kind {unit.kind.value}, whose state and outputs recoveryd cannot begin anew"
         return Refused(Code.GROUP_TYPE, message, "Set its offsets with `reset`.")
-    problem = outputs_left_out(spec.outputs, unit) or _strange_names(spec, unit)
+    problem = outputs_left_out(spec.outputs, unit) or _strange_names(spec, unit) or _strange_offsets(spec, unit)
     if problem is not None:
         return problem
     to = looked_up(spec.to, unit.cluster, unit.consumer_group, knows.workflows)
@@ -129,6 +130,16 @@ def _strange_names(spec: ReprocessSpec, unit: Unit) -> Refused | None:
         return None
     hint = nearest_name(strange[0], frozenset(unit.intermediate)) if unit.intermediate else f"{unit.name} has none"
     return Refused(Code.INVALID_VALUE, f"intermediate: {strange[0]} is not one of {unit.name}", hint)
+
+
+def _strange_offsets(spec: ReprocessSpec, unit: Unit) -> Refused | None:
+    """Of those that the command gives itself: what was noted elsewhere may be of more topics."""
+    named = spec.to.offsets if isinstance(spec.to, AtTopicOffsets) else {}
+    strange = sorted(set(named) - set(unit.inputs))
+    if not strange:
+        return None
+    hint = nearest_name(strange[0], frozenset(unit.inputs)) if unit.inputs else f"{unit.name} has none"
+    return Refused(Code.INVALID_VALUE, f"from: {strange[0]} is not an input of {unit.name}", hint)
 
 
 def _new_names(spec: ReprocessSpec, unit: Unit, found: Found) -> Refused | None:

@@ -4,6 +4,7 @@ Nothing is changed before every partition has a position. Positions that depend 
 shift) are worked out again when it is empty and has been noted, because until then it moves.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
@@ -46,6 +47,7 @@ from recoveryd.workflows.model.positions import (
     NewPosition,
     PartitionLook,
     PositionRefused,
+    To,
     meaning,
     moving_notes,
     resolve,
@@ -59,7 +61,7 @@ CONFIRM, EMPTY, NOTE, SET = "confirm_output", "await_empty", "snapshot", "set_of
 
 def _complete(spec: ResetSpec, knows: Knows) -> ResetSpec | Refused:
     """With what the config says, and what other workflows noted."""
-    named = _with_unit(spec, knows)
+    named = _with_unit(_with_named_topics(spec), knows)
     if isinstance(named, Refused):
         return named
     left_out = refuse_state(named, knows.params.units.get(named.unit or ""))
@@ -92,6 +94,13 @@ def _with_unit(spec: ResetSpec, knows: Knows) -> ResetSpec | Refused:
         return Refused(Code.INVALID_VALUE, message, nearest_name(foreign[0], frozenset(unit.inputs)))
     topics = spec.topics or dict.fromkeys(unit.inputs, ())
     return replace(spec, cluster=unit.cluster, group=unit.consumer_group, topics=topics)
+
+
+def _with_named_topics(spec: ResetSpec) -> ResetSpec:
+    """With those whose offsets the command gives: one that is misspelt is not to be passed over."""
+    if spec.topics is not None or not isinstance(spec.to, AtTopicOffsets):
+        return spec
+    return replace(spec, topics=dict.fromkeys(spec.to.offsets, ()))
 
 
 def _reads_as(unit: Unit) -> tuple[str, str]:
@@ -222,11 +231,28 @@ def _refuse(spec: ResetSpec, found: GroupFound) -> Refused | None:
     wanted = {(t, p) for t, partitions in (spec.topics or {}).items() for p in partitions}
     lost = sorted(wanted - {(look.topic, look.partition) for look in found.looks})
     if lost:
-        return Refused(Code.SOURCE_PARTITION_MISSING, f"{lost[0][0]} has no partition {lost[0][1]}; nothing is changed")
+        return _missing_partition(*lost[0])
     noted = spec.to.topic_ids if isinstance(spec.to, AtTopicOffsets) else {}
-    refused = refuse_created_again(noted, found.topic_ids) or refuse_group(spec.group, found.group)
+    refused = refuse_nowhere(spec.to, spec.topics or {}, found) or refuse_created_again(noted, found.topic_ids)
+    refused = refused or refuse_group(spec.group, found.group)
     committed = found.group.committed if found.group is not None else {}
     return refused or refuse_size(spec.group, found.looks, committed)
+
+
+def refuse_nowhere(to: To, topics: Mapping[str, tuple[int, ...]], found: GroupFound) -> Refused | None:
+    """Of offsets that are given by partition: one of a partition that its topic does not have. `topics` as they are wanted:
+    of those that are narrowed down, the others are left out on purpose.
+    """
+    if not isinstance(to, AtTopicOffsets):
+        return None
+    there = {look.key for look in found.looks}
+    whole = (topic for topic in found.topic_ids if not topics.get(topic))
+    lost = sorted((t, p) for t in whole for p in to.offsets.get(t, ()) if (t, p) not in there)
+    return _missing_partition(*lost[0]) if lost else None
+
+
+def _missing_partition(topic: str, partition: int) -> Refused:
+    return Refused(Code.SOURCE_PARTITION_MISSING, f"{topic} has no partition {partition}; nothing is changed")
 
 
 def refuse_group(name: str, group: Group | None) -> Refused | None:
