@@ -235,6 +235,17 @@ def test_an_input_that_is_deleted_or_created_again_while_the_application_is_bein
 
 
 @pytest.mark.scenario("S-WIKI-1f", "S-WIKI-1j", "S-RUN-4")
+def test_partitions_that_are_added_while_the_application_is_being_stopped_are_noticed_before_anything_goes() -> None:
+    world = AppWorld()
+    world.reprocess()
+    world.partitions += 1
+    world.committed |= {("orders", PARTITIONS): 55}
+    world.stops()
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.STALE_PLAN.value)
+    assert "has 3 partitions, and had 2 when the plan was made" in world.workflow.why
+    assert not world.done
+
+
 def test_owners_are_told_what_it_means_for_them() -> None:
     world = AppWorld()
     world.readers = {"totals": ("billing",), "log": ("audit",)}

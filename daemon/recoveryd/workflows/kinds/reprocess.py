@@ -15,11 +15,14 @@ from recoveryd.units.model import Unit
 from recoveryd.workflows.kinds.contracts import contracts_of, told_of_contracts
 from recoveryd.workflows.kinds.earlier import looked_up
 from recoveryd.workflows.kinds.noting import (
+    LEAVES_SOME,
     Place,
     change_key,
     change_of,
     inside_log,
     moved_with,
+    planned_partitions,
+    refuse_grown,
     rows_of,
     with_positions,
     with_start_as_before,
@@ -330,7 +333,7 @@ def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> 
         return workflow.with_undo(event.undo)
     noted = rows_of(event)
     after = {change_key(c): _after(spec, c, event, noted) for c in workflow.plan.changes if c.what == "offset"}
-    problem = _lost_meanwhile(spec, after, event)
+    problem = refuse_grown(_partitions(workflow, spec), event) or _lost_meanwhile(spec, after, event)
     if problem is not None:
         return problem
     try:
@@ -341,6 +344,16 @@ def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> 
     caught_up = next(s for s in workflow.steps if s.name == CATCH_UP)
     pinned = replace(caught_up, action=AwaitCaughtUp(spec.cluster, spec.group, ends))
     return with_positions(workflow.with_step(pinned), event, spec.group, after)
+
+
+def _partitions(workflow: Workflow, spec: ReprocessSpec) -> dict[str, int]:
+    """How many the plan saw, of topics that are read whole, or made again, or like which others are made."""
+    read = planned_partitions(workflow).items()
+    whole = {t: n for t, n in read if t in spec.intermediate or not isinstance(spec.to, LEAVES_SOME)}
+    like = {choice.name: name for name, choice in spec.outputs.items() if choice.name is not None}
+    actions = [step.action for step in workflow.steps]
+    made = [form for each in actions if isinstance(each, RecreateTopics | CreateTopics) for form in each.topics]
+    return whole | {like.get(form.name, form.name): form.partitions for form in made}
 
 
 def _after(spec: ReprocessSpec, change: Change, event: StepReported, noted: Mapping[Place, OffsetUndo]) -> int | None:

@@ -16,10 +16,13 @@ from recoveryd.workflows.kinds.contracts import contracts_of, told_of_contracts
 from recoveryd.workflows.kinds.earlier import looked_up, refuse_created_again
 from recoveryd.workflows.kinds.frameworks import flink_start, flink_stop, framework_findings, source_connector
 from recoveryd.workflows.kinds.noting import (
+    LEAVES_SOME,
     change_key,
     change_of,
     inside_log,
     moved_with,
+    planned_partitions,
+    refuse_grown,
     rows_of,
     with_positions,
     with_start_as_before,
@@ -214,6 +217,9 @@ def _noted(workflow: Workflow, step: WorkflowStep, event: StepReported) -> Workf
         return with_start_as_before(workflow, event)
     if step.name != NOTE or workflow.plan is None or not isinstance(spec, ResetSpec):
         return workflow.with_undo(event.undo)
+    grown = refuse_grown(_whole(workflow, spec), event)
+    if grown is not None:
+        return grown
     noted = rows_of(event)
     after = {change_key(c): moved_with(spec.to, c, event, noted) for c in workflow.plan.changes}
     try:
@@ -221,6 +227,14 @@ def _noted(workflow: Workflow, step: WorkflowStep, event: StepReported) -> Workf
     except PositionRefused as refused:
         return outside_log(refused)
     return with_positions(workflow, event, spec.group, inside)
+
+
+def _whole(workflow: Workflow, spec: ResetSpec) -> dict[str, int]:
+    """Topics of which all partitions are meant, with as many as the plan saw."""
+    if isinstance(spec.to, LEAVES_SOME):
+        return {}
+    narrowed = {topic for topic, partitions in (spec.topics or {}).items() if partitions}
+    return {topic: count for topic, count in planned_partitions(workflow).items() if topic not in narrowed}
 
 
 def _refuse(spec: ResetSpec, found: GroupFound) -> Refused | None:
