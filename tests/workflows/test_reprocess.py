@@ -234,7 +234,6 @@ def test_an_input_that_is_deleted_or_created_again_while_the_application_is_bein
     assert world.done == []
 
 
-@pytest.mark.scenario("S-WIKI-1f", "S-WIKI-1j", "S-RUN-4")
 def test_partitions_that_are_added_while_the_application_is_being_stopped_are_noticed_before_anything_goes() -> None:
     world = AppWorld()
     world.reprocess()
@@ -246,6 +245,7 @@ def test_partitions_that_are_added_while_the_application_is_being_stopped_are_no
     assert not world.done
 
 
+@pytest.mark.scenario("S-WIKI-1f", "S-WIKI-1j", "S-RUN-4")
 def test_owners_are_told_what_it_means_for_them() -> None:
     world = AppWorld()
     world.readers = {"totals": ("billing",), "log": ("audit",)}

@@ -306,6 +306,22 @@ def test_what_cannot_be_restored_is_refused() -> None:
     assert (restore(world), world.answers[-1].code) == ("rejected", Code.SOURCE_TOPIC_MISSING.value)
 
 
+@pytest.mark.parametrize(
+    ("log", "code"),
+    [
+        (Log("made-by-somebody", 0, 0), Code.TOPIC_RECREATED),
+        (Log("made-by-somebody", 0, 20), Code.TOPIC_RECREATED),
+        (None, Code.OFFSET_OUTSIDE_LOG),
+    ],
+)
+def test_a_copy_that_is_another_topic_now_or_was_cut_is_not_taken_for_the_state(log: Log | None, code: Code) -> None:
+    world = saved()
+    copy = f"savepoint.before.{INTERNAL[0]}"
+    world.topics[copy] = log or replace(world.topics[copy], start=20)
+    assert (restore(world), world.answers[-1].code) == ("rejected", code.value)
+    assert copy in world.answers[-1].message
+
+
 @pytest.mark.parametrize("begin", [lambda world, name: save(world, "other", name), restore])
 def test_an_id_that_leaves_no_room_for_those_of_copies_is_refused(begin: Callable[[AppWorld, str], str]) -> None:
     world = saved()

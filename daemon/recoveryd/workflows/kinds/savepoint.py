@@ -200,7 +200,7 @@ def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> 
     if not isinstance(spec, SavepointSpec):
         return workflow
     if isinstance(step.action, CreateTopics | SetConfigs):
-        return workflow.with_undo(event.undo)
+        return _with_copies(workflow, event).with_undo(event.undo)
     if step.name != NOTE:
         return workflow
     if workflow.cut is None:
@@ -209,6 +209,15 @@ def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> 
     runs = tuple(_copy_run(workflow, spec, number, topic) for number, topic in enumerate(cut.topics) if topic.offsets)
     steps = tuple(replace(s, action=RunChildren(runs)) if s.name == COPY else s for s in workflow.steps)
     return replace(workflow, steps=steps, cut=cut)
+
+
+def _with_copies(workflow: Workflow, event: StepReported) -> Workflow:
+    """By their ids: a restore has to find these, and no others of their names."""
+    ids = {row.name: row.was_set for row in event.undo if isinstance(row, TopicUndo)}
+    if workflow.cut is None:
+        return workflow
+    topics = tuple(replace(topic, copy_id=ids.get(topic.copy) or topic.copy_id) for topic in workflow.cut.topics)
+    return replace(workflow, cut=replace(workflow.cut, topics=topics))
 
 
 def _cut(planned: Cut, spec: SavepointSpec, event: StepReported, at_ms: int) -> Cut:
