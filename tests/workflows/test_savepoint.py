@@ -247,6 +247,19 @@ def test_names_are_taken_until_a_savepoint_is_deleted() -> None:
     assert save(world, workflow="w3") == "accepted"
 
 
+def test_copies_that_a_failed_savepoint_left_are_told_before_the_application_is_stopped_for_another() -> None:
+    world = AppWorld()
+    save(world)
+    world.stops()
+    world.have_recovery(make_recovery(world.sent[0].subject, state=State.FAILED))
+    world.pass_time(30)
+    assert world.workflow.state is State.FAILED
+    assert (save(world, workflow="w2"), world.answers[-1].code) == ("rejected", Code.INVALID_VALUE.value)
+    assert f"savepoint.before.{INTERNAL[0]} exists already" in world.answers[-1].message
+    assert world.rollback() == "accepted"
+    assert save(world, workflow="w3") == "accepted"
+
+
 @pytest.mark.scenario("S-RUN-21b", "S-OSO-5a")
 def test_the_same_unit_goes_back_to_its_cut() -> None:
     world = saved()
