@@ -153,12 +153,13 @@ def _plan(spec: ResetSpec, facts: Found, params: WorkflowParams) -> Planned | Re
     asked = question(unit, confirmed) if unit is not None else None
     first, last = _around(spec, unit)
     findings = (*findings, *framework_findings(unit))
+    connector = "" if unit is None else unit.connector
     steps = (
         *((WorkflowStep(CONFIRM, AskPerson(asked)),) if asked is not None else ()),
         *first,
         WorkflowStep(EMPTY, AwaitEmpty(spec.cluster, spec.group)),
         WorkflowStep(NOTE, TakeSnapshot(spec.cluster, spec.group, tuple(ids), topic_ids=ids)),
-        WorkflowStep(SET, SetOffsets(spec.cluster, spec.group, connector="" if unit is None else unit.connector)),
+        WorkflowStep(SET, SetOffsets(spec.cluster, spec.group, connector=connector, topic_ids=ids)),
         *((WorkflowStep(CLEAN, AskPerson(clean_text(unit))),) if unit is not None and _cleans(spec) else ()),
         *last,
     )
