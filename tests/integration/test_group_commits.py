@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from recoveryd.adapters.clock import SystemClock
 from recoveryd.adapters.control.controls import ManualApplications
 from recoveryd.adapters.kafka.steps.taker import KafkaSteps
-from recoveryd.adapters.kafka.topic_admin import await_topic, describe
+from recoveryd.adapters.kafka.topic_admin import await_topic, delete, describe
 from recoveryd.kernel.catalogue import Code
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.workflows.model.actions import SetOffsets, TakeSnapshot
@@ -107,6 +107,29 @@ async def test_what_somebody_else_set_meanwhile_is_named_and_stays(setter: Sette
         Outcome.FAILED, Code.GROUP_CHANGED.value, True,
     )  # fmt: skip
     assert await asyncio.to_thread(setter.committed) == [7, 9]
+
+
+@pytest.mark.parametrize("is_back", [False, True])
+async def test_in_a_topic_that_was_created_again_meanwhile_nothing_is_set(setter: Setter, is_back: bool) -> None:
+    """Forward where nothing was committed before, back where the commit went with the topic."""
+    known = await asyncio.to_thread(await_topic, setter.admin, setter.topic, 60.0)
+    await asyncio.to_thread(create_again, setter)
+    row = OffsetUndo(setter.topic, 0, 7, None) if is_back else OffsetUndo(setter.topic, 1, None, 4)
+    action = SetOffsets("main", setter.group, is_back, topic_ids={setter.topic: known.topic_id})
+    told = await setter.steps.take(TakeStep("w", "s", 1, action, (row,)))
+    if is_back:
+        assert told.outcome is Outcome.DONE
+        assert [each.state for each in told.undo] == [UndoState.KEPT]
+    else:
+        assert (told.outcome, told.code) == (Outcome.FAILED, Code.TOPIC_RECREATED.value)
+    assert await asyncio.to_thread(setter.committed) == [-1001, -1001]
+
+
+def create_again(setter: Setter) -> None:
+    delete(setter.admin, setter.topic, 60.0)
+    wait_for(lambda: describe(setter.admin, [setter.topic], 60.0)[setter.topic] is None, 60.0)
+    setter.fill()
+    wait_for(lambda: setter.committed() == [-1001, -1001], 60.0)
 
 
 async def test_a_position_that_retention_took_meanwhile_is_not_set(setter: Setter) -> None:

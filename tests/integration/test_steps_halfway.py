@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 from recoveryd.adapters.clock import SystemClock
 from recoveryd.adapters.kafka.steps import config_steps, quota_steps, topic_steps
 from recoveryd.adapters.kafka.steps.taker import KafkaSteps
-from recoveryd.adapters.kafka.topic_admin import await_topic, describe
+from recoveryd.adapters.kafka.topic_admin import await_topic, create, delete, describe
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.settings.kafka_properties import ClientAccess
@@ -92,11 +92,48 @@ async def test_what_was_made_anew_is_told_when_the_next_one_is_somebody_elses(
     a, b = topics.names
     forms = (TopicForm(a, 1, 1), TopicForm(b, 2, 1))  # it has one partition, so it is not the one that is wanted
     action = RecreateTopics("main", forms, {a: topics.ids[a], b: "of-the-plan"})
-    told = await steps.take(TakeStep("w", "recreate_topics", 1, action))
+    told = await steps.take(TakeStep("w", "recreate_topics", 2, action))
     there = await asyncio.to_thread(topics.known_after, told)
     assert (told.code, there[b]) == (Code.TOPIC_CHANGED.value, topics.ids[b])
     assert told_of(told) == {a: (topics.ids[a], there[a], False)}
     assert there[a] != topics.ids[a]
+
+
+async def test_where_one_was_made_again_since_the_plan_none_of_the_others_goes(
+    steps: KafkaSteps, topics: Topics
+) -> None:
+    a, b = topics.names
+    action = RecreateTopics("main", (TopicForm(a, 1, 1), TopicForm(b, 1, 1)), {a: topics.ids[a], b: "of-the-plan"})
+    told = await steps.take(TakeStep("w", "recreate_topics", 1, action))
+    assert (told.code, told_of(told)) == (Code.TOPIC_CHANGED.value, {})
+    assert await asyncio.to_thread(topics.there) == topics.ids
+
+
+@pytest.mark.parametrize("is_back", [False, True])
+async def test_one_that_is_made_again_while_others_go_stays(
+    steps: KafkaSteps, topics: Topics, monkeypatch: pytest.MonkeyPatch, is_back: bool
+) -> None:
+    """As by an application that runs again, while this daemon stood still and another one led."""
+    a, b = topics.names
+
+    def slow(admin: AdminClient, name: str, timeout_s: float) -> None:
+        delete(admin, name, timeout_s)
+        if name == a:
+            delete(admin, b, timeout_s)
+            wait_for(lambda: topics.there()[b] is None, 20.0)
+            create(admin, b, 1, 1, {}, timeout_s)
+            await_topic(admin, b, 60.0)
+
+    monkeypatch.setattr(topic_steps, "delete", slow)
+    told = await steps.take(TakeStep("w", "delete", 1, DeleteTopics("main", topics.ids, is_back=is_back)))
+    there = await asyncio.to_thread(topics.there)
+    assert (there[a], there[b] is None) == (None, False)
+    assert there[b] != topics.ids[b]
+    rows = {row.name: row.state for row in told.undo if isinstance(row, TopicUndo)}
+    if is_back:
+        assert (told.outcome, rows) == (Outcome.DONE, {a: UndoState.DONE, b: UndoState.KEPT})
+    else:
+        assert (told.code, told_of(told)) == (Code.TOPIC_CHANGED.value, {a: (topics.ids[a], None, True)})
 
 
 async def test_what_went_and_could_not_be_made_again_is_told(

@@ -152,6 +152,7 @@ class AppWorld(WorkflowWorld):
         facts = UnitFacts(self.now_ms, topics, groups[0].group, internal, self.readers)
         units = dict.fromkeys((*wanted.units, *wanted.contracts), facts)
         names = [name for _, name in wanted.topics] + (list(internal.certain) if wanted.internal else [])
+        names += [wanted.copied_as + name for name in internal.certain] if wanted.copied_as else []
         found = {name: self._topic(name) for name in names}
         counts = {name: self.topics[name].end - 1 for _, name in wanted.counted}
         return WorkflowFacts(effect.workflow, Found(groups, units, found, counts, self.now_ms), effect.version)

@@ -6,13 +6,18 @@ from recoveryd.holds.draft import HOLDS
 from recoveryd.holds.spec import Release, StartHold
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
+from recoveryd.recovery.commands import Pause, Resume
 from recoveryd.recovery.spec import Earliest, Latest
 from recoveryd.units.facts import Member
+from recoveryd.workflows.model.effects import TakeStep
+from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.positions import moving_notes
 from recoveryd.workflows.model.spec import Reset, ResetSpec
 from tests.builders.core import make_hold
+from tests.workflows.app_world import INTERNAL, AppWorld
 from tests.workflows.test_reset import BEFORE, BUSY, at, states
-from tests.workflows.world import LOG, OWNED, TOPIC, GroupWorld
+from tests.workflows.test_reset_faults import comes_alive
+from tests.workflows.world import LOG, OWNED, TOPIC, GroupWorld, report
 
 
 def hold(world: GroupWorld, topic: str = TOPIC) -> None:
@@ -84,6 +89,46 @@ def test_a_hold_that_comes_while_members_are_waited_for_keeps_the_offsets_as_the
     assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.TOPIC_HELD.value)
     assert states(world)[-1] == ("set_offsets", "failed")
     assert (world.committed, world.sets) == (BEFORE, 0)
+
+
+@pytest.mark.parametrize("is_paused", [False, True])
+def test_a_hold_that_comes_while_the_commit_waits_keeps_the_offsets_as_they_are(is_paused: bool) -> None:
+    world = GroupWorld()
+    comes_alive(world)
+    world.reset()
+    assert world.workflow.waiting_for is not None
+    assert world.workflow.waiting_for.step == "set_offsets"
+    if is_paused:
+        assert world.send(Pause) == "accepted"
+    hold(world)
+    world.members = []
+    if is_paused:
+        assert world.send(Resume) == "accepted"
+    world.pass_time(5)
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.TOPIC_HELD.value)
+    assert (world.committed, world.sets) == (BEFORE, 0)
+
+
+def test_a_hold_that_comes_while_topics_wait_to_go_keeps_them() -> None:
+    world = AppWorld()
+
+    def busy(effect: TakeStep) -> StepReported | None:
+        is_busy = effect.step == "delete_internal_topics" and bool(world.members)
+        return report(effect, Outcome.NOT_YET, "1 members", members=("m1",)) if is_busy else None
+
+    def joins(effect: TakeStep) -> StepReported | None:
+        if effect.step == "snapshot":
+            world.members, world.fault = [BUSY], busy
+        return None
+
+    world.fault = joins
+    world.reprocess()
+    world.stops()
+    assert world.waits_at == "delete_internal_topics"
+    assert world.send(lambda meta: StartHold(meta, make_hold(INTERNAL[0])), subject="h1") == "accepted"
+    world.stops()
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.TOPIC_HELD.value)
+    assert not world.done
 
 
 def test_a_rollback_in_a_held_topic_is_refused_and_works_later() -> None:

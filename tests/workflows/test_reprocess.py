@@ -15,7 +15,7 @@ from recoveryd.units.facts import GroupType, Member
 from recoveryd.workflows.kinds.reprocess_checks import missing_in
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import StepReported
-from recoveryd.workflows.model.positions import Current, OnOutOfRange, Shift, To
+from recoveryd.workflows.model.positions import AtTopicOffsets, Current, OnOutOfRange, Shift, To
 from recoveryd.workflows.model.spec import OutputChoice, OutputPolicy, ReprocessSpec
 from recoveryd.workflows.model.workflow import StepState
 from tests.workflows.app_world import AGAIN, INTERNAL, OUTPUTS, PARTITIONS, AppWorld, Log
@@ -157,6 +157,8 @@ def test_who_reads_on_is_waited_for_as_long_as_it_reads() -> None:
             "100 records",
         ),
         (lambda _: None, {"to": AtOffset(101)}, Code.OFFSET_OUTSIDE_LOG, "101"),
+        (lambda _: None, {"to": AtTopicOffsets({"ordres": {0: 5}})}, Code.INVALID_VALUE, "ordres"),
+        (lambda _: None, {"to": AtTopicOffsets({"orders": {2: 5}})}, Code.SOURCE_PARTITION_MISSING, "partition 2"),
         (lambda _: None, {"to": AtTime(1)}, Code.OFFSET_OUTSIDE_LOG, "no record is that new"),
         (lambda w: setattr(w, "kind", GroupType.SHARE), {}, Code.GROUP_TYPE, "share"),
     ],
@@ -230,6 +232,17 @@ def test_an_input_that_is_deleted_or_created_again_while_the_application_is_bein
     world.stops()
     assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.TOPIC_RECREATED.value)
     assert world.done == []
+
+
+def test_partitions_that_are_added_while_the_application_is_being_stopped_are_noticed_before_anything_goes() -> None:
+    world = AppWorld()
+    world.reprocess()
+    world.partitions += 1
+    world.committed |= {("orders", PARTITIONS): 55}
+    world.stops()
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.STALE_PLAN.value)
+    assert "has 3 partitions, and had 2 when the plan was made" in world.workflow.why
+    assert not world.done
 
 
 @pytest.mark.scenario("S-WIKI-1f", "S-WIKI-1j", "S-RUN-4")

@@ -19,7 +19,7 @@ from recoveryd.units.facts import GroupType, Member
 from recoveryd.units.model import Output, Unit
 from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
 from recoveryd.workflows.model.events import GatheringFailed, Outcome, StepReported
-from recoveryd.workflows.model.positions import Current, OfSnapshot, OnNoRecord, OnOutOfRange, Shift, To
+from recoveryd.workflows.model.positions import AtTopicOffsets, Current, OfSnapshot, OnNoRecord, OnOutOfRange, Shift, To
 from recoveryd.workflows.model.spec import Reset, ResetSpec
 from recoveryd.workflows.model.workflow import StepState, UndoState
 from tests.builders.core import NOW_MS
@@ -191,6 +191,35 @@ def test_a_position_outside_the_log_is_refused_and_a_partition_that_is_not_there
     spec = ResetSpec("main", "app", Latest(), topics={TOPIC: (0, PARTITIONS)})
     assert world.send(lambda meta: Reset(meta, spec)) == "rejected"
     assert world.answers[-1].code == Code.SOURCE_PARTITION_MISSING.value
+
+
+NO_TOPIC, NO_PARTITION = {"ordres": {0: 20}}, {TOPIC: {0: 20, PARTITIONS: 20}}
+
+
+@pytest.mark.parametrize(
+    ("by", "lost", "says"),
+    [
+        ({"group": "app"}, NO_TOPIC, "ordres"),
+        ({"unit": "plain"}, NO_TOPIC, "ordres"),
+        ({"group": "app"}, NO_PARTITION, "orders has no partition 3"),
+        ({"unit": "plain"}, NO_PARTITION, "orders has no partition 3"),
+        ({"group": "app", "topics": {TOPIC: ()}}, NO_PARTITION, "orders has no partition 3"),
+    ],
+)
+def test_no_offset_that_is_given_is_passed_over(by: dict[str, Any], lost: dict[str, dict[int, int]], says: str) -> None:
+    world = GroupWorld(replace(OWNED, name="plain", approvers=()))
+    spec = ResetSpec(**{"cluster": "main", "group": "", "to": AtTopicOffsets({TOPIC: {0: 20}, **lost}), **by})
+    assert world.send(lambda meta: Reset(meta, spec)) == "rejected"
+    assert says in world.answers[-1].message
+    assert (world.committed, world.sets) == (BEFORE, 0)
+
+
+def test_offsets_of_other_partitions_may_be_left_out_by_naming_those_that_are_meant() -> None:
+    world = GroupWorld()
+    to = AtTopicOffsets({TOPIC: {0: 20, 1: 21}, "other": {0: 3}})
+    spec = ResetSpec("main", "app", to, topics={TOPIC: (0,)})
+    assert world.send(lambda meta: Reset(meta, spec)) == "accepted"
+    assert world.committed == {**BEFORE, 0: 20}
 
 
 def more_is_written(monkeypatch: pytest.MonkeyPatch, _world: GroupWorld) -> None:

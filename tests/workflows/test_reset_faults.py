@@ -12,7 +12,8 @@ from recoveryd.recovery.spec import AtOffset, Earliest
 from recoveryd.units.facts import Member, PartitionEnds
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
-from recoveryd.workflows.model.positions import OnOutOfRange, Shift, To
+from recoveryd.workflows.model.positions import AtTopicOffsets, Current, OnOutOfRange, Shift, To
+from recoveryd.workflows.model.spec import Reset, ResetSpec
 from recoveryd.workflows.model.workflow import OffsetUndo, StepState
 from tests.workflows.world import LOG, PARTITIONS, TOPIC, GroupWorld, report
 
@@ -143,14 +144,14 @@ def test_what_fails_in_a_row_too_often_ends_it() -> None:
     assert (world.workflow.state, first.state, first.tries) == (State.FAILED, StepState.FAILED, 5)
 
 
-def loses(world: GroupWorld, log_start: int) -> None:
-    """Retention takes records while the group is waited for."""
+def loses(world: GroupWorld, log_start: int, partitions: int = PARTITIONS) -> None:
+    """Retention takes records while the group is waited for, or partitions are added."""
     world.members = [BUSY]
 
     def fault(effect: TakeStep) -> StepReported | None:
         if effect.step != "snapshot":
             return None
-        logs = {TOPIC: {p: PartitionEnds(log_start, LOG[1]) for p in range(PARTITIONS)}}
+        logs = {TOPIC: {p: PartitionEnds(log_start, LOG[1]) for p in range(partitions)}}
         return replace(world.take(effect), logs=logs)
 
     world.fault = fault
@@ -178,6 +179,44 @@ def test_a_position_that_the_log_lost_meanwhile_is_not_set(to: To, policy: OnOut
     else:
         assert world.workflow.state is State.COMPLETED
         assert world.committed == dict.fromkeys(range(PARTITIONS), stands)
+
+
+@pytest.mark.parametrize(
+    ("to", "topics", "is_refused"),
+    [
+        (Earliest(), None, True),
+        (AtOffset(20), {TOPIC: ()}, True),
+        (AtOffset(20), {TOPIC: (0, 1)}, False),
+        (Current(), None, False),
+        (AtTopicOffsets({TOPIC: {0: 20}}), None, False),
+    ],
+)
+def test_partitions_that_come_after_the_plan_do_not_stay_where_they_are_without_a_word(
+    to: To, topics: dict[str, tuple[int, ...]] | None, is_refused: bool
+) -> None:
+    world = GroupWorld()
+    loses(world, LOG[0], PARTITIONS + 1)
+    world.send(lambda meta: Reset(meta, ResetSpec("main", "app", to, topics=topics)))
+    world.members = []
+    world.pass_time(5)
+    if is_refused:
+        assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.STALE_PLAN.value)
+        assert "orders has 4 partitions, and had 3" in world.workflow.why
+        assert (world.committed, world.sets) == (BEFORE, 0)
+    else:
+        assert world.workflow.state is State.COMPLETED
+
+
+@pytest.mark.parametrize(("by", "moves_to", "stands"), [(-60, 62, 10), (-60, 80, 20), (60, 55, 100), (60, 35, 95)])
+def test_a_shift_that_is_clamped_counts_from_where_the_group_is_in_the_end(by: int, moves_to: int, stands: int) -> None:
+    """At 50, which is where it is when the plan is made, each of them would lie outside the log."""
+    world = GroupWorld()
+    loses(world, LOG[0])
+    assert world.reset(Shift(by), on_out_of_range=OnOutOfRange.CLAMP) == "accepted"
+    world.committed = dict.fromkeys(range(PARTITIONS), moves_to)
+    world.members = []
+    world.pass_time(5)
+    assert (world.workflow.state, world.committed) == (State.COMPLETED, dict.fromkeys(range(PARTITIONS), stands))
 
 
 class CountedRows(tuple[OffsetUndo, ...]):

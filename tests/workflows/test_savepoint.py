@@ -247,6 +247,19 @@ def test_names_are_taken_until_a_savepoint_is_deleted() -> None:
     assert save(world, workflow="w3") == "accepted"
 
 
+def test_copies_that_a_failed_savepoint_left_are_told_before_the_application_is_stopped_for_another() -> None:
+    world = AppWorld()
+    save(world)
+    world.stops()
+    world.have_recovery(make_recovery(world.sent[0].subject, state=State.FAILED))
+    world.pass_time(30)
+    assert world.workflow.state is State.FAILED
+    assert (save(world, workflow="w2"), world.answers[-1].code) == ("rejected", Code.INVALID_VALUE.value)
+    assert f"savepoint.before.{INTERNAL[0]} exists already" in world.answers[-1].message
+    assert world.rollback() == "accepted"
+    assert save(world, workflow="w3") == "accepted"
+
+
 @pytest.mark.scenario("S-RUN-21b", "S-OSO-5a")
 def test_the_same_unit_goes_back_to_its_cut() -> None:
     world = saved()
@@ -304,6 +317,22 @@ def test_what_cannot_be_restored_is_refused() -> None:
     world = saved()
     del world.topics[f"savepoint.before.{INTERNAL[0]}"]
     assert (restore(world), world.answers[-1].code) == ("rejected", Code.SOURCE_TOPIC_MISSING.value)
+
+
+@pytest.mark.parametrize(
+    ("log", "code"),
+    [
+        (Log("made-by-somebody", 0, 0), Code.TOPIC_RECREATED),
+        (Log("made-by-somebody", 0, 20), Code.TOPIC_RECREATED),
+        (None, Code.OFFSET_OUTSIDE_LOG),
+    ],
+)
+def test_a_copy_that_is_another_topic_now_or_was_cut_is_not_taken_for_the_state(log: Log | None, code: Code) -> None:
+    world = saved()
+    copy = f"savepoint.before.{INTERNAL[0]}"
+    world.topics[copy] = log or replace(world.topics[copy], start=20)
+    assert (restore(world), world.answers[-1].code) == ("rejected", code.value)
+    assert copy in world.answers[-1].message
 
 
 @pytest.mark.parametrize("begin", [lambda world, name: save(world, "other", name), restore])

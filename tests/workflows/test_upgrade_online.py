@@ -369,6 +369,15 @@ def test_after_the_take_over_the_old_version_comes_back_at_the_cut_and_its_answe
     assert any("is written once more" in answer.message for answer in world.answers)
 
 
+def test_one_that_has_taken_over_does_not_get_another_beside_it() -> None:
+    world = begun()
+    world.people()
+    assert (upgrade(world, "w2"), world.answers[-1].code) == ("rejected", Code.NOTHING_TO_DO.value)
+    assert "shop-v2 has taken over already" in world.answers[-1].message
+    world.rolls_back()
+    assert upgrade(world, "w3") == "accepted"
+
+
 def test_a_tail_that_was_read_in_part_is_told_with_the_rollback() -> None:
     world = two_versions()
     world.fail_at("await_tail_read", retriable=False)

@@ -1,12 +1,17 @@
 """Once it is known where a group was: what is set in the end, and how each of it is put back."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import Final
 
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.refused import Refused
 from recoveryd.recovery.spec import AtOffset, Earliest, Latest
 from recoveryd.workflows.model.actions import AwaitStarted
 from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.positions import (
+    AtTopicOffsets,
     Current,
     NewPosition,
     OnNoRecord,
@@ -19,6 +24,7 @@ from recoveryd.workflows.model.positions import (
 from recoveryd.workflows.model.workflow import Change, OffsetUndo, Workflow
 
 Place = tuple[str, int]
+LEAVES_SOME: Final = Current | AtTopicOffsets  # of positions: partitions may stay where they are
 
 
 def change_of(position: NewPosition, look: PartitionLook) -> Change:
@@ -40,8 +46,8 @@ def moved_with(to: To, change: Change, event: StepReported, noted: Mapping[Place
     log = event.logs.get(topic, {}).get(partition)
     if isinstance(to, Current):
         return before
-    if isinstance(to, Shift) and None not in {before, change.before, change.after}:
-        return change.after + (before - change.before)  # type: ignore[operator]
+    if isinstance(to, Shift) and before is not None:
+        return before + to.by  # not from the planned position, which may lie at an end of the log instead
     if isinstance(to, Earliest) and log is not None:
         return log.log_start
     if isinstance(to, Latest) and log is not None:
@@ -70,6 +76,24 @@ def _inside(place: Place, offset: int | None, event: StepReported, out_of_range:
         return offset
     look = PartitionLook(topic, partition, log.log_start, log.high_watermark)
     return resolve(AtOffset(offset), look, out_of_range, OnNoRecord.FAIL).offset
+
+
+def refuse_grown(planned: Mapping[str, int], event: StepReported) -> Refused | None:
+    """Of topics that have more partitions than when the plan was made, by name: of the new ones nobody said where the group
+    begins, and what is made like the topic would have too few.
+    """
+    grown = ((name, len(event.logs.get(name, {})), count) for name, count in planned.items())
+    name, now, count = next((each for each in grown if each[1] > each[2]), ("", 0, 0))
+    if not name:
+        return None
+    message = f"{name} has {now} partitions, and had {count} when the plan was made; no offset was set"
+    return Refused(Code.STALE_PLAN, message, "Send it again: its plan will have them.")
+
+
+def planned_partitions(workflow: Workflow) -> Counter[str]:
+    """By topic, of how many the plan sets the offset."""
+    changes = () if workflow.plan is None else workflow.plan.changes
+    return Counter(change.name for change in changes if change.what == "offset")
 
 
 def with_positions(workflow: Workflow, event: StepReported, group: str, after: Mapping[Place, int | None]) -> Workflow:

@@ -15,11 +15,14 @@ from recoveryd.units.model import Unit
 from recoveryd.workflows.kinds.contracts import contracts_of, told_of_contracts
 from recoveryd.workflows.kinds.earlier import looked_up
 from recoveryd.workflows.kinds.noting import (
+    LEAVES_SOME,
     Place,
     change_key,
     change_of,
     inside_log,
     moved_with,
+    planned_partitions,
+    refuse_grown,
     rows_of,
     with_positions,
     with_start_as_before,
@@ -51,6 +54,7 @@ from recoveryd.workflows.model.facts import Found, GroupWanted, TopicFound, Want
 from recoveryd.workflows.model.hashing import hash_of
 from recoveryd.workflows.model.params import WorkflowParams
 from recoveryd.workflows.model.positions import (
+    AtTopicOffsets,
     NewPosition,
     PartitionLook,
     PositionRefused,
@@ -90,7 +94,7 @@ def _complete(spec: ReprocessSpec, knows: Knows) -> ReprocessSpec | Refused:
     if unit.kind not in REPROCESSED and not (unit.connector and unit.inputs):
         message = f"{unit.name} is of kind {unit.kind.value}, whose state and outputs recoveryd cannot begin anew"
         return Refused(Code.GROUP_TYPE, message, "Set its offsets with `reset`.")
-    problem = outputs_left_out(spec.outputs, unit) or _strange_names(spec, unit)
+    problem = outputs_left_out(spec.outputs, unit) or _strange_names(spec, unit) or _strange_offsets(spec, unit)
     if problem is not None:
         return problem
     to = looked_up(spec.to, unit.cluster, unit.consumer_group, knows.workflows)
@@ -129,6 +133,16 @@ def _strange_names(spec: ReprocessSpec, unit: Unit) -> Refused | None:
         return None
     hint = nearest_name(strange[0], frozenset(unit.intermediate)) if unit.intermediate else f"{unit.name} has none"
     return Refused(Code.INVALID_VALUE, f"intermediate: {strange[0]} is not one of {unit.name}", hint)
+
+
+def _strange_offsets(spec: ReprocessSpec, unit: Unit) -> Refused | None:
+    """Of those that the command gives itself: what was noted elsewhere may be of more topics."""
+    named = spec.to.offsets if isinstance(spec.to, AtTopicOffsets) else {}
+    strange = sorted(set(named) - set(unit.inputs))
+    if not strange:
+        return None
+    hint = nearest_name(strange[0], frozenset(unit.inputs)) if unit.inputs else f"{unit.name} has none"
+    return Refused(Code.INVALID_VALUE, f"from: {strange[0]} is not an input of {unit.name}", hint)
 
 
 def _new_names(spec: ReprocessSpec, unit: Unit, found: Found) -> Refused | None:
@@ -319,7 +333,7 @@ def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> 
         return workflow.with_undo(event.undo)
     noted = rows_of(event)
     after = {change_key(c): _after(spec, c, event, noted) for c in workflow.plan.changes if c.what == "offset"}
-    problem = _lost_meanwhile(spec, after, event)
+    problem = refuse_grown(_partitions(workflow, spec), event) or _lost_meanwhile(spec, after, event)
     if problem is not None:
         return problem
     try:
@@ -330,6 +344,16 @@ def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> 
     caught_up = next(s for s in workflow.steps if s.name == CATCH_UP)
     pinned = replace(caught_up, action=AwaitCaughtUp(spec.cluster, spec.group, ends))
     return with_positions(workflow.with_step(pinned), event, spec.group, after)
+
+
+def _partitions(workflow: Workflow, spec: ReprocessSpec) -> dict[str, int]:
+    """How many the plan saw, of topics that are read whole, or made again, or like which others are made."""
+    read = planned_partitions(workflow).items()
+    whole = {t: n for t, n in read if t in spec.intermediate or not isinstance(spec.to, LEAVES_SOME)}
+    like = {choice.name: name for name, choice in spec.outputs.items() if choice.name is not None}
+    actions = [step.action for step in workflow.steps]
+    made = [form for each in actions if isinstance(each, RecreateTopics | CreateTopics) for form in each.topics]
+    return whole | {like.get(form.name, form.name): form.partitions for form in made}
 
 
 def _after(spec: ReprocessSpec, change: Change, event: StepReported, noted: Mapping[Place, OffsetUndo]) -> int | None:

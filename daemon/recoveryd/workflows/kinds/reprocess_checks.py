@@ -9,7 +9,7 @@ from recoveryd.units.facts import Committed, Group, GroupType
 from recoveryd.units.model import Behaviour, Unit, UnitKind
 from recoveryd.workflows.kinds.earlier import refuse_created_again
 from recoveryd.workflows.kinds.noting import Place
-from recoveryd.workflows.kinds.reset import refuse_group
+from recoveryd.workflows.kinds.reset import refuse_group, refuse_nowhere
 from recoveryd.workflows.model.facts import Found
 from recoveryd.workflows.model.positions import AtTopicOffsets, NewPosition, PartitionLook
 from recoveryd.workflows.model.size import refuse_size
@@ -27,6 +27,7 @@ def find_problem(spec: ReprocessSpec, unit: Unit, found: Found, positions: Posit
         return Refused(Code.SOURCE_TOPIC_MISSING, message, "Correct the unit, or make the topics.")
     noted = spec.to.topic_ids if isinstance(spec.to, AtTopicOffsets) else {}
     for problem in (
+        refuse_nowhere(spec.to, {}, inputs),
         refuse_created_again(noted, inputs.topic_ids),
         refuse_group(spec.group, inputs.group),
         refuse_size(spec.group, [look for _, look in positions], _committed(found)),

@@ -4,6 +4,7 @@ Nothing is changed before every partition has a position. Positions that depend 
 shift) are worked out again when it is empty and has been noted, because until then it moves.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
@@ -15,10 +16,13 @@ from recoveryd.workflows.kinds.contracts import contracts_of, told_of_contracts
 from recoveryd.workflows.kinds.earlier import looked_up, refuse_created_again
 from recoveryd.workflows.kinds.frameworks import flink_start, flink_stop, framework_findings, source_connector
 from recoveryd.workflows.kinds.noting import (
+    LEAVES_SOME,
     change_key,
     change_of,
     inside_log,
     moved_with,
+    planned_partitions,
+    refuse_grown,
     rows_of,
     with_positions,
     with_start_as_before,
@@ -46,6 +50,7 @@ from recoveryd.workflows.model.positions import (
     NewPosition,
     PartitionLook,
     PositionRefused,
+    To,
     meaning,
     moving_notes,
     resolve,
@@ -59,7 +64,7 @@ CONFIRM, EMPTY, NOTE, SET = "confirm_output", "await_empty", "snapshot", "set_of
 
 def _complete(spec: ResetSpec, knows: Knows) -> ResetSpec | Refused:
     """With what the config says, and what other workflows noted."""
-    named = _with_unit(spec, knows)
+    named = _with_unit(_with_named_topics(spec), knows)
     if isinstance(named, Refused):
         return named
     left_out = refuse_state(named, knows.params.units.get(named.unit or ""))
@@ -92,6 +97,13 @@ def _with_unit(spec: ResetSpec, knows: Knows) -> ResetSpec | Refused:
         return Refused(Code.INVALID_VALUE, message, nearest_name(foreign[0], frozenset(unit.inputs)))
     topics = spec.topics or dict.fromkeys(unit.inputs, ())
     return replace(spec, cluster=unit.cluster, group=unit.consumer_group, topics=topics)
+
+
+def _with_named_topics(spec: ResetSpec) -> ResetSpec:
+    """With those whose offsets the command gives: one that is misspelt is not to be passed over."""
+    if spec.topics is not None or not isinstance(spec.to, AtTopicOffsets):
+        return spec
+    return replace(spec, topics=dict.fromkeys(spec.to.offsets, ()))
 
 
 def _reads_as(unit: Unit) -> tuple[str, str]:
@@ -141,12 +153,13 @@ def _plan(spec: ResetSpec, facts: Found, params: WorkflowParams) -> Planned | Re
     asked = question(unit, confirmed) if unit is not None else None
     first, last = _around(spec, unit)
     findings = (*findings, *framework_findings(unit))
+    connector = "" if unit is None else unit.connector
     steps = (
         *((WorkflowStep(CONFIRM, AskPerson(asked)),) if asked is not None else ()),
         *first,
         WorkflowStep(EMPTY, AwaitEmpty(spec.cluster, spec.group)),
         WorkflowStep(NOTE, TakeSnapshot(spec.cluster, spec.group, tuple(ids), topic_ids=ids)),
-        WorkflowStep(SET, SetOffsets(spec.cluster, spec.group, connector="" if unit is None else unit.connector)),
+        WorkflowStep(SET, SetOffsets(spec.cluster, spec.group, connector=connector, topic_ids=ids)),
         *((WorkflowStep(CLEAN, AskPerson(clean_text(unit))),) if unit is not None and _cleans(spec) else ()),
         *last,
     )
@@ -205,6 +218,9 @@ def _noted(workflow: Workflow, step: WorkflowStep, event: StepReported) -> Workf
         return with_start_as_before(workflow, event)
     if step.name != NOTE or workflow.plan is None or not isinstance(spec, ResetSpec):
         return workflow.with_undo(event.undo)
+    grown = refuse_grown(_whole(workflow, spec), event)
+    if grown is not None:
+        return grown
     noted = rows_of(event)
     after = {change_key(c): moved_with(spec.to, c, event, noted) for c in workflow.plan.changes}
     try:
@@ -212,6 +228,14 @@ def _noted(workflow: Workflow, step: WorkflowStep, event: StepReported) -> Workf
     except PositionRefused as refused:
         return outside_log(refused)
     return with_positions(workflow, event, spec.group, inside)
+
+
+def _whole(workflow: Workflow, spec: ResetSpec) -> dict[str, int]:
+    """Topics of which all partitions are meant, with as many as the plan saw."""
+    if isinstance(spec.to, LEAVES_SOME):
+        return {}
+    narrowed = {topic for topic, partitions in (spec.topics or {}).items() if partitions}
+    return {topic: count for topic, count in planned_partitions(workflow).items() if topic not in narrowed}
 
 
 def _refuse(spec: ResetSpec, found: GroupFound) -> Refused | None:
@@ -222,11 +246,28 @@ def _refuse(spec: ResetSpec, found: GroupFound) -> Refused | None:
     wanted = {(t, p) for t, partitions in (spec.topics or {}).items() for p in partitions}
     lost = sorted(wanted - {(look.topic, look.partition) for look in found.looks})
     if lost:
-        return Refused(Code.SOURCE_PARTITION_MISSING, f"{lost[0][0]} has no partition {lost[0][1]}; nothing is changed")
+        return _missing_partition(*lost[0])
     noted = spec.to.topic_ids if isinstance(spec.to, AtTopicOffsets) else {}
-    refused = refuse_created_again(noted, found.topic_ids) or refuse_group(spec.group, found.group)
+    refused = refuse_nowhere(spec.to, spec.topics or {}, found) or refuse_created_again(noted, found.topic_ids)
+    refused = refused or refuse_group(spec.group, found.group)
     committed = found.group.committed if found.group is not None else {}
     return refused or refuse_size(spec.group, found.looks, committed)
+
+
+def refuse_nowhere(to: To, topics: Mapping[str, tuple[int, ...]], found: GroupFound) -> Refused | None:
+    """Of offsets that are given by partition: one of a partition that its topic does not have. `topics` as they are wanted:
+    of those that are narrowed down, the others are left out on purpose.
+    """
+    if not isinstance(to, AtTopicOffsets):
+        return None
+    there = {look.key for look in found.looks}
+    whole = (topic for topic in found.topic_ids if not topics.get(topic))
+    lost = sorted((t, p) for t in whole for p in to.offsets.get(t, ()) if (t, p) not in there)
+    return _missing_partition(*lost[0]) if lost else None
+
+
+def _missing_partition(topic: str, partition: int) -> Refused:
+    return Refused(Code.SOURCE_PARTITION_MISSING, f"{topic} has no partition {partition}; nothing is changed")
 
 
 def refuse_group(name: str, group: Group | None) -> Refused | None:

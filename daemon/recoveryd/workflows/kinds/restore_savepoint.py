@@ -58,7 +58,7 @@ from recoveryd.workflows.model.actions import (
 )
 from recoveryd.workflows.model.cut import Cut, CutTopic
 from recoveryd.workflows.model.events import StepReported
-from recoveryd.workflows.model.facts import Found, GroupWanted, WantedFacts
+from recoveryd.workflows.model.facts import Found, GroupWanted, TopicFound, WantedFacts
 from recoveryd.workflows.model.hashing import hash_of
 from recoveryd.workflows.model.params import WorkflowParams
 from recoveryd.workflows.model.positions import (
@@ -202,9 +202,8 @@ def _problem(spec: RestoreSpec, unit: Unit, cut: Cut, found: Found) -> Refused |
     if refused is not None:
         return refused
     for topic in cut.topics:
-        if topic.offsets and found.topics.get(topic.copy) is None:
-            message = f"{topic.copy} is gone, which held the state of {spec.savepoint}"
-            return Refused(Code.SOURCE_TOPIC_MISSING, message, "Take another savepoint.")
+        if topic.offsets and (lost := _lost_copy(spec, topic, found.topics.get(topic.copy))) is not None:
+            return lost
         name = _name_now(spec, cut, topic)
         if (uncopied := refuse_copy(name, ())) is not None:
             return uncopied
@@ -214,6 +213,22 @@ def _problem(spec: RestoreSpec, unit: Unit, cut: Cut, found: Found) -> Refused |
             return Refused(Code.TARGET_NOT_EMPTY, message, "Delete its internal topics, or choose another unit.")
     problems = (output_problem(spec, unit, name, found) for name in spec.outputs)
     return next((problem for problem in problems if problem is not None), None)
+
+
+def _lost_copy(spec: RestoreSpec, topic: CutTopic, there: TopicFound | None) -> Refused | None:
+    """Whether the topic of this name is not, or not whole, the one that was filled with the state."""
+    hint = "Take another savepoint."
+    if there is None:
+        message = f"{topic.copy} is gone, which held the state of {spec.savepoint}"
+        return Refused(Code.SOURCE_TOPIC_MISSING, message, hint)
+    if topic.copy_id and there.id != topic.copy_id:
+        message = f"{topic.copy} was created again, and does not hold the state of {spec.savepoint}"
+        return Refused(Code.TOPIC_RECREATED, message, hint)
+    cut_off = next((p for p, ends in sorted(there.ends.items()) if ends.log_start > 0), None)
+    if cut_off is not None:
+        message = f"records of {topic.copy} {cut_off} are gone, which were a part of the state of {spec.savepoint}"
+        return Refused(Code.OFFSET_OUTSIDE_LOG, message, hint)
+    return None
 
 
 def _findings(spec: RestoreSpec, unit: Unit, cut: Cut, found: Found) -> Iterator[str]:

@@ -29,7 +29,7 @@ from recoveryd.workflows.model.actions import (
 )
 from recoveryd.workflows.model.cut import Cut, CutTopic
 from recoveryd.workflows.model.events import StepReported
-from recoveryd.workflows.model.facts import Found, GroupWanted, WantedFacts
+from recoveryd.workflows.model.facts import Found, GroupWanted, TopicFound, WantedFacts
 from recoveryd.workflows.model.hashing import hash_of
 from recoveryd.workflows.model.params import WorkflowParams
 from recoveryd.workflows.model.positions import Current
@@ -72,7 +72,10 @@ def _wanted(spec: SavepointSpec, params: WorkflowParams) -> WantedFacts:
     unit = params.units[spec.unit]
     named = dict.fromkeys((*unit.inputs, *unit.intermediate), ())
     return WantedFacts(
-        groups=(GroupWanted(spec.cluster, spec.group, Current(), named),), units=(unit.name,), internal=True
+        groups=(GroupWanted(spec.cluster, spec.group, Current(), named),),
+        units=(unit.name,),
+        internal=True,
+        copied_as=_copied_as(spec.name),
     )
 
 
@@ -85,6 +88,7 @@ def _plan(spec: SavepointSpec, found: Found, params: WorkflowParams) -> Planned 
     copies = tuple(_copy_form(spec.name, form) for form in forms.values())
     for name, copy in zip(forms, copies, strict=True):
         refused = refuse_copy(copy.name, range(copy.partitions)) or refuse_copy(name, ())
+        refused = refused or _in_the_way(copy.name, found.topics.get(copy.name))
         if refused is not None:
             return refused
     refused = refuse_cut(len(found.groups[0].looks) + sum(form.partitions for form in forms.values()))
@@ -150,10 +154,23 @@ def _not_once(facts: UnitFacts) -> str:
     return f"{said} ({facts.guarantee_why})" if facts.guarantee_why else said
 
 
+def _copied_as(name: str) -> str:
+    """What stands in front of the names of its copies."""
+    return f"savepoint.{name}."
+
+
+def _in_the_way(copy: str, there: TopicFound | None) -> Refused | None:
+    """One that another savepoint left, say, which failed."""
+    if there is None:
+        return None
+    hint = "Choose another name, or take the copy away: `rollback` of the workflow that made it does so."
+    return Refused(Code.INVALID_VALUE, f"name: {copy} exists already", hint)
+
+
 def _copy_form(name: str, form: TopicForm) -> TopicForm:
     """The copy keeps each record of the changelog, which compaction would not."""
     kept = {config: value for config, value in form.configs.items() if config in _TAKEN_OVER}
-    return replace(form, name=f"savepoint.{name}.{form.name}", configs={**kept, **_KEPT})
+    return replace(form, name=_copied_as(name) + form.name, configs={**kept, **_KEPT})
 
 
 def _config_rows(cluster: str, forms: Mapping[str, TopicForm]) -> Iterator[ConfigUndo]:
@@ -200,7 +217,7 @@ def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> 
     if not isinstance(spec, SavepointSpec):
         return workflow
     if isinstance(step.action, CreateTopics | SetConfigs):
-        return workflow.with_undo(event.undo)
+        return _with_copies(workflow, event).with_undo(event.undo)
     if step.name != NOTE:
         return workflow
     if workflow.cut is None:
@@ -209,6 +226,15 @@ def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> 
     runs = tuple(_copy_run(workflow, spec, number, topic) for number, topic in enumerate(cut.topics) if topic.offsets)
     steps = tuple(replace(s, action=RunChildren(runs)) if s.name == COPY else s for s in workflow.steps)
     return replace(workflow, steps=steps, cut=cut)
+
+
+def _with_copies(workflow: Workflow, event: StepReported) -> Workflow:
+    """By their ids: a restore has to find these, and no others of their names."""
+    ids = {row.name: row.was_set for row in event.undo if isinstance(row, TopicUndo)}
+    if workflow.cut is None:
+        return workflow
+    topics = tuple(replace(topic, copy_id=ids.get(topic.copy) or topic.copy_id) for topic in workflow.cut.topics)
+    return replace(workflow, cut=replace(workflow.cut, topics=topics))
 
 
 def _cut(planned: Cut, spec: SavepointSpec, event: StepReported, at_ms: int) -> Cut:

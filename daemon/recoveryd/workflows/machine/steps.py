@@ -56,9 +56,7 @@ def go_on(draft: WorkflowDraft, workflow: Workflow) -> None:
         _end(draft, workflow)
     elif step.state is not StepState.PENDING:
         return
-    elif _is_held_back(workflow, step) and (held := _held(draft, workflow, step)):
-        fail(draft, workflow, step, held.message, held.code.value)
-    else:
+    elif not _fails_by_hold(draft, workflow, step):
         draft.notice("step_started", workflow.id, {"step": step.name, "why": f"step {step.name} begins"})
         _take(draft, workflow, replace(step, state=StepState.RUNNING, began_ms=draft.now_ms))
 
@@ -81,6 +79,8 @@ def take_anew(draft: WorkflowDraft, workflow: Workflow) -> None:
     """As if the present step began now: somebody mended what it stood at."""
     step = workflow.step
     if step is not None and step.state in _TAKEN:
+        if _fails_by_hold(draft, workflow, step):
+            return
         # A start that was asked for of what appends is not asked for anew: a person is asked first.
         is_kept = bool(step.tries) and bool(appends(draft.params.units, step))
         began_ms = step.began_ms if is_kept else draft.now_ms
@@ -92,10 +92,23 @@ def take_anew(draft: WorkflowDraft, workflow: Workflow) -> None:
 def take_again(draft: WorkflowDraft, workflow: Workflow) -> None:
     """Ask for the present step once more: it was not done yet, nothing was heard of it, or this daemon is new."""
     step = workflow.step
-    if step is not None and step.state in _TAKEN:
-        _take(draft, workflow, step)
-    else:
+    if step is None or step.state not in _TAKEN:
         go_on(draft, workflow)
+    elif not (_is_at_rest(draft, workflow, step) and _fails_by_hold(draft, workflow, step)):
+        _take(draft, workflow, step)
+
+
+def _fails_by_hold(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> bool:
+    """Whether somebody holds a topic that a step has not changed yet: then it ends here."""
+    held = _held(draft, workflow, step) if _is_held_back(workflow, step) else None
+    if held is not None:
+        fail(draft, workflow, step, held.message, held.code.value)
+    return held is not None
+
+
+def _is_at_rest(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> bool:
+    """Whether it was heard of its last try that it waits: nothing of it is under way."""
+    return draft.workflows.resting.get(workflow.id) == (step.name, step.tries)
 
 
 def on_step(draft: WorkflowDraft, event: StepReported) -> None:
@@ -266,7 +279,7 @@ def is_changing(draft: WorkflowDraft, workflow: Workflow) -> bool:
     step = workflow.step
     if step is None or step.state not in _TAKEN or type(step.action) not in CHANGES or workflow.state is State.PAUSED:
         return False
-    return draft.workflows.resting.get(workflow.id) != (step.name, step.tries)
+    return not _is_at_rest(draft, workflow, step)
 
 
 def _can_rest(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> bool:

@@ -90,6 +90,7 @@ class SetOffsets:
     """Commit what the undo rows of the group say, and read it back; `is_back`: the other way round. What is neither as it
     was nor as it shall be is somebody's: forward nothing is set then, back it stays as they left it. `topics`: those of them
     only; empty = all. `connector`: the unit of a sink connector, whose offsets Kafka Connect sets as long as it is stopped.
+    `topic_ids`: of topics that must still be those in which the offsets were noted; one that is another now counts as moved by somebody.
     """
 
     cluster: str
@@ -97,6 +98,7 @@ class SetOffsets:
     is_back: bool = False
     topics: tuple[str, ...] = ()
     connector: str = ""
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
     do: Literal["set_offsets"] = "set_offsets"
 
 

@@ -10,7 +10,8 @@ from recoveryd.workflows.model.actions import TopicForm
 @dataclass(frozen=True, slots=True)
 class CutTopic:
     """One internal topic. `copy` holds what lay in [starts, stops) of it, by partition; empty = nothing lay there. In a topic
-    that `is_between` (a repartition topic) lies what was written and not read yet when the cut was made.
+    that `is_between` (a repartition topic) lies what was written and not read yet when the cut was made. `copy_id`: of the
+    topic that was made for the copy; empty in cuts of an earlier release.
     """
 
     name: str
@@ -19,6 +20,7 @@ class CutTopic:
     is_between: bool = False
     starts: Mapping[int, int] = field(default_factory=dict)
     stops: Mapping[int, int] = field(default_factory=dict)
+    copy_id: str = ""
 
     @property
     def offsets(self) -> int:

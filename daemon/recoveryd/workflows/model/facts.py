@@ -25,6 +25,7 @@ class WantedFacts:
     """`units`: all that their clusters say of them. `topics`: (cluster, name) of those that are to be looked at besides. `counted`: of which the visible records
     are counted. `internal`: the internal topics of these units are to be looked at as well. `quotas`: (cluster, client id) of
     those whose byte rates are asked for. `contracts`: units of which only what their contracts need is asked, if the clusters tell it.
+    `copied_as`: what stands in front of the names of copies of the internal topics, which are looked at too; empty = there are none.
     """
 
     groups: tuple[GroupWanted, ...] = ()
@@ -34,6 +35,7 @@ class WantedFacts:
     internal: bool = False
     quotas: tuple[tuple[str, str], ...] = ()
     contracts: tuple[str, ...] = ()
+    copied_as: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,7 @@ def _parse_moment(text: str, info: ValidationInfo) -> int:
 def _parse_by_topic(value: Any) -> AtTopicOffsets:
     if not isinstance(value, dict) or not value or len(value) > TOPICS_MOST:
         raise wrong('has no offsets: an object such as {"topic": {"0": 17}} is needed')
-    return AtTopicOffsets({topic: dict(parse_offsets(found).offsets) for topic, found in value.items()})
+    return AtTopicOffsets({topic_name(topic): dict(parse_offsets(found).offsets) for topic, found in value.items()})
 
 
 def _id(value: Any, name: str) -> str:

@@ -24,6 +24,7 @@ from recoveryd.units.model import Unit
 from recoveryd.workflows.model.actions import TopicForm
 from recoveryd.workflows.model.facts import Found, GroupFound, GroupWanted, TopicFound, WantedFacts
 from recoveryd.workflows.model.positions import PartitionLook
+from recoveryd.workflows.model.size import TOPIC_MOST
 
 _log = logging.getLogger("recoveryd.workflows")
 _COUNT_S: Final = 10.0  # for all topics together; what takes longer is told as a bound
@@ -55,7 +56,9 @@ class Gatherer:
                 units[name] = told
         topics = list(wanted.topics)
         if wanted.internal:
-            topics += [(known[name].cluster, t) for name, unit in units.items() for t in unit.internal.certain]
+            internal = [(known[name].cluster, t) for name, unit in units.items() for t in unit.internal.certain]
+            copies = [(cluster, wanted.copied_as + t) for cluster, t in internal] if wanted.copied_as else []
+            topics += internal + [(cluster, t) for cluster, t in copies if len(t) <= TOPIC_MOST]
         return Found(
             groups=tuple([await self._find_group(group) for group in wanted.groups]),
             units=units,

@@ -79,8 +79,12 @@ class OffsetSteps:
             return running
         rows = tuple(row for row in effect.rows if isinstance(row, OffsetUndo))
         keys = [(row.name, row.partition) for row in rows]
+        others = await self._reach.run(self._others, action)
+        if others and not action.is_back:
+            why = f"{', '.join(others)} was deleted, or created again, after its offsets were noted"
+            return report(effect, Outcome.FAILED, why, code=Code.TOPIC_RECREATED.value)
         before = await self._standing(action, keys)
-        foreign = {row for row in rows if not _is_free(row, before)}
+        foreign = {row for row in rows if row.name in others or not _is_free(row, before)}
         if foreign and not action.is_back:
             first = next(row for row in rows if row in foreign)
             why = f"{first.name} {first.partition} of {action.group} is at {offset_in(before, first)} and was at {first.to}: somebody else set it"
@@ -111,6 +115,11 @@ class OffsetSteps:
             why = f"{first.name} {first.partition} reads {offset_in(after, first)} after it was set to {_goal(first, is_back=action.is_back)}"
             raise ClusterProblem(why)
         return _set_report(effect, action, rows, foreign, outside)
+
+    def _others(self, action: SetOffsets) -> list[str]:
+        """Topics that are not those any more in which the offsets were noted."""
+        shapes = describe(self._reach.admin(action.cluster), action.topic_ids, TIMEOUT_S)
+        return [name for name, shape in shapes.items() if shape is None or shape.topic_id != action.topic_ids[name]]
 
     async def _put(
         self,

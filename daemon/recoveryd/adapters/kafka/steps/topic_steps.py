@@ -102,20 +102,26 @@ class TopicSteps:
         # By an earlier try, of which nothing was heard.
         went = [name for name in action.topics if name not in present] if not is_first(effect) else []
         if foreign and not action.is_back:
-            changed = _changed(effect, _SomebodyElseError(f"{foreign[0]} was made again since the plan"))
-            return replace(changed, undo=tuple(_deleted_row(action, name) for name in went))
+            return _made_again(effect, foreign[0], [_deleted_row(action, name) for name in went])
         is_kept = action.is_back and not action.with_records
         used = [n for n, shape in present.items() if is_kept and n not in foreign and _records(admin, shape)]
         going = [name for name in present if name not in foreign and name not in used]
         asked: str | None = None  # to go, and no answer yet
         try:
             for name in going:
+                # Once more: while others went, and this daemon stood still maybe, somebody may have made it again.
+                if _is_another(admin, name, action.topics[name]):
+                    foreign.append(name)
+                    if action.is_back:
+                        continue
+                    return _made_again(effect, name, [_deleted_row(action, each) for each in went])
                 asked = name
                 delete(admin, name, TIMEOUT_S)
                 went.append(name)
                 asked = None
-            _await_gone(admin, {name: action.topics[name] for name in going})
-            self._await_no_commits(action.cluster, action.group, [present[name] for name in going])
+            gone_now = [name for name in going if name not in foreign]
+            _await_gone(admin, {name: action.topics[name] for name in gone_now})
+            self._await_no_commits(action.cluster, action.group, [present[name] for name in gone_now])
         except ClusterProblem as problem:
             gone = tuple(_deleted_row(action, name) for name in went)
             unsure = () if asked is None else _fate(admin, effect, _deleted_row(action, asked))
@@ -124,14 +130,17 @@ class TopicSteps:
         return report(effect, Outcome.DONE, told, evidence=evidence, undo=rows)
 
     def _recreate(self, effect: TakeStep, action: RecreateTopics) -> StepReported:
-        """A topic that has another id, no records and the right form is one that we made before we died. Whether all may go and
-        be made is asked before the first one goes.
+        """A topic that has another id, no records and the right form is one that we made before we died. Whether all are what the
+        plan saw, and may go and be made, is asked before the first one goes.
         """
         admin = self._reach.admin(action.cluster)
         rows: list[TopicUndo] = []
         try:
             if is_first(effect):
-                describe(admin, action.ids, TIMEOUT_S, ("Delete",))
+                shapes = describe(admin, action.ids, TIMEOUT_S, ("Delete",))
+                other = (n for n, shape in shapes.items() if shape is not None and shape.topic_id != action.ids[n])
+                if (name := next(other, None)) is not None:
+                    return _made_again(effect, name)
                 check_create(admin, action.ids, TIMEOUT_S)
         except ClusterProblem as problem:
             return untried(effect, problem)
@@ -280,6 +289,17 @@ def _fate(admin: AdminClient, effect: TakeStep, asked: TopicUndo) -> tuple[Topic
         return (asked,)
     was_told = any(isinstance(row, TopicUndo) and row.name == asked.name and row.is_gone for row in effect.rows)
     return (replace(asked, is_gone=False, state=UndoState.OPEN),) if was_told else ()
+
+
+def _is_another(admin: AdminClient, name: str, topic_id: str) -> bool:
+    """Whether a topic of this name is there that has another id."""
+    shape = describe(admin, [name], TIMEOUT_S)[name]
+    return shape is not None and shape.topic_id != topic_id
+
+
+def _made_again(effect: TakeStep, name: str, rows: Iterable[TopicUndo] = ()) -> StepReported:
+    """`rows`: of what went before that was seen."""
+    return replace(_changed(effect, _SomebodyElseError(f"{name} was made again since the plan")), undo=tuple(rows))
 
 
 def _changed(effect: TakeStep, reason: Exception) -> StepReported:

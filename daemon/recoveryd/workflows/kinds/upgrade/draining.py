@@ -9,7 +9,7 @@ from recoveryd.kernel.refused import Refused
 from recoveryd.workflows.kinds.noting import Place
 from recoveryd.workflows.kinds.reprocess import NOTE, STOP
 from recoveryd.workflows.kinds.upgrade.names import PUT_BACK_LOST
-from recoveryd.workflows.model.actions import AwaitStarted, SetOffsets
+from recoveryd.workflows.model.actions import AwaitStarted, SetOffsets, TakeSnapshot
 from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.spec import UpgradeSpec
 from recoveryd.workflows.model.workflow import OffsetUndo, StepState, UndoState, UnitUndo, Workflow, WorkflowStep
@@ -49,7 +49,8 @@ def lost_offsets_back(workflow: Workflow, spec: UpgradeSpec) -> tuple[WorkflowSt
     noted = next((step for step in workflow.steps if step.name == NOTE), None)
     if noted is None or noted.state is not StepState.DONE:
         return ()
-    return (WorkflowStep(PUT_BACK_LOST, SetOffsets(spec.cluster, spec.group, is_back=True)),)
+    ids = noted.action.topic_ids if isinstance(noted.action, TakeSnapshot) else {}
+    return (WorkflowStep(PUT_BACK_LOST, SetOffsets(spec.cluster, spec.group, is_back=True, topic_ids=ids)),)
 
 
 def places_of(event: StepReported) -> dict[Place, int | None]:

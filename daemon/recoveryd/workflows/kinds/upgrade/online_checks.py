@@ -185,7 +185,8 @@ def problem_online(spec: UpgradeSpec, found: Found, tails: dict[str, str]) -> Re
         if between is not None:
             return _under_way(name, between)
     refused = (
-        _of_tails(spec, found, tails)
+        _taken_over(spec, found)
+        or _of_tails(spec, found, tails)
         or _not_anew(spec, found)
         or problem_of_state(spec, spec.to_unit, found.units[spec.to_unit])
     )
@@ -193,6 +194,17 @@ def problem_online(spec: UpgradeSpec, found: Found, tails: dict[str, str]) -> Re
         return refused
     refused = refuse_group(spec.group, old.group) or refuse_group(spec.to_group, new.group)
     return refused or refuse_sizes(((spec.group, old), (spec.to_group, new)))
+
+
+def _taken_over(spec: UpgradeSpec, found: Found) -> Refused | None:
+    """Whether the new version runs alone. Then it would get a second one beside it in its own group, which takes inputs from it and
+    writes where nobody reads.
+    """
+    old, new = (each.group for each in found.groups)
+    if (old is not None and old.members) or new is None or not new.members:
+        return None
+    message = f"nobody runs as {spec.group}, and {spec.to_group} has members: {spec.to_unit} has taken over already"
+    return Refused(Code.NOTHING_TO_DO, message, "Roll back the upgrade by which it did, or start the old version.")
 
 
 def _of_tails(spec: UpgradeSpec, found: Found, tails: dict[str, str]) -> Refused | None:
