@@ -135,6 +135,8 @@ def take_report(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, ev
     elif event.outcome is Outcome.NOT_YET:
         wait(draft, workflow, step, event)
     elif event.is_retriable and step.failures < draft.params.tries_most - 1:
+        if event.is_untried and _can_rest(draft, workflow, step) and _has_to_rest(draft, workflow):
+            return  # to try it again would make the change that was called off
         seen = event.evidence or step.evidence
         draft.revise(workflow.with_step(replace(step, why=event.why, evidence=seen, failures=step.failures + 1)))
         draft.due(workflow.id, draft.now_ms + draft.params.look_every_ms * 2 ** (step.failures + 1))
@@ -217,12 +219,17 @@ def done(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: St
     if after.ending is not None:
         end(draft, after, after.ending)
     elif after.stop is not None:
-        end(draft, after, Ending(State.STOPPED, after.why, after.error_code))
+        end(draft, after, Ending(State.STOPPED, _with_change(after.why, step, event), after.error_code))
     elif after.state is State.PAUSING:
-        draft.move(after, State.PAUSED, after.why)
+        draft.move(after, State.PAUSED, _with_change(after.why, step, event))
     else:
         is_waiting = after.state is State.WAITING
         go_on(draft, draft.move(after, State.RUNNING, event.why) if is_waiting else draft.revise(after))
+
+
+def _with_change(why: str, step: WorkflowStep, event: StepReported) -> str:
+    """Why it rests, and what was changed all the same, since that was under way."""
+    return f"{why}; {step.name} was under way, and is done: {event.why}" if type(step.action) in CHANGES else why
 
 
 def wait(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: StepReported) -> None:

@@ -27,6 +27,7 @@ class WorkflowFacts:
     version: int | None = None
 
 
+UNTRIED: Final = "untried"  # in the evidence of a step: up to this try it did not come so far as to change anything
 START_FAILED: Final = "start_failed"  # in the evidence of a start: it was asked for, and what was started is not well
 
 
@@ -49,6 +50,11 @@ class StepReported:
     code: str = ""
     is_retriable: bool = False
     found: Found | None = None
+
+    @property
+    def is_untried(self) -> bool:
+        """Whether it failed before it came so far as to change anything, like all tries before it."""
+        return self.evidence.get(UNTRIED) == self.try_number
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from recoveryd.adapters.kafka.raw_requests import connected
 from recoveryd.adapters.kafka.steps.members import not_empty
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S, offset_in, read_log
-from recoveryd.adapters.kafka.steps.reporting import report
+from recoveryd.adapters.kafka.steps.reporting import report, untried
 from recoveryd.adapters.kafka.topic_admin import TopicShape, describe
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
@@ -79,11 +79,14 @@ class OffsetSteps:
             return running
         rows = tuple(row for row in effect.rows if isinstance(row, OffsetUndo))
         keys = [(row.name, row.partition) for row in rows]
-        others = await self._reach.run(self._others, action)
+        try:
+            others = await self._reach.run(self._others, action)
+            before = await self._standing(action, keys)
+        except ClusterProblem as problem:
+            return untried(effect, problem)
         if others and not action.is_back:
             why = f"{', '.join(others)} was deleted, or created again, after its offsets were noted"
             return report(effect, Outcome.FAILED, why, code=Code.TOPIC_RECREATED.value)
-        before = await self._standing(action, keys)
         foreign = {row for row in rows if row.name in others or not _is_free(row, before)}
         if foreign and not action.is_back:
             first = next(row for row in rows if row in foreign)

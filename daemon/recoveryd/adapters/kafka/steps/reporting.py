@@ -1,13 +1,11 @@
 """What became of a step."""
 
 from dataclasses import replace
-from typing import Final
 
 from recoveryd.errors import ClusterProblem
 from recoveryd.workflows.model.effects import TakeStep
-from recoveryd.workflows.model.events import Outcome, StepReported
+from recoveryd.workflows.model.events import UNTRIED, Outcome, StepReported
 
-_UNTRIED: Final = "untried"  # in the evidence of a step: up to this try it did not come so far as to change anything
 
 
 def report(effect: TakeStep, outcome: Outcome, why: str, **more: object) -> StepReported:
@@ -21,10 +19,10 @@ def failed(effect: TakeStep, problem: ClusterProblem) -> StepReported:
 
 def is_first(effect: TakeStep) -> bool:
     """Whether nothing was tried so far: what is there already, and like ours, is somebody else's then."""
-    return effect.try_number == 1 or effect.seen.get(_UNTRIED) == effect.try_number - 1
+    return effect.try_number == 1 or effect.seen.get(UNTRIED) == effect.try_number - 1
 
 
 def untried(effect: TakeStep, problem: ClusterProblem) -> StepReported:
     """For a step that failed while it looked, before it changed anything."""
     told = failed(effect, problem)
-    return replace(told, evidence={**effect.seen, _UNTRIED: effect.try_number}) if is_first(effect) else told
+    return replace(told, evidence={**effect.seen, UNTRIED: effect.try_number}) if is_first(effect) else told
