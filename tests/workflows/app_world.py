@@ -222,6 +222,9 @@ class AppWorld(WorkflowWorld):
 
     def _set(self, effect: TakeStep, action: Action) -> StepReported:
         assert isinstance(action, SetOffsets)
+        other = [n for n, known in action.topic_ids.items() if n not in self.topics or self.topics[n].id != known]
+        if other and not action.is_back:
+            return report(effect, Outcome.FAILED, f"{other[0]} was created again", code=Code.TOPIC_RECREATED.value)
         rows = [row for row in effect.rows if isinstance(row, OffsetUndo)]
         foreign = [r for r in rows if self.committed.get((r.name, r.partition)) not in {r.to, r.was_set}]
         if foreign and not action.is_back:

@@ -234,6 +234,36 @@ def test_an_input_that_is_deleted_or_created_again_while_the_application_is_bein
     assert world.done == []
 
 
+def test_an_input_that_is_created_again_before_the_offsets_are_set_keeps_what_its_group_has() -> None:
+    world = AppWorld()
+
+    def again(effect: TakeStep) -> None:
+        if effect.step == "set_offsets":
+            world.topics["orders"] = Log("orders-2", 0, 100)
+
+    world.fault = again
+    world.reprocess()
+    before = {place: at for place, at in world.committed.items() if place[0] == "orders"}
+    world.stops()
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.TOPIC_RECREATED.value)
+    assert before.items() <= world.committed.items()
+
+
+@pytest.mark.parametrize("policy", [OnOutOfRange.CLAMP, OnOutOfRange.FAIL])
+def test_a_shift_that_would_begin_in_front_of_the_log_is_clamped_or_refused_as_it_was_said(
+    policy: OnOutOfRange,
+) -> None:
+    world = AppWorld()
+    world.topics["orders"] = Log("orders-1", 10, 100)
+    answer = world.reprocess(Shift(-60), on_out_of_range=policy)
+    if policy is OnOutOfRange.FAIL:
+        assert (answer, world.answers[-1].code) == ("rejected", Code.OFFSET_OUTSIDE_LOG.value)
+        return
+    world.stops()
+    assert world.workflow.state is not State.FAILED, world.workflow.why
+    assert {at for (topic, _), at in world.committed.items() if topic == "orders"} == {10}
+
+
 def test_partitions_that_are_added_while_the_application_is_being_stopped_are_noticed_before_anything_goes() -> None:
     world = AppWorld()
     world.reprocess()

@@ -58,6 +58,7 @@ from recoveryd.workflows.model.positions import (
     NewPosition,
     PartitionLook,
     PositionRefused,
+    Shift,
     meaning,
     moving_notes,
     resolve,
@@ -290,7 +291,9 @@ def _steps(
     if internal:
         yield WorkflowStep(DELETE, DeleteTopics(cluster, internal, group=group))
     yield from output_steps(spec, forms)
-    yield from last_steps(spec, unit, facts.internal.certain)
+    again = {form.name for _, form in forms[RECREATE]}
+    kept = {topic: topic_id for topic, topic_id in ids.items() if topic not in again}
+    yield from last_steps(spec, unit, facts.internal.certain, kept)
 
 
 def output_steps(spec: WithOutputs, forms: Forms) -> Iterator[WorkflowStep]:
@@ -303,10 +306,12 @@ def output_steps(spec: WithOutputs, forms: Forms) -> Iterator[WorkflowStep]:
         yield WorkflowStep(CREATE, CreateTopics(cluster, tuple(form for _, form in forms[CREATE])))
 
 
-def last_steps(spec: WithOutputs, unit: Unit, internal: Collection[str]) -> Iterator[WorkflowStep]:
-    """From the offsets on, once everything that has to be gone or made is so."""
+def last_steps(
+    spec: WithOutputs, unit: Unit, internal: Collection[str], ids: Mapping[str, str]
+) -> Iterator[WorkflowStep]:
+    """From the offsets on, once everything that has to be gone or made is so. `ids`: of topics that are not made again."""
     cluster, group = spec.cluster, spec.group
-    yield WorkflowStep(SET, SetOffsets(cluster, group, connector=unit.connector))
+    yield WorkflowStep(SET, SetOffsets(cluster, group, connector=unit.connector, topic_ids=ids))
     if unit.keeps_state:
         yield WorkflowStep(CLEAN, AskPerson(clean_text(unit)))
     changelogs = tuple(name for name in internal if name.endswith("-changelog")) if unit.keeps_state else ()
@@ -374,7 +379,11 @@ def _inputs(spec: ReprocessSpec, places: Mapping[Place, int | None]) -> list[str
 
 
 def _lost_meanwhile(spec: ReprocessSpec, after: Mapping[Place, int | None], event: StepReported) -> Refused | None:
-    """Retention goes on while an application is being stopped."""
+    """Retention goes on while an application is being stopped. Of a shift, what lies in front of the log was answered by its
+    own policy.
+    """
+    if isinstance(spec.to, Shift):
+        return None
     logs: dict[Place, PartitionEnds] = {
         (t, p): event.logs[t][p] for t, p in after if t not in spec.intermediate and p in event.logs.get(t, {})
     }

@@ -27,8 +27,8 @@ def find_problem(spec: ReprocessSpec, unit: Unit, found: Found, positions: Posit
         return Refused(Code.SOURCE_TOPIC_MISSING, message, "Correct the unit, or make the topics.")
     noted = spec.to.topic_ids if isinstance(spec.to, AtTopicOffsets) else {}
     for problem in (
-        refuse_nowhere(spec.to, {}, inputs),
         refuse_created_again(noted, inputs.topic_ids),
+        refuse_nowhere(spec.to, {}, inputs),
         refuse_group(spec.group, inputs.group),
         refuse_size(spec.group, [look for _, look in positions], _committed(found)),
         _wrong_group(unit, inputs.group),

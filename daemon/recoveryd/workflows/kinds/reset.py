@@ -93,7 +93,8 @@ def _with_unit(spec: ResetSpec, knows: Knows) -> ResetSpec | Refused:
         return Refused(Code.GROUP_TYPE, message, source_connector(unit))
     foreign = sorted(set(spec.topics or ()) - set(unit.inputs) - set(unit.intermediate))
     if foreign:
-        message = f"topics: {foreign[0]} is neither input nor intermediate topic of {unit.name}"
+        field = "to" if isinstance(spec.to, AtTopicOffsets) and foreign[0] in spec.to.offsets else "topics"
+        message = f"{field}: {foreign[0]} is neither input nor intermediate topic of {unit.name}"
         return Refused(Code.INVALID_VALUE, message, nearest_name(foreign[0], frozenset(unit.inputs)))
     topics = spec.topics or dict.fromkeys(unit.inputs, ())
     return replace(spec, cluster=unit.cluster, group=unit.consumer_group, topics=topics)
@@ -248,7 +249,7 @@ def _refuse(spec: ResetSpec, found: GroupFound) -> Refused | None:
     if lost:
         return _missing_partition(*lost[0])
     noted = spec.to.topic_ids if isinstance(spec.to, AtTopicOffsets) else {}
-    refused = refuse_nowhere(spec.to, spec.topics or {}, found) or refuse_created_again(noted, found.topic_ids)
+    refused = refuse_created_again(noted, found.topic_ids) or refuse_nowhere(spec.to, spec.topics or {}, found)
     refused = refused or refuse_group(spec.group, found.group)
     committed = found.group.committed if found.group is not None else {}
     return refused or refuse_size(spec.group, found.looks, committed)

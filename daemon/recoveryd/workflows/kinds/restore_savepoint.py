@@ -272,6 +272,7 @@ def _steps(
 ) -> Iterator[WorkflowStep]:
     """`ids`: of the topics that it reads, as the plan saw them."""
     cluster, group, cut = spec.cluster, spec.group, _cut_of(spec)
+    known = {topic: topic_id for topic, topic_id in ids.items() if topic in {*unit.inputs, *unit.intermediate}}
     internal = tuple(_name_now(spec, cut, topic) for topic in cut.topics)
     between = tuple(_name_now(spec, cut, topic) for topic in cut.topics if topic.is_between)
     yield WorkflowStep(STOP, AwaitStopped(cluster, group, unit.name))
@@ -289,7 +290,9 @@ def _steps(
         yield WorkflowStep(COPY, RunChildren())
         yield WorkflowStep(SETTLE, SetConfigs(cluster, _settled(spec, cut)))
     yield from output_steps(spec, forms)
-    for step in last_steps(spec, unit, internal):
+    again = {form.name for each in (*state.values(), *forms.values()) for _, form in each}
+    kept = {topic: topic_id for topic, topic_id in known.items() if topic not in again}
+    for step in last_steps(spec, unit, internal, kept):
         action = step.action
         yield replace(step, action=replace(action, before=spec.before)) if isinstance(action, AwaitStarted) else step
 

@@ -84,14 +84,9 @@ class OffsetSteps:
             before = await self._standing(action, keys)
         except ClusterProblem as problem:
             return untried(effect, problem)
-        if others and not action.is_back:
-            why = f"{', '.join(others)} was deleted, or created again, after its offsets were noted"
-            return report(effect, Outcome.FAILED, why, code=Code.TOPIC_RECREATED.value)
         foreign = {row for row in rows if row.name in others or not _is_free(row, before)}
         if foreign and not action.is_back:
-            first = next(row for row in rows if row in foreign)
-            why = f"{first.name} {first.partition} of {action.group} is at {offset_in(before, first)} and was at {first.to}: somebody else set it"
-            return report(effect, Outcome.FAILED, why, code=Code.GROUP_CHANGED.value)
+            return _somebodys(effect, action, next(row for row in rows if row in foreign), others, before)
         left = [
             row for row in rows if row not in foreign and offset_in(before, row) != _goal(row, is_back=action.is_back)
         ]
@@ -255,6 +250,17 @@ def _is_planned(shape: TopicShape | None, action: TakeSnapshot) -> bool:
     return shape is not None and action.topic_ids.get(shape.topic, shape.topic_id) == shape.topic_id
 
 
+def _somebodys(
+    effect: TakeStep, action: SetOffsets, row: OffsetUndo, others: Collection[str], before: _Found
+) -> StepReported:
+    """Nothing is set where somebody made the topic again, or moved the group."""
+    if row.name in others:
+        why = f"{', '.join(others)} was deleted, or created again, after its offsets were noted"
+        return report(effect, Outcome.FAILED, why, code=Code.TOPIC_RECREATED.value)
+    why = f"{row.name} {row.partition} of {action.group} is at {offset_in(before, row)} and was at {row.to}: somebody else set it"
+    return report(effect, Outcome.FAILED, why, code=Code.GROUP_CHANGED.value)
+
+
 def _set_report(
     effect: TakeStep,
     action: SetOffsets,
@@ -269,7 +275,9 @@ def _set_report(
     done = tuple(replace(row, state=UndoState.KEPT if row in foreign else UndoState.DONE) for row in rows)
     why = f"{count} offsets of {action.group} are as they were before"
     if foreign:
-        why += f"; {len(foreign)} were changed by somebody else since, and stay"
+        why += (
+            f"; {len(foreign)} were changed by somebody else since, or their topic was made again, and are left alone"
+        )
     if outside:
         why += f"; records that lay there are gone: {_first_of(outside)}"
     evidence = {"offsets": count, "kept": len(foreign), "outside_log": len(outside)}

@@ -7,7 +7,6 @@ from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import UNTRIED, Outcome, StepReported
 
 
-
 def report(effect: TakeStep, outcome: Outcome, why: str, **more: object) -> StepReported:
     return StepReported(effect.workflow, effect.step, effect.try_number, outcome, why, **more)  # type: ignore[arg-type]
 

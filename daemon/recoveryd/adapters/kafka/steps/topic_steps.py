@@ -1,7 +1,7 @@
 """Steps about topics: make, take away, make again, look. Before each change stands a look: is it done already, and is it still what the plan saw."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -136,11 +136,10 @@ class TopicSteps:
         admin = self._reach.admin(action.cluster)
         rows: list[TopicUndo] = []
         try:
+            shapes = describe(admin, action.ids, TIMEOUT_S, ("Delete",) if is_first(effect) else ())
+            if (foreign := _foreign_in(admin, effect, action, shapes)) is not None:
+                return _made_again(effect, foreign, _made_before(admin, effect, action, shapes))
             if is_first(effect):
-                shapes = describe(admin, action.ids, TIMEOUT_S, ("Delete",))
-                other = (n for n, shape in shapes.items() if shape is not None and shape.topic_id != action.ids[n])
-                if (name := next(other, None)) is not None:
-                    return _made_again(effect, name)
                 check_create(admin, action.ids, TIMEOUT_S)
         except ClusterProblem as problem:
             return untried(effect, problem)
@@ -228,11 +227,16 @@ def _made(admin: AdminClient, form: TopicForm) -> TopicShape:
     shape = await_topic(admin, form.name, TIMEOUT_S)
     if is_new:
         return shape
-    if shape.partitions != form.partitions or _records(admin, shape):
+    if not _is_like(admin, shape, form):
         raise _SomebodyElseError(
             f"{form.name} exists, and is not the empty topic of {form.partitions} partitions that is wanted"
         )
     return shape
+
+
+def _is_like(admin: AdminClient, shape: TopicShape, form: TopicForm) -> bool:
+    """Whether it is without records, and of this form."""
+    return shape.partitions == form.partitions and not _records(admin, shape)
 
 
 def _records(admin: AdminClient, shape: TopicShape) -> int:
@@ -289,6 +293,30 @@ def _fate(admin: AdminClient, effect: TakeStep, asked: TopicUndo) -> tuple[Topic
         return (asked,)
     was_told = any(isinstance(row, TopicUndo) and row.name == asked.name and row.is_gone for row in effect.rows)
     return (replace(asked, is_gone=False, state=UndoState.OPEN),) if was_told else ()
+
+
+def _foreign_in(
+    admin: AdminClient, effect: TakeStep, action: RecreateTopics, shapes: Mapping[str, TopicShape | None]
+) -> str | None:
+    """A topic that is neither what the plan saw nor, at a later try, one that an earlier one made."""
+    for form in action.topics:
+        shape = shapes[form.name]
+        is_known = shape is None or shape.topic_id == action.ids[form.name]
+        if shape is not None and not is_known and (is_first(effect) or not _is_like(admin, shape, form)):
+            return form.name
+    return None
+
+
+def _made_before(
+    admin: AdminClient, effect: TakeStep, action: RecreateTopics, shapes: Mapping[str, TopicShape | None]
+) -> Iterator[TopicUndo]:
+    """Rows of what earlier tries took away, or made again, and of which nothing may have been heard."""
+    for form in () if is_first(effect) else action.topics:
+        shape, old = shapes[form.name], action.ids[form.name]
+        if shape is None:
+            yield TopicUndo(form.name, old, None, is_gone=True, cluster=action.cluster)
+        elif shape.topic_id != old and _is_like(admin, shape, form):
+            yield TopicUndo(form.name, old, shape.topic_id, cluster=action.cluster)
 
 
 def _is_another(admin: AdminClient, name: str, topic_id: str) -> bool:

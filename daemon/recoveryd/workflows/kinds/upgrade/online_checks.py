@@ -203,8 +203,8 @@ def _taken_over(spec: UpgradeSpec, found: Found) -> Refused | None:
     old, new = (each.group for each in found.groups)
     if (old is not None and old.members) or new is None or not new.members:
         return None
-    message = f"nobody runs as {spec.group}, and {spec.to_group} has members: {spec.to_unit} has taken over already"
-    return Refused(Code.NOTHING_TO_DO, message, "Roll back the upgrade by which it did, or start the old version.")
+    message = f"nobody runs as {spec.group}, and {spec.to_group} has members: {spec.to_unit} has taken over already, or is still up from an earlier try"
+    return Refused(Code.NOTHING_TO_DO, message, "Start the old version, or roll back the upgrade by which it was left.")
 
 
 def _of_tails(spec: UpgradeSpec, found: Found, tails: dict[str, str]) -> Refused | None:
