@@ -20,6 +20,7 @@ from recoveryd.adapters.kafka.topic_admin import await_topic
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.workflows.model.actions import TakeSnapshot
 from recoveryd.workflows.model.effects import TakeStep
+from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.workflow import OffsetUndo
 from tests.builders.history import create_topics
 
@@ -109,6 +110,24 @@ async def test_offsets_that_are_about_to_be_committed_make_it_inexact(cutter: Cu
         assert not is_still
         producer.commit_transaction(60)
     assert await cutter.settled_cut() == (True, 5, 4)
+
+
+async def test_a_cut_of_one_that_stands_still_waits_for_offsets_that_are_about_to_be_committed(cutter: Cutter) -> None:
+    """As where it was killed between the two: its state may be in the log, and its offsets not yet."""
+    action = TakeSnapshot("main", cutter.group, (cutter.input,), (cutter.state,), is_stable=True)
+
+    async def noted(number: int) -> StepReported:
+        return await cutter.steps.take(TakeStep("w", "snapshot", number, action))
+
+    with cutter.member(f"{cutter.group}-{THREAD}", 5) as producer:
+        told = await noted(1)
+        assert (told.outcome, told.undo) == (Outcome.NOT_YET, ())
+        assert "is about to commit" in told.why
+        producer.commit_transaction(60)
+    give_up_s = time.monotonic() + DEADLINE_S
+    while (told := await noted(2)).outcome is Outcome.NOT_YET:
+        assert time.monotonic() < give_up_s
+    assert [row.to for row in told.undo] == [5]  # type: ignore[union-attr]
 
 
 async def test_offsets_that_are_committed_while_it_looks_make_it_inexact(

@@ -205,7 +205,7 @@ def _steps(
     committed = (*unit.inputs, *unit.intermediate, *between)
     ends = (*changelogs, *unit.outputs)
     state = (*changelogs, *between) if spec.live else ()
-    note = TakeSnapshot(cluster, group, committed, ends, is_live=spec.live, topic_ids=ids, state_topics=state)
+    note = TakeSnapshot(cluster, group, committed, ends, spec.live, ids, state, is_stable=not spec.live)
     yield WorkflowStep(NOTE, note)
     if copies:
         yield WorkflowStep(CREATE, CreateTopics(cluster, copies, is_own=True))

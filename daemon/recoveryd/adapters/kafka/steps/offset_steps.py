@@ -59,7 +59,8 @@ class OffsetSteps:
             return report(effect, Outcome.FAILED, why, code=Code.TOPIC_RECREATED.value)
         keys = [k for name in action.topics if (shape := shapes[name]) is not None for k in shape.keys]
         access = self._reach.accesses[action.cluster]
-        if action.is_live and action.topic_ids and not _is_stable(properties, action, keys):
+        has_to_be_stable = action.is_stable or (action.is_live and action.topic_ids)
+        if has_to_be_stable and not _is_stable(properties, action, keys):
             return report(effect, Outcome.NOT_YET, f"a transaction is about to commit offsets of {action.group}")
         found = read_committed(properties, action.group, keys, access=access)
         states = asyncio.run(_transactions(access)) if action.state_topics else {}
