@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from recoveryd_sandbox.streams_app import StreamsApp
+from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
 from tests.e2e.steps_of_workflows import ack, waits_at
 from tests.streams.counting import FIRST, LAST, LATER, CountingWorld, counts, unit_of
@@ -81,4 +82,6 @@ def test_a_version_with_another_application_id_goes_on_where_the_old_one_stopped
         follower.wait_state("to-next", "rolled_back", 240.0)
         await_table(bootstrap, world.output, counts(FIRST + LATER + LAST))
         written = len(FIRST) + 2 * len(LATER) + len(LAST)
+        # The table has the new version's results, so it may be whole before the old one has read all partitions.
+        wait_for(lambda: len(values(bootstrap, world.output)) >= written, 60.0)
         assert len(values(bootstrap, world.output)) == written, "the old one went on at the cut, as its answer said"
