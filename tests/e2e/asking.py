@@ -9,7 +9,7 @@ from tests.e2e.clients import writer
 from tests.e2e.data import write_plain
 from tests.e2e.follower import Document
 from tests.e2e.ledger import read_receipts
-from tests.e2e.log_reader import offsets, read_log
+from tests.e2e.log_reader import is_known, offsets, read_log
 from tests.e2e.stack import Stack
 
 
@@ -19,6 +19,8 @@ def accepted(stack: Stack, command_id: str) -> bool:
 
 def copied(stack: Stack, target: str) -> int:
     """Visible records of the target; 0 while it does not exist."""
+    if not is_known(stack.bootstrap, target):
+        return 0
     try:
         return sum(len(records) for records in read_log(stack.bootstrap, target, _stable(stack, target)).values())
     except AssertionError:

@@ -34,6 +34,7 @@ PASSING = frozenset({
 })  # fmt: skip
 QUIET: Final[dict[str, str | int | float | bool]] = {"log_level": 0}  # many of these tests take brokers away
 _POLL_S = 0.05
+_KNOWN_S = 2.0
 _BATCH_RECORDS = 5_000
 _ADMIN_TIMEOUT_S = 120.0
 _MEET_TIMEOUT_S = 120.0
@@ -86,6 +87,16 @@ def _offsets(bootstrap: str, topic: str, *, end: bool, committed: bool) -> dict[
     asked = {TopicPartition(topic, p): spec for p in known.partitions}
     futures = admin.list_offsets(asked, isolation_level=level, request_timeout=_ADMIN_TIMEOUT_S)
     return {tp.partition: future.result(_ADMIN_TIMEOUT_S).offset for tp, future in futures.items()}
+
+
+def is_known(bootstrap: str, topic: str) -> bool:
+    """Whether the topic exists; of several brokers the one that is asked may know it only a moment later."""
+    give_up_at_s = time.monotonic() + _KNOWN_S
+    while topic not in _admin(bootstrap).list_topics(timeout=_ADMIN_TIMEOUT_S).topics:
+        if time.monotonic() > give_up_at_s:
+            return False
+        time.sleep(_POLL_S)
+    return True
 
 
 @functools.lru_cache(maxsize=4)
