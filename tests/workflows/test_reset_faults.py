@@ -11,7 +11,7 @@ from recoveryd.recovery.commands import Pause
 from recoveryd.recovery.spec import AtOffset, Earliest
 from recoveryd.units.facts import Member, PartitionEnds
 from recoveryd.workflows.model.effects import TakeStep
-from recoveryd.workflows.model.events import UNTRIED, Outcome, StepReported
+from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.positions import AtTopicOffsets, Current, OnOutOfRange, Shift, To
 from recoveryd.workflows.model.spec import Reset, ResetSpec
 from recoveryd.workflows.model.workflow import OffsetUndo, StepState
@@ -121,17 +121,7 @@ def test_what_was_called_off_after_a_try_that_failed_before_it_changed_anything_
 ) -> None:
     """Of a try that may have changed something it has to be known; then the change is made, and can be rolled back."""
     world = GroupWorld()
-    failed = 0
-
-    def fault(effect: TakeStep) -> StepReported | None:
-        nonlocal failed
-        if effect.step != "set_offsets" or failed == 2:
-            return None
-        failed += 1
-        code, found = Code.CLUSTER_UNREACHABLE.value, {UNTRIED: effect.try_number} if is_known else {}
-        return report(effect, Outcome.FAILED, "no answer", code=code, is_retriable=True, evidence=found)
-
-    world.fault = fault
+    world.fail_at("set_offsets", retriable=True, times=2, untried=is_known)
     world.reset()
     assert (world.workflow.step.name, world.workflow.step.failures) == ("set_offsets", 1)  # type: ignore[union-attr]
     assert (world.stop() if how == "stop" else world.send(Pause)) == "accepted"

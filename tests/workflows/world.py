@@ -23,7 +23,7 @@ from recoveryd.wire.status_topic import encode_daemon
 from recoveryd.workflows.machine.draft import WORKFLOWS
 from recoveryd.workflows.model.actions import AwaitEmpty, SetOffsets, TakeSnapshot
 from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
-from recoveryd.workflows.model.events import GatheringFailed, Outcome, StepReported, WorkflowFacts
+from recoveryd.workflows.model.events import UNTRIED, GatheringFailed, Outcome, StepReported, WorkflowFacts
 from recoveryd.workflows.model.facts import Found, GroupFound
 from recoveryd.workflows.model.positions import PartitionLook, To
 from recoveryd.workflows.model.spec import Reset, ResetSpec, Rollback
@@ -129,16 +129,16 @@ class WorkflowWorld:
                 self.feed(self.fault(effect) or self.take(effect))
         return decision
 
-    def fail_at(self, step: str, *, retriable: bool, times: int = 1_000) -> None:
-        """The cluster does not answer for this step, so many times."""
+    def fail_at(self, step: str, *, retriable: bool, times: int = 1_000, untried: bool = False) -> None:
+        """The cluster does not answer for this step, so many times; `untried`: before anything was changed."""
         left = [times]
 
         def fault(effect: TakeStep) -> StepReported | None:
             if effect.step != step or left[0] <= 0:
                 return None
             left[0] -= 1
-            code = Code.CLUSTER_UNREACHABLE.value
-            return report(effect, Outcome.FAILED, "no answer", code=code, is_retriable=retriable)
+            code, found = Code.CLUSTER_UNREACHABLE.value, {UNTRIED: effect.try_number} if untried else {}
+            return report(effect, Outcome.FAILED, "no answer", code=code, is_retriable=retriable, evidence=found)
 
         self.fault = fault
 

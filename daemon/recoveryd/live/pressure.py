@@ -134,8 +134,8 @@ def measure_pressure(
         level = latency_strain(_level_s(track.values[-usable:], slo_s) / slo_s, rest)
         aim = latency_strain(target_share(target, rest), rest)
         last = track.values[-usable:][-LEVEL_OF:]
-        padded = (*last, *[math.inf] * (LEVEL_OF - len(last)))  # two that are calm are the middle of any three
-        middle = latency_strain(_middle(padded) / slo_s, rest)
+        # Two that are calm are the middle of any three.
+        middle = latency_strain(_middle(last) / slo_s, rest) if len(last) > 1 else math.inf
     else:
         slope = growth(track.times_ms[-usable:], track.values[-usable:])
         strain = lag_strain(value_s, slope, delay_s, protection.idle_s, slo_s)

@@ -82,12 +82,12 @@ def refuse_grown(planned: Mapping[str, int], event: StepReported) -> Refused | N
     """Of topics that have more partitions than when the plan was made, by name: of the new ones nobody said where the group
     begins, and what is made like the topic would have too few.
     """
-    grown = ((name, len(event.logs.get(name, {})), count) for name, count in planned.items())
-    name, now, count = next((each for each in grown if each[1] > each[2]), ("", 0, 0))
-    if not name:
-        return None
-    message = f"{name} has {now} partitions, and had {count} when the plan was made; no offset was set"
-    return Refused(Code.STALE_PLAN, message, "Send it again: its plan will have them.")
+    for name, count in planned.items():
+        now = len(event.logs.get(name, {}))
+        if now > count:
+            message = f"{name} has {now} partitions, and had {count} when the plan was made; no offset was set"
+            return Refused(Code.STALE_PLAN, message, "Send it again: its plan will have them.")
+    return None
 
 
 def planned_partitions(workflow: Workflow) -> Counter[str]:

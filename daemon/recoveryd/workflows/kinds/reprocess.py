@@ -259,6 +259,12 @@ def forms_of(spec: WithOutputs, found: Found, intermediate: Iterable[str] = ()) 
     return {RECREATE: again, CREATE: new}
 
 
+def kept_ids(ids: Mapping[str, str], *made: Forms) -> dict[str, str]:
+    """Those of topics that are not made again."""
+    again = {form.name for forms in made for each in forms.values() for _, form in each}
+    return {topic: topic_id for topic, topic_id in ids.items() if topic not in again}
+
+
 def form_leases(spec: WithOutputs, found: Found, intermediate: Iterable[str] = ()) -> frozenset[RowKey]:
     """Configs of topics that are made again, or like which others are made: one that another workflow has changed for its own
     time only would be made to last.
@@ -291,9 +297,7 @@ def _steps(
     if internal:
         yield WorkflowStep(DELETE, DeleteTopics(cluster, internal, group=group))
     yield from output_steps(spec, forms)
-    again = {form.name for _, form in forms[RECREATE]}
-    kept = {topic: topic_id for topic, topic_id in ids.items() if topic not in again}
-    yield from last_steps(spec, unit, facts.internal.certain, kept)
+    yield from last_steps(spec, unit, facts.internal.certain, kept_ids(ids, forms))
 
 
 def output_steps(spec: WithOutputs, forms: Forms) -> Iterator[WorkflowStep]:

@@ -29,6 +29,7 @@ from recoveryd.workflows.kinds.reprocess import (
     Forms,
     form_leases,
     forms_of,
+    kept_ids,
     last_steps,
     new_names,
     output_steps,
@@ -272,7 +273,6 @@ def _steps(
 ) -> Iterator[WorkflowStep]:
     """`ids`: of the topics that it reads, as the plan saw them."""
     cluster, group, cut = spec.cluster, spec.group, _cut_of(spec)
-    known = {topic: topic_id for topic, topic_id in ids.items() if topic in {*unit.inputs, *unit.intermediate}}
     internal = tuple(_name_now(spec, cut, topic) for topic in cut.topics)
     between = tuple(_name_now(spec, cut, topic) for topic in cut.topics if topic.is_between)
     yield WorkflowStep(STOP, AwaitStopped(cluster, group, unit.name))
@@ -282,17 +282,15 @@ def _steps(
     if gone:
         yield WorkflowStep(DELETE, DeleteTopics(cluster, gone, group=group))
     if state[RECREATE_STATE]:
-        ids = {form.name: topic_id or "" for topic_id, form in state[RECREATE_STATE]}
-        yield WorkflowStep(RECREATE_STATE, RecreateTopics(cluster, _bare(state[RECREATE_STATE]), ids, group))
+        old = {form.name: topic_id or "" for topic_id, form in state[RECREATE_STATE]}
+        yield WorkflowStep(RECREATE_STATE, RecreateTopics(cluster, _bare(state[RECREATE_STATE]), old, group))
     if state[CREATE_STATE]:
         yield WorkflowStep(CREATE_STATE, CreateTopics(cluster, _bare(state[CREATE_STATE]), is_own=True))
     if cut.topics:
         yield WorkflowStep(COPY, RunChildren())
         yield WorkflowStep(SETTLE, SetConfigs(cluster, _settled(spec, cut)))
     yield from output_steps(spec, forms)
-    again = {form.name for each in (*state.values(), *forms.values()) for _, form in each}
-    kept = {topic: topic_id for topic, topic_id in known.items() if topic not in again}
-    for step in last_steps(spec, unit, internal, kept):
+    for step in last_steps(spec, unit, internal, kept_ids(ids, state, forms)):
         action = step.action
         yield replace(step, action=replace(action, before=spec.before)) if isinstance(action, AwaitStarted) else step
 

@@ -53,10 +53,8 @@ class OffsetSteps:
     def _note(self, effect: TakeStep, action: TakeSnapshot) -> StepReported:
         properties, admin = self._reach.clusters[action.cluster], self._reach.admin(action.cluster)
         shapes = describe(admin, (*action.topics, *action.end_topics), TIMEOUT_S)
-        other = [name for name in action.topic_ids if not _is_planned(shapes[name], action)]
-        if other:
-            why = f"{', '.join(other)} was deleted, or created again, after the plan was made"
-            return report(effect, Outcome.FAILED, why, code=Code.TOPIC_RECREATED.value)
+        if others := _others(shapes, action.topic_ids):
+            return _created_again(effect, others, "the plan was made")
         keys = [k for name in action.topics if (shape := shapes[name]) is not None for k in shape.keys]
         access = self._reach.accesses[action.cluster]
         has_to_be_stable = action.is_stable or (action.is_live and action.topic_ids)
@@ -81,10 +79,11 @@ class OffsetSteps:
         rows = tuple(row for row in effect.rows if isinstance(row, OffsetUndo))
         keys = [(row.name, row.partition) for row in rows]
         try:
-            others = await self._reach.run(self._others, action)
+            shapes = await self._reach.run(describe, self._reach.admin(action.cluster), action.topic_ids, TIMEOUT_S)
             before = await self._standing(action, keys)
         except ClusterProblem as problem:
             return untried(effect, problem)
+        others = _others(shapes, action.topic_ids)
         foreign = {row for row in rows if row.name in others or not _is_free(row, before)}
         if foreign and not action.is_back:
             return _somebodys(effect, action, next(row for row in rows if row in foreign), others, before)
@@ -114,11 +113,6 @@ class OffsetSteps:
             why = f"{first.name} {first.partition} reads {offset_in(after, first)} after it was set to {_goal(first, is_back=action.is_back)}"
             raise ClusterProblem(why)
         return _set_report(effect, action, rows, foreign, outside)
-
-    def _others(self, action: SetOffsets) -> list[str]:
-        """Topics that are not those any more in which the offsets were noted."""
-        shapes = describe(self._reach.admin(action.cluster), action.topic_ids, TIMEOUT_S)
-        return [name for name, shape in shapes.items() if shape is None or shape.topic_id != action.topic_ids[name]]
 
     async def _put(
         self,
@@ -247,8 +241,14 @@ def _first_of(told: Sequence[str]) -> str:
     return told[0] + (f", and {len(told) - 1} more" if len(told) > 1 else "")
 
 
-def _is_planned(shape: TopicShape | None, action: TakeSnapshot) -> bool:
-    return shape is not None and action.topic_ids.get(shape.topic, shape.topic_id) == shape.topic_id
+def _others(shapes: Mapping[str, TopicShape | None], topic_ids: Mapping[str, str]) -> list[str]:
+    """Topics that are not those any more whose ids are known."""
+    return [name for name, known in topic_ids.items() if (shape := shapes[name]) is None or shape.topic_id != known]
+
+
+def _created_again(effect: TakeStep, others: Collection[str], since: str) -> StepReported:
+    why = f"{', '.join(others)} was deleted, or created again, after {since}"
+    return report(effect, Outcome.FAILED, why, code=Code.TOPIC_RECREATED.value)
 
 
 def _somebodys(
@@ -256,8 +256,7 @@ def _somebodys(
 ) -> StepReported:
     """Nothing is set where somebody made the topic again, or moved the group."""
     if row.name in others:
-        why = f"{', '.join(others)} was deleted, or created again, after its offsets were noted"
-        return report(effect, Outcome.FAILED, why, code=Code.TOPIC_RECREATED.value)
+        return _created_again(effect, others, "its offsets were noted")
     why = f"{row.name} {row.partition} of {action.group} is at {offset_in(before, row)} and was at {row.to}: somebody else set it"
     return report(effect, Outcome.FAILED, why, code=Code.GROUP_CHANGED.value)
 

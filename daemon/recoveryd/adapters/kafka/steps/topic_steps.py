@@ -1,7 +1,7 @@
 """Steps about topics: make, take away, make again, look. Before each change stands a look: is it done already, and is it still what the plan saw."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -71,7 +71,7 @@ class TopicSteps:
                 if not is_theirs:
                     rows.append(TopicUndo(form.name, None, shape.topic_id, cluster=action.cluster))
         except _SomebodyElseError as reason:
-            return replace(_changed(effect, reason), undo=(*kept, *rows))
+            return _changed(effect, reason, (*kept, *rows))
         except ClusterProblem as problem:
             rows += self._made_unheard(action, asked)
             return replace(failed(effect, problem), undo=(*kept, *rows))
@@ -137,8 +137,9 @@ class TopicSteps:
         rows: list[TopicUndo] = []
         try:
             shapes = describe(admin, action.ids, TIMEOUT_S, ("Delete",) if is_first(effect) else ())
-            if (foreign := _foreign_in(admin, effect, action, shapes)) is not None:
-                return _made_again(effect, foreign, _made_before(admin, effect, action, shapes))
+            foreign, done = _compared(admin, effect, action, shapes)
+            if foreign is not None:
+                return _made_again(effect, foreign, done)
             if is_first(effect):
                 check_create(admin, action.ids, TIMEOUT_S)
         except ClusterProblem as problem:
@@ -295,28 +296,22 @@ def _fate(admin: AdminClient, effect: TakeStep, asked: TopicUndo) -> tuple[Topic
     return (replace(asked, is_gone=False, state=UndoState.OPEN),) if was_told else ()
 
 
-def _foreign_in(
+def _compared(
     admin: AdminClient, effect: TakeStep, action: RecreateTopics, shapes: Mapping[str, TopicShape | None]
-) -> str | None:
-    """A topic that is neither what the plan saw nor, at a later try, one that an earlier one made."""
+) -> tuple[str | None, list[TopicUndo]]:
+    """A topic that is neither what the plan saw nor, at a later try, one that an earlier one made; and rows of what earlier
+    tries took away, or made again, of which nothing may have been heard.
+    """
+    foreign, rows = None, []
     for form in action.topics:
-        shape = shapes[form.name]
-        is_known = shape is None or shape.topic_id == action.ids[form.name]
-        if shape is not None and not is_known and (is_first(effect) or not _is_like(admin, shape, form)):
-            return form.name
-    return None
-
-
-def _made_before(
-    admin: AdminClient, effect: TakeStep, action: RecreateTopics, shapes: Mapping[str, TopicShape | None]
-) -> Iterator[TopicUndo]:
-    """Rows of what earlier tries took away, or made again, and of which nothing may have been heard."""
-    for form in () if is_first(effect) else action.topics:
         shape, old = shapes[form.name], action.ids[form.name]
         if shape is None:
-            yield TopicUndo(form.name, old, None, is_gone=True, cluster=action.cluster)
-        elif shape.topic_id != old and _is_like(admin, shape, form):
-            yield TopicUndo(form.name, old, shape.topic_id, cluster=action.cluster)
+            rows.append(TopicUndo(form.name, old, None, is_gone=True, cluster=action.cluster))
+        elif shape.topic_id != old and not is_first(effect) and _is_like(admin, shape, form):
+            rows.append(TopicUndo(form.name, old, shape.topic_id, cluster=action.cluster))
+        elif shape.topic_id != old:
+            foreign = foreign or form.name
+    return foreign, [] if is_first(effect) else rows
 
 
 def _is_another(admin: AdminClient, name: str, topic_id: str) -> bool:
@@ -325,13 +320,13 @@ def _is_another(admin: AdminClient, name: str, topic_id: str) -> bool:
     return shape is not None and shape.topic_id != topic_id
 
 
-def _made_again(effect: TakeStep, name: str, rows: Iterable[TopicUndo] = ()) -> StepReported:
+def _made_again(effect: TakeStep, name: str, rows: Iterable[TopicUndo]) -> StepReported:
     """`rows`: of what went before that was seen."""
-    return replace(_changed(effect, _SomebodyElseError(f"{name} was made again since the plan")), undo=tuple(rows))
+    return _changed(effect, f"{name} was made again since the plan", rows)
 
 
-def _changed(effect: TakeStep, reason: Exception) -> StepReported:
-    return report(effect, Outcome.FAILED, str(reason), code=Code.TOPIC_CHANGED.value)
+def _changed(effect: TakeStep, why: object, rows: Iterable[TopicUndo] = ()) -> StepReported:
+    return report(effect, Outcome.FAILED, str(why), code=Code.TOPIC_CHANGED.value, undo=tuple(rows))
 
 
 def _names(names: Iterable[str]) -> str:
