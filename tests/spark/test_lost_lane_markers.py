@@ -15,11 +15,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Producer
 
 from recoveryd.adapters.kafka.ledger import KafkaLedger
 from recoveryd.settings.kafka_properties import ClientAccess
-from recoveryd_jobs.clients import COMMITTED_END, UNCOMMITTED_END, make_admin, start_offset_query
 from recoveryd_jobs.contract import JobSpec, PartitionRange, Receipt, encode, transactional_id
 from recoveryd_jobs.errors import Redo
 from recoveryd_jobs.lane.chunk import Committer
@@ -29,6 +28,7 @@ from recoveryd_sandbox.broker import Broker
 from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, rows
 from tests.builders.lost_markers import forget_markers
 from tests.builders.records import make_ledger_question, make_plan
+from tests.e2e.log_reader import offsets
 from tests.patience import patient_s
 
 pytestmark = [pytest.mark.broker, pytest.mark.faults]
@@ -138,12 +138,11 @@ def waiting(recovery: Recovery) -> dict[tuple[str, int], int]:
     """By place, how many offsets readers cannot pass."""
     home = recovery.spec.receipts
     assert home is not None
-    admin = make_admin(recovery.cluster.client, "waiting")
-    wanted = [TopicPartition(recovery.target, 0), TopicPartition(recovery.target, 1)]
-    wanted.append(TopicPartition(recovery.receipts, home.partition))
-    ends = [start_offset_query(admin, wanted, which) for which in (COMMITTED_END, UNCOMMITTED_END)]
-    stable, high = [{p: answers[p].result(60).offset for p in wanted} for answers in ends]
-    return {(p.topic, p.partition): high[p] - stable[p] for p in wanted}
+    places = [(recovery.target, 0), (recovery.target, 1), (recovery.receipts, home.partition)]
+    bootstrap, topics = recovery.cluster.client["bootstrap.servers"], {topic for topic, _ in places}
+    stable = {topic: offsets(bootstrap, topic, end=True, committed=True) for topic in topics}
+    high = {topic: offsets(bootstrap, topic, end=True) for topic in topics}
+    return {(topic, partition): high[topic][partition] - stable[topic][partition] for topic, partition in places}
 
 
 def settled(recovery: Recovery) -> None:
