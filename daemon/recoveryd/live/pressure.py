@@ -52,7 +52,8 @@ class Pressure(NamedTuple):
     """Pressure of one signal by samples taken since the last cut: `share` = newest value / SLO, `strain` on the scale
     of the law, `room` = strain at the target less the present one, by the worst of the last few; `level_room` the same by
     their median; `age_ms` of the newest; `is_calm`: the median of the last three, those over the SLO
-    too, is well below the target, as two of them alone can show; of a lag the newest.
+    too, is well below the target, as two of them alone can show; of a lag the newest. `is_far`: the worst of the last few is
+    well below the target; where noise alone brings it near, the median.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Pressure(NamedTuple):
     age_ms: int
     level_room: float = 0.0
     is_calm: bool = False
+    is_far: bool = False
 
 
 def with_baseline_sample(samples: tuple[float, ...], value: float) -> tuple[float, ...]:
@@ -78,6 +80,15 @@ def baseline_s(samples: tuple[float, ...], slo_s: float) -> float | None:
     if len(samples) < BASELINE_AT_LEAST:
         return None
     return min(max(median(samples), 1e-6), REST_MOST * slo_s)
+
+
+def peak_at_rest_s(samples: Sequence[float], idle_s: float, slo_s: float) -> float:
+    """What the worst of a few samples usually is at rest: the median over all such few in succession. As for the peak,
+    those over the SLO do not count; at least the latency at rest.
+    """
+    usual = [value for value in samples if value < slo_s]
+    peaks = [max(usual[at : at + PEAK_OF]) for at in range(len(usual) - PEAK_OF + 1)]
+    return max(idle_s, _middle(peaks)) if peaks else idle_s
 
 
 def latency_strain(share: float, rest: float) -> float:
@@ -116,9 +127,10 @@ def measure_pressure(
     delay_s: float,
     now_ms: int,
     target: float = 0.6,
+    peak_s: float | None = None,
 ) -> Pressure | None:
     """The pressure by samples taken after `since_ms`; None when there is none yet, or no baseline to compare with.
-    `target`: share of the SLO to aim at.
+    `target`: share of the SLO to aim at. `peak_s`: what the worst of a few samples is at rest, `idle_s` if not given.
     """
     usable = len(track.times_ms)
     while usable and track.times_ms[-usable] <= since_ms:
@@ -133,6 +145,8 @@ def measure_pressure(
         strain = latency_strain(_peak_s(track.values[-usable:], slo_s) / slo_s, rest)
         level = latency_strain(_level_s(track.values[-usable:], slo_s) / slo_s, rest)
         aim = latency_strain(target_share(target, rest), rest)
+        # Where noise alone brings the worst of a few samples near the target, that has to be compared with noise.
+        peak_aim = latency_strain(target_share(target, max(rest, (peak_s or 0.0) / slo_s)), rest)
         last = track.values[-usable:][-LEVEL_OF:]
         # Two that are calm are the middle of any three.
         middle = latency_strain(_middle(last) / slo_s, rest) if len(last) > 1 else math.inf
@@ -141,10 +155,21 @@ def measure_pressure(
         strain = lag_strain(value_s, slope, delay_s, protection.idle_s, slo_s)
         aim = lag_strain(target * slo_s, 0.0, delay_s, protection.idle_s, slo_s)
         level = middle = strain
+        peak_aim = aim
     age_ms = max(0, now_ms - track.times_ms[-1])
     is_calm = middle < CALM_SHARE * aim
+    is_far = strain < CALM_SHARE * aim or (peak_aim > aim and is_calm)
     return Pressure(
-        protection.name, protection.kind, value_s / slo_s, strain, aim - strain, value_s, age_ms, aim - level, is_calm
+        protection.name,
+        protection.kind,
+        value_s / slo_s,
+        strain,
+        peak_aim - strain,
+        value_s,
+        age_ms,
+        aim - level,
+        is_calm,
+        is_far,
     )
 
 

@@ -9,7 +9,15 @@ from dataclasses import dataclass, replace
 
 from recoveryd.live.freshness import RejectReason, Track, counted, loop_delay_ms, with_late_alarm, with_reading
 from recoveryd.live.law.types import ControllerParams, ControllerState, Inputs
-from recoveryd.live.pressure import Pressure, Protection, SignalKind, baseline_s, measure_pressure, with_baseline_sample
+from recoveryd.live.pressure import (
+    Pressure,
+    Protection,
+    SignalKind,
+    baseline_s,
+    measure_pressure,
+    peak_at_rest_s,
+    with_baseline_sample,
+)
 
 _READINGS_AT_MOST = 4_096
 _DRIFT_MOST = 2.0
@@ -57,6 +65,11 @@ class Assessment:
     def is_calm(self) -> bool:
         """Whether every signal is well below its target, single samples aside."""
         return all(p.is_calm for p in self.pressures)
+
+    @property
+    def is_far(self) -> bool:
+        """Whether every signal is so far below its target that the rate may grow exponentially."""
+        return all(p.is_far for p in self.pressures)
 
     @property
     def is_over(self) -> bool:
@@ -153,7 +166,8 @@ def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: Co
         if name in state.dropped:
             continue
         track = state.tracks.get(name, Track())
-        base = baseline_s(state.baselines.get(name, ()), protection.slo_s)
+        samples = state.baselines.get(name, ())
+        base = baseline_s(samples, protection.slo_s)
         if track.newest_ms is None or (base is None and protection.kind is SignalKind.LATENCY):
             unseen.append(name)
         if track.newest_ms is None:
@@ -163,7 +177,8 @@ def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: Co
         if age_ms > _fresh_ms(track, delay_ms, params):
             (lost if age_ms > params.lost_after_ms else stale).append(name)
             continue
-        pressure = measure_pressure(protection, track, since_ms, base, delay_ms / 1000, now_ms, params.target)
+        peak_s = None if base is None else peak_at_rest_s(samples, base, protection.slo_s)
+        pressure = measure_pressure(protection, track, since_ms, base, delay_ms / 1000, now_ms, params.target, peak_s)
         if pressure is not None:
             pressures.append(pressure)
         elif name not in unseen:

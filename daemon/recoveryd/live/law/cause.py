@@ -3,8 +3,8 @@ steps before and after it. Each signal is judged by itself, since what is known 
 
 A rise that follows a raise of ours is ours, unless the signal shows such rises at rest too; so is one that is large.
 Both are cut at once (`rules`). A small rise that follows nothing is doubted: the rate holds for some loop delays, and a
-second such sample within them is cut, whatever good ones came between. Where rest shows such rises, it takes two in
-succession, or more of them than rest shows.
+second such sample within them is cut, whatever good ones came between. Where rest shows such rises, it takes more of
+them than rest would show by chance.
 After a cut the pressure is compared with the one before: if two samples show the same, the cut changed nothing and is
 taken back to a little less than there was. If the pressure rises then, it was us after all, and for some minutes
 nothing is doubted. Only latencies are doubted: a lag does not jump by chance.
@@ -17,6 +17,7 @@ from typing import NamedTuple
 from recoveryd.live.freshness import Track
 from recoveryd.live.law.assessment import Assessment, is_over
 from recoveryd.live.law.moves import granted_least, told
+from recoveryd.live.law.noise import chance_of, usual_share
 from recoveryd.live.law.types import ControllerParams, ControllerState, RiseCause, Trial
 from recoveryd.live.pressure import Pressure, SignalKind
 
@@ -25,7 +26,7 @@ SAME = (0.9, 1.25)  # parts of the pressure before a cut between which it counts
 SAMPLES = 2
 TAKEN_BACK = 0.9
 DOUBT_DELAYS = 3  # loop delays for which a doubt stays open
-OFTEN = 2  # times as many samples over the SLO as rest shows, and so many more, are not those of rest
+BY_CHANCE = 0.07  # what noise shows less often than that is taken for more than noise
 OURS_MS = 300_000
 FOREIGN_MS = 600_000  # after that it is asked again
 
@@ -161,18 +162,16 @@ def follows(state: ControllerState) -> bool:
 
 
 def is_noisy(state: ControllerState, over: Pressure) -> bool:
-    """Whether the signal was at its SLO without a replay too, among the samples of its baseline."""
-    return max(state.baselines.get(over.name, (0.0,))) >= _slo_s(over)
+    """Whether the signal is at its SLO now and then without us too."""
+    return usual_share(state, over.name, _slo_s(over)) > 0
 
 
 def _is_more_than_noise(state: ControllerState, seen: Assessment, over: Pressure, now_ms: int) -> bool:
-    """Whether it is over twice in succession, or clearly more often than at rest."""
+    """Whether it has been over so often of late, in succession or not, as noise would hardly show by chance."""
     since_ms = max(-1 if state.cut_ms is None else state.cut_ms, now_ms - DOUBT_DELAYS * seen.delay_ms)
     track, slo_s = state.tracks.get(over.name, Track()), _slo_s(over)
     recent = [v >= slo_s for at_ms, v in zip(track.times_ms, track.values, strict=True) if at_ms > since_ms]
-    rest = state.baselines[over.name]
-    usual = len(recent) * sum(v >= slo_s for v in rest) / len(rest)
-    return (all(recent[-2:]) and len(recent) > 1) or sum(recent) > OFTEN * (1 + usual)
+    return chance_of(recent, usual_share(state, over.name, slo_s)) < BY_CHANCE
 
 
 def _slo_s(over: Pressure) -> float:

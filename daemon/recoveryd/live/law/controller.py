@@ -26,6 +26,7 @@ from recoveryd.live.law.assessment import Assessment, assess, fold_readings, is_
 from recoveryd.live.law.cause import open_doubt, relieved
 from recoveryd.live.law.memory import Memory
 from recoveryd.live.law.moves import Move, begin_rate, bounds, displaced, granted_least, watches_latency
+from recoveryd.live.law.noise import with_counted
 from recoveryd.live.law.rules import choose
 from recoveryd.live.law.types import (
     ControlDecision,
@@ -47,6 +48,7 @@ def step(
     """The next state and the decision at `now_ms`. Never raises; the rate never leaves [floor, ceiling], except for 0
     with a pause.
     """
+    known = state
     state, news = fold_readings(state, inputs, now_ms, params)
     if not inputs.active:
         return _rest(state, news, now_ms, params)
@@ -56,6 +58,7 @@ def step(
         # Only at the floor, and only with samples too new to show an earlier, higher rate: otherwise our own load would
         # become the baseline.
         state = with_baselines(state, news, state.floor_since_ms + params.loop_delay_ms, params, is_refresh=True)
+    state = with_counted(known, state, params)
     seen = assess(state, news, now_ms, params)
     if state.is_unseen and _may_rise(seen, params) and seen.room > params.dead_band:
         state = _begin(state, inputs, news, now_ms, params)
@@ -82,6 +85,7 @@ def _rest(
         tracks=state.tracks,
         ingress=state.ingress,
         baselines=state.baselines,
+        counted=state.counted,
         rejections=state.rejections,
         memory=state.memory,
         stepped_ms=now_ms,
@@ -170,18 +174,21 @@ def _moved(
         memory=_learned(state, move, seen, inputs, now_ms, params),
         is_stale=bool(seen.stale or seen.lost),
         is_unseen=bool(seen.unseen) or (state.is_unseen and not _may_rise(seen, params)),
+        floor=floor,
         floor_since_ms=since_ms if at_floor else None,
         pressed_since_ms=(state.pressed_since_ms or now_ms) if pressed else None,
     )
 
 
 def _probing_ms(state: ControllerState, move: Move, rate: float, now_ms: int) -> int | None:
-    """Since when the rate goes beyond the comfortable one and live traffic shows what that does. A step without samples
-    changes nothing about it; where the rate could not rise, or was not used, nothing was shown.
+    """Since when the rate goes beyond the comfortable one and live traffic shows what that does. A step without samples,
+    or with single ones that raise nothing, changes nothing about it; where the rate fell, or could not rise or was not
+    used, nothing was shown.
     """
     if move.is_probe and rate > state.rate:
         return now_ms if state.probing_ms is None else state.probing_ms
-    return state.probing_ms if move.rule is Rule.GATE else None
+    is_kept = move.rule in {Rule.GATE, Rule.FOREIGN, Rule.TRACK} and rate >= state.rate
+    return state.probing_ms if is_kept else None
 
 
 def _learned(

@@ -185,9 +185,8 @@ def _recover(
     """4. Far below the target: double per loop delay. Back to a rate that was safe within two loop delays, also where
     only single samples are not calm, and beyond it as `_probe` says.
     """
-    aim = seen.room + seen.strain
     most = math.inf if state.comfortable is None else state.comfortable
-    is_far = seen.strain < params.comfort_share * aim or (seen.share or 0.0) < FAR_SHARE * params.target
+    is_far = seen.is_far or (seen.share or 0.0) < FAR_SHARE * params.target
     if not is_far and not _may_return(state, seen):
         return None
     if state.rate >= most:

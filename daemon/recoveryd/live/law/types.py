@@ -70,7 +70,6 @@ class ControllerParams:
     step_least: float = 0.25
     step_most: float = 1.25
     start_share: float = 0.10
-    comfort_share: float = 0.4  # below this part of the target the rate may grow exponentially
     raw_guard: float = 1.1  # a critical signal counts as this much of its SLO
     doubted_most: float = 2.0  # a latency this far over its SLO is never doubted
     stale_factor: float = 0.8
@@ -113,6 +112,13 @@ class RiseCause(NamedTuple):
     trial: Trial | None = None
     foreign_ms: int | None = None
     ours_ms: int | None = None
+
+
+class Counted(NamedTuple):
+    """Samples of a signal at rates of one step, and how many of them were over its SLO; old ones count for less."""
+
+    samples: float = 0.0
+    over: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +164,14 @@ class ControllerState:
     memory: Memory = Memory()
     is_stale: bool = False
     is_unseen: bool = False  # a signal was never measured yet: the start still has to come
+    floor: float = 0.0  # of the last step
     floor_since_ms: int | None = None
     pressed_since_ms: int | None = None
     dropped: frozenset[str] = frozenset()
     tracks: Mapping[str, Track] = field(default_factory=dict)
     ingress: Track = Track()
     baselines: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    counted: Mapping[str, Mapping[int, Counted]] = field(default_factory=dict)  # by signal and step of rate
     publications: tuple[tuple[int, float], ...] = ()
     rejections: Mapping[RejectReason, int] = field(default_factory=dict)
 
