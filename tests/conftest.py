@@ -21,6 +21,7 @@ from hypothesis import settings
 from recoveryd_jobs.contract.garbage import collect_in_own_thread
 from recoveryd_sandbox.broker import Broker
 from recoveryd_sandbox.keeper import end_with_this
+from recoveryd_sandbox.ports import take_part
 
 pytest_plugins = ["tests.streams.fixtures"]
 
@@ -41,6 +42,10 @@ _OF_TESTS = {
 def pytest_configure() -> None:
     end_with_this()
     collect_in_own_thread()  # tests have admin clients as well
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is not None:
+        of = int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        take_part(int(worker.removeprefix("gw")) % of, of)  # one that was lost is followed by one with a higher number
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -51,7 +51,8 @@ from recoveryd_jobs.contract import (
 )
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from tests.builders.tail import Tail
-from tests.e2e.log_reader import PASSING, await_markers, offsets
+from tests.e2e.clients import met
+from tests.e2e.log_reader import PASSING, await_markers, insist, offsets
 from tests.patience import patient_s
 
 DEADLINE_S = 120.0
@@ -114,7 +115,7 @@ class Cluster:
         self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(DEADLINE_S)
         deadline_s = time.monotonic() + DEADLINE_S
         asked = TopicCollection([topic])
-        while len(self.admin.describe_topics(asked)[topic].result(DEADLINE_S).partitions) < partitions:
+        while len(insist(lambda: self.admin.describe_topics(asked)[topic].result(DEADLINE_S)).partitions) < partitions:
             assert time.monotonic() < deadline_s, f"{topic} has no {partitions} partitions"
             time.sleep(0.05)
 
@@ -159,7 +160,7 @@ class Cluster:
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
         at = TopicPartition(topic, partition, before)
-        self.admin.delete_records([at])[at].result(DEADLINE_S)
+        insist(lambda: self.admin.delete_records([at])[at].result(DEADLINE_S))
 
     def end(self, topic: str, partition: int = 0) -> int:
         """High watermark."""
@@ -174,9 +175,10 @@ class Cluster:
 
     def producer(self, transactional_id: str | None = None, **more: Any) -> Producer:
         config = {**self.client, "linger.ms": 0, "enable.idempotence": True, **more}
-        if transactional_id is not None:
-            config["transactional.id"] = f"{self.unique}{transactional_id}"
-        producer = Producer(config)
+        if transactional_id is not None:  # its transactions stay open for as long as a test on a busy machine may need
+            patient = {"transaction.timeout.ms": 600_000}
+            config = {**patient, **config, "transactional.id": f"{self.unique}{transactional_id}"}
+        producer = met(Producer(config))
         if transactional_id is not None:
             producer.init_transactions(DEADLINE_S)
         return producer

@@ -4,14 +4,17 @@ consumer or a worker of Connect.
 They send no heartbeats, so the broker drops them when their session times out.
 """
 
+import asyncio
 from typing import Any
 
 from aiokafka.client import AIOKafkaClient, CoordinationType
+from aiokafka.errors import KafkaError
 from aiokafka.protocol.api import RequestStruct, Response
 from aiokafka.protocol.group import JoinGroupRequest_v0
 from aiokafka.protocol.types import Boolean, CompactArray, CompactString, Int16, Int32, Schema, TaggedFields
 
 from recoveryd.adapters.kafka.raw_forms import Perhaps
+from tests.patience import patient_s
 
 TEXT, TAGS = CompactString("utf-8"), ("tags", TaggedFields)
 SESSION_MS = 120_000
@@ -86,16 +89,30 @@ def connect_worker(group: str) -> RequestStruct:
 
 
 UNKNOWN_MEMBER = 25  # to one that leaves: it is gone already
+_NOT_YET = {14, 15, 16}  # COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
 
 
 async def tell(bootstrap: str, group: str, form: RequestStruct, *also: int) -> Any:
-    """The coordinator's answer, which must be without an error or with one of those in `also`."""
+    """The coordinator's answer, which must be without an error or with one of those in `also`; again as long as the group
+    has no coordinator.
+    """
     client = AIOKafkaClient(bootstrap_servers=bootstrap, client_id="member")
     await client.bootstrap()
     try:
-        node = await client.coordinator_lookup(CoordinationType.GROUP, group)
-        answer = await client.send(node, _Asked(form))
+        async with asyncio.timeout(patient_s(60)):
+            while (answer := await _heard(client, group, form)) is None or answer.error_code in _NOT_YET:  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
     finally:
         await client.close()
     assert answer.error_code in {0, *also}, answer
     return answer
+
+
+async def _heard(client: AIOKafkaClient, group: str, form: RequestStruct) -> Any:
+    try:
+        node = await client.coordinator_lookup(CoordinationType.GROUP, group)
+        return await client.send(node, _Asked(form))
+    except KafkaError as error:
+        if not error.retriable:
+            raise
+        return None

@@ -16,7 +16,7 @@ from typing import Any
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.e2e.clients import client
+from tests.e2e.clients import client, met
 from tests.e2e.log_reader import QUIET, Header, Record
 from tests.e2e.murmur2 import partition_of
 
@@ -199,9 +199,10 @@ def _is_led(admin: AdminClient, topic: str, partitions: int) -> bool:
 
 
 def transactional(bootstrap: str, transactional_id: str, **settings: Any) -> Producer:
-    producer = Producer(
-        {**client(bootstrap), **QUIET, "transactional.id": transactional_id, "linger.ms": 5, **settings}
-    )
+    """Its transactions stay open for as long as a test on a busy machine may need."""
+    patient = {"transaction.timeout.ms": 600_000, "linger.ms": 5}
+    config = {**client(bootstrap), **QUIET, **patient, "transactional.id": transactional_id, **settings}
+    producer = met(Producer(config))
     producer.init_transactions(_TIMEOUT_S)
     return producer
 

@@ -177,7 +177,7 @@ def test_a_sandbox_comes_up_is_filled_has_live_traffic_and_goes_down(ctl: Run, t
         address = up.stdout.strip()
         again = ctl("sandbox", "up", "--dir", folder)
         seeded = ctl("sandbox", "seed", "--limit", "100", "--bootstrap", address)
-        live = ctl("sandbox", "live", "--rate", "50", "--for", "1s", "--bootstrap", address)
+        live = ctl("sandbox", "live", "--rate", "50", "--for", "5s", "--bootstrap", address)
     finally:
         down = ctl("sandbox", "down", "--dir", folder)
 

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 from recoveryd.settings.kafka_properties import Tls, make_ssl_context
 from recoveryd_sandbox.broker import Broker
 from tests.e2e.clients import client
-from tests.e2e.log_reader import QUIET
+from tests.e2e.log_reader import QUIET, insist
 from tests.e2e.processes import wait_for
 
 _TIMEOUT_S = 120.0
@@ -24,8 +24,9 @@ _START_S = 240.0
 def layout(bootstrap: str, topic: str) -> list[Any]:
     """The partitions in order, each with `leader`, `replicas` and `isr`."""
     admin = AdminClient({**client(bootstrap), **QUIET})
-    asked = admin.describe_topics(TopicCollection([topic]), request_timeout=_TIMEOUT_S)
-    return list(asked[topic].result(_TIMEOUT_S).partitions)
+    asked = TopicCollection([topic])
+    found = insist(lambda: admin.describe_topics(asked, request_timeout=_TIMEOUT_S)[topic].result(_TIMEOUT_S))
+    return list(found.partitions)
 
 
 def await_whole(bootstrap: str, *topics: str) -> None:
@@ -61,8 +62,12 @@ def move_leaders(bootstrap: str, topic: str) -> None:
 
     def have_moved() -> bool:
         """Hold an election. A replica that is not in sync now is elected by a later one."""
-        admin.elect_leaders(ElectionType.PREFERRED, [TopicPartition(topic, p) for p in order]).result(_TIMEOUT_S)
-        return all(p.leader is not None and p.leader.id != before[p.id] for p in layout(bootstrap, topic))
+        asked = admin.elect_leaders(ElectionType.PREFERRED, [TopicPartition(topic, p) for p in order])
+        try:
+            asked.result(_TIMEOUT_S)
+            return all(p.leader is not None and p.leader.id != before[p.id] for p in layout(bootstrap, topic))
+        except KafkaException:  # the controller is another one now
+            return False
 
     wait_for(have_moved, _TIMEOUT_S, lambda: f"leaders of {topic} were {before}")
 

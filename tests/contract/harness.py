@@ -35,6 +35,8 @@ from recoveryd.ports import Clusters, CommandSender, ControlLog, Journal, Ledger
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.wire.topics import TopicNames, own_topics
 from tests.builders.core import CODEC, STATUS
+from tests.e2e.clients import met
+from tests.e2e.log_reader import PASSING, await_markers, insist
 
 EXPECTATIONS = Expectations({"default": 3}, lambda: (5e6, "measured"))
 _DEADLINE_S = 120.0
@@ -215,7 +217,10 @@ class KafkaHarness:
         assert self._producer.flush(_DEADLINE_S) == 0
         assert failures == []
 
-    def read(self, topic: str, partition: int = 0) -> list[MemoryRecord]:
+    def read(self, topic: str, partition: int = 0, *, settled: bool = True) -> list[MemoryRecord]:
+        """`settled`: once no transaction there is undecided; a commit is answered before its markers are in the log."""
+        if settled:
+            await_markers(self.properties["bootstrap.servers"], topic)
         consumer = Consumer(self.properties | {"group.id": "harness", "enable.partition.eof": True})
         consumer.list_topics(
             topic, timeout=_DEADLINE_S
@@ -224,6 +229,8 @@ class KafkaHarness:
         found: list[MemoryRecord] = []
         try:
             for message in iter(lambda: consumer.poll(_DEADLINE_S), None):
+                if message.error() is not None and message.error().code() in PASSING:
+                    continue
                 if message.error() is not None:
                     assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
                     return found
@@ -235,7 +242,7 @@ class KafkaHarness:
 
     def truncate(self, topic: str, before: int, partition: int = 0) -> None:
         wanted = TopicPartition(topic, partition, before)
-        next(iter(self.admin.delete_records([wanted]).values())).result(_DEADLINE_S)
+        insist(lambda: next(iter(self.admin.delete_records([wanted]).values())).result(_DEADLINE_S))
 
     def open_lane(self, transactional_id: str) -> Callable[[str, int, Sequence[MemoryRecord]], None]:
         producer = self._transactional(transactional_id)
@@ -283,10 +290,12 @@ class KafkaHarness:
         return bool(partitions) and all(p.leader >= 0 for p in partitions.values())
 
     def _topic_id(self, topic: str) -> str:
-        return str(self.admin.describe_topics(TopicCollection([topic]))[topic].result(_DEADLINE_S).topic_id)
+        asked = TopicCollection([topic])
+        return str(insist(lambda: self.admin.describe_topics(asked)[topic].result(_DEADLINE_S)).topic_id)
 
     def _transactional(self, transactional_id: str) -> Producer:
-        return Producer(self.properties | {"transactional.id": transactional_id, "transaction.timeout.ms": 60_000})
+        config = self.properties | {"transactional.id": transactional_id, "transaction.timeout.ms": 600_000}
+        return met(Producer(config))
 
     @staticmethod
     def _produce(producer: Producer, topic: str, partition: int, record: MemoryRecord, failures: list[Any]) -> None:

@@ -2,16 +2,19 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from recoveryd.adapters.kafka.journal import KafkaJournal
 from recoveryd.errors import ClusterProblem
-from recoveryd.ports import JournalBatch
+from recoveryd.ports import Folded, JournalBatch
 from tests.patience import patient_s
 
+T = TypeVar("T")
 
-async def opened(journal: KafkaJournal) -> None:
+
+async def opened(journal: KafkaJournal) -> Folded:
     """Open it, however long its transactions have no coordinator."""
-    await _until_it_works(journal.open)
+    return await _until_it_works(journal.open)
 
 
 async def commit(journal: KafkaJournal, what: JournalBatch) -> None:
@@ -19,14 +22,12 @@ async def commit(journal: KafkaJournal, what: JournalBatch) -> None:
     await _until_it_works(lambda: journal.commit(what))
 
 
-async def _until_it_works(call: Callable[[], Awaitable[object]]) -> None:
+async def _until_it_works(call: Callable[[], Awaitable[T]]) -> T:
     async with asyncio.timeout(patient_s(60)):
         while True:
             try:
-                await call()
+                return await call()
             except ClusterProblem as problem:
                 if not problem.retriable:
                     raise
                 await asyncio.sleep(0.1)
-            else:
-                return

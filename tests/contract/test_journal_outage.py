@@ -62,7 +62,7 @@ async def test_every_batch_lands_once_over_an_outage(
     )  # so that callers see the outage too
     harness = KafkaHarness(own_broker.bootstrap, unique)
     journal = harness.journal()
-    await journal.open()
+    await opened(journal)
     outage = None
     async with asyncio.timeout(DEADLINE_S):
         for number in range(ROUNDS):
@@ -72,7 +72,7 @@ async def test_every_batch_lands_once_over_an_outage(
             await commit_until_it_landed(journal, JournalBatch(notices=[notice], daemon=DaemonRecord(number)))
         assert outage is not None
         await outage
-        folded = await journal.open()
+        folded = await opened(journal)
     await journal.close()
 
     numbers = [json.loads(record.value or b"")["data"]["number"] for record in harness.read(harness.names.events)]

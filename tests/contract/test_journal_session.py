@@ -127,7 +127,9 @@ async def test_an_open_transaction_of_others_next_to_the_journal_harms_nothing(o
 @contextmanager
 def left_open_by_a_client(own: KafkaHarness, records: int) -> Iterator[list[int]]:
     """The offsets of records of a transaction that nobody ends meanwhile, as when the broker forgot its marker."""
-    client = Producer({**own.properties, "transactional.id": f"{own.scope}-forgotten"})
+    client = Producer(
+        {**own.properties, "transactional.id": f"{own.scope}-forgotten", "transaction.timeout.ms": 600_000}
+    )
     offsets: list[int] = []
     client.init_transactions(patient_s(10))
     client.begin_transaction()

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -48,6 +48,20 @@ async def control(worker: ConnectWorker, unique: str) -> AsyncIterator[ConnectAp
     await made.close()
 
 
+async def insisted(ask: Callable[[], Awaitable[None]]) -> None:
+    """Once the group of the workers does not rebalance any more: until then Connect refuses everything."""
+    give_up_s = time.monotonic() + patient_s(60)
+    while True:
+        try:
+            await ask()
+        except HttpRefusal as refused:
+            if not refused.is_passing or time.monotonic() > give_up_s:
+                raise
+            await asyncio.sleep(0.1)
+        else:
+            return
+
+
 @pytest.mark.scenario("S-RUN-22")
 async def test_a_pair_of_connectors_is_stopped_taken_back_and_started(
     worker: ConnectWorker, control: ConnectApplications, bootstrap: str, unique: str, tmp_path: Path
@@ -62,18 +76,18 @@ async def test_a_pair_of_connectors_is_stopped_taken_back_and_started(
     await until(lambda: sink.exists() and sink.read_text() == "a\nb\n", "the lines go through")
     for unit in ("in", "out"):
         with pytest.raises(HttpRefusal, match="STOPPED"):
-            await control.forget_offsets(unit)
+            await insisted(lambda: control.forget_offsets(unit))  # noqa: B023
         assert (await asked(control, wish(Desired.STOPPED, unit))).state is ApplicationState.STOPPED
         assert (await asked(control, wish(Desired.STOPPED, unit))).state is ApplicationState.STOPPED
     file = {"filename": str(source)}
     assert await control.offsets("in") == (ConnectorOffset(file, {"position": 4}),)
     partition = {"kafka_topic": topic, "kafka_partition": 0}
     assert await control.offsets("out") == (ConnectorOffset(partition, {"kafka_offset": 2}),)
-    await control.set_offsets("in", [ConnectorOffset(file, {"position": 2})])
+    await insisted(lambda: control.set_offsets("in", [ConnectorOffset(file, {"position": 2})]))
     assert await control.offsets("in") == (ConnectorOffset(file, {"position": 2}),)
-    await control.set_offsets("out", [ConnectorOffset(partition, {"kafka_offset": 1})])
+    await insisted(lambda: control.set_offsets("out", [ConnectorOffset(partition, {"kafka_offset": 1})]))
     assert await control.offsets("out") == (ConnectorOffset(partition, {"kafka_offset": 1}),)
-    await control.forget_offsets("out")
+    await insisted(lambda: control.forget_offsets("out"))
     assert await control.offsets("out") == ()
     for unit in ("in", "out"):
         assert (await asked(control, wish(Desired.RUNNING, unit))).state is ApplicationState.RUNNING

@@ -2,6 +2,7 @@
 secured cluster's address.
 """
 
+import contextlib
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 _COMMIT_WITHIN_S = 120.0
+_MEET_S = 60.0
+_NO_TOPIC = "no-topic"  # it is not made, because brokers of tests make none that is only asked for
 # A new group has no coordinator at first, and a new topic is not known to it yet.
 _NOT_YET = frozenset({
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR,
@@ -34,7 +37,14 @@ def writer(bootstrap: str, **settings: Any) -> Producer:
     refused, for instance by a leader that is not ready yet, after later ones.
     """
     named = {name.replace("_", "."): value for name, value in settings.items()}
-    return Producer({**client(bootstrap), "log_level": 0, "enable.idempotence": True, **named})
+    return met(Producer({**client(bootstrap), "log_level": 0, "enable.idempotence": True, **named}))
+
+
+def met(producer: Producer) -> Producer:
+    """The producer, connected: it asks for its id at once, and again only half a second later."""
+    with contextlib.suppress(KafkaException):  # the broker may be away
+        producer.list_topics(_NO_TOPIC, timeout=_MEET_S)
+    return producer
 
 
 def commit(consumer: Consumer, offsets: Iterable[TopicPartition]) -> None:

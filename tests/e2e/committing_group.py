@@ -58,7 +58,9 @@ class Group:
             status = self.stack.follower.status(run)
             return status if status is not None and status["state"] == state else None
 
-        return self.stack.follower.wait(look, 120.0, f"{run} is {state}") or {}
+        found = self.stack.follower.wait(look, 120.0, f"{run} is {state}") or {}
+        self.stack.follower.catch_up()
+        return found
 
     def done(self, run: str) -> Document:
         return self.stack.follower.wait_state(run, "completed")

@@ -22,8 +22,10 @@ def stack(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.fixture(scope="module")
 def daemon(stack: Stack) -> Iterator[DaemonProcess]:
-    """A daemon that leads, with a spare driver kept warm, and that leaves cleanly at the end."""
-    with stack.running(settings={"profiles": {"default": {"warm": 1}}}) as leading:
+    """A daemon that leads, and that leaves cleanly at the end. Without a spare driver, of which one would be started for
+    nothing.
+    """
+    with stack.running() as leading:
         yield leading
 
 

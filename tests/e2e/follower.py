@@ -12,17 +12,18 @@ from typing import Any, Self, TypeVar
 
 from confluent_kafka import KafkaError, TopicPartition
 
-from tests.e2e.log_reader import Record, assign, make_reader, to_record
+from tests.e2e.log_reader import Record, assign, make_reader, offsets, to_record
 from tests.patience import patient_s
 
 T = TypeVar("T")
 Document = Mapping[str, Any]
 
 _POLL_S = 0.1
-_FETCH_WAIT_MS = 500  # a record comes at once nevertheless
+_FETCH_WAIT_MS = 200  # a record comes at once nevertheless, and the end behind a marker after this
 _BATCH_RECORDS = 500
 _HEARTBEATS_MAX = 50_000
 _STOP_DEADLINE_S = 120.0
+_OVER = frozenset({"completed", "stopped", "failed", "rejected", "expired", "planned"})
 
 
 class Follower:
@@ -43,6 +44,7 @@ class Follower:
         self._by_cause: dict[str, list[Document]] = {}  # some tests ask for each of thousands of commands
         self._letters: list[Record] = []
         self._heartbeats: list[tuple[float, Document]] = []
+        self._read_to: dict[str, int] = {}  # by topic
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=f"follower-{prefix}", daemon=True)
 
@@ -121,10 +123,25 @@ class Follower:
             with self._news:
                 self._news.wait(min(left_s, 0.25))
 
+    def catch_up(self) -> None:
+        """Returns when the statuses and events were read that are written by now. What one transaction wrote to both comes
+        topic by topic: who has seen a status may still be without the event of the same moment.
+        """
+        topics = (self._status_topic, self._events_topic)
+        wanted = {topic: offsets(self._bootstrap, topic, end=True)[0] for topic in topics}
+
+        def is_read() -> bool:
+            with self._news:
+                return all(self._read_to.get(topic, 0) >= end for topic, end in wanted.items())
+
+        self.wait(is_read, 60.0, f"all that is written up to {wanted}, read is {self._read_to}")
+
     def wait_state(self, recovery: str, states: str | Iterable[str], deadline_s: float = 60.0) -> Document:
-        """The newest status record once its state is one of `states`. Another terminal state ends the wait at once."""
+        """The newest status record once its state is one of `states`. Another terminal state ends the wait at once. With a
+        terminal state, the events of its moment are there too.
+        """
         wanted = {states} if isinstance(states, str) else set(states)
-        ended = {"completed", "stopped", "failed", "rejected", "expired", "planned"} - wanted
+        ended = _OVER - wanted
 
         def look() -> Document | None:
             document = self.status(recovery)
@@ -134,6 +151,8 @@ class Follower:
 
         found = self.wait(look, deadline_s, f"{recovery} in {wanted}")
         assert found is not None
+        if found["state"] in _OVER:
+            self.catch_up()
         return found
 
     def wait_answer(self, command_id: str, deadline_s: float = 30.0) -> Document:
@@ -172,11 +191,15 @@ class Follower:
             reader.close()
 
     def _take(self, message: Any) -> None:
-        if message.error() is not None:
-            if message.error().code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED}:
-                raise AssertionError(str(message.error()))
+        error, topic = message.error(), message.topic()
+        if error is not None:
+            if error.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED}:
+                raise AssertionError(str(error))
+            if error.code() == KafkaError._PARTITION_EOF:
+                self._read_to[topic] = message.offset()  # beyond the markers of transactions, which are no records
             return  # the broker may be away, as many of these tests want
-        record, topic, now_s = to_record(message), message.topic(), time.monotonic()
+        record, now_s = to_record(message), time.monotonic()
+        self._read_to[topic] = record.offset + 1
         if topic == self._letters_topic:
             self._letters.append(record)
         elif record.value is None:

@@ -8,9 +8,9 @@ waits, with a deadline, until the last stable offset is there.
 import contextlib
 import functools
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from confluent_kafka import (
     TIMESTAMP_LOG_APPEND_TIME,
@@ -24,6 +24,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from tests.e2e.clients import client
 
+T = TypeVar("T")
 Header = tuple[str, bytes | None]
 Content = tuple[bytes | None, bytes | None, tuple[Header, ...], int]
 
@@ -33,6 +34,7 @@ PASSING = frozenset({
     KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.OFFSET_NOT_AVAILABLE, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT,
 })  # fmt: skip
 QUIET: Final[dict[str, str | int | float | bool]] = {"log_level": 0}  # many of these tests take brokers away
+_MAKES_NO_TOPIC: Final[dict[str, bool]] = {"allow.auto.create.topics": False}  # by being asked for it
 _POLL_S = 0.05
 _KNOWN_S = 2.0
 _BATCH_RECORDS = 5_000
@@ -63,14 +65,18 @@ class Record:
 
 
 def offsets(bootstrap: str, topic: str, *, end: bool, committed: bool = False) -> dict[int, int]:
-    """Log starts, or (with `end`) high watermarks, or (also `committed`) last stable offsets, of all partitions.
-
-    Asks again for some seconds while leaders are not known, as for a new topic or a restarted broker.
+    """Log starts, or (with `end`) high watermarks, or (also `committed`) last stable offsets, of all partitions, however
+    long leaders are not known, as for a new topic or a restarted broker.
     """
+    return insist(lambda: _offsets(bootstrap, topic, end=end, committed=committed))
+
+
+def insist(ask: Callable[[], T]) -> T:
+    """The answer of a cluster, which is asked again while what it says is an error that passes."""
     give_up_at_s = time.monotonic() + _ADMIN_TIMEOUT_S
     while True:
         try:
-            return _offsets(bootstrap, topic, end=end, committed=committed)
+            return ask()
         except KafkaException as raised:
             if raised.args[0].code() not in PASSING or time.monotonic() > give_up_at_s:
                 raise
@@ -90,9 +96,11 @@ def _offsets(bootstrap: str, topic: str, *, end: bool, committed: bool) -> dict[
 
 
 def is_known(bootstrap: str, topic: str) -> bool:
-    """Whether the topic exists; of several brokers the one that is asked may know it only a moment later."""
+    """Whether the topic exists; of several brokers the one that is asked may know it only a moment later. Asked by its name,
+    since a run's broker comes to have thousands of topics.
+    """
     give_up_at_s = time.monotonic() + _KNOWN_S
-    while topic not in _admin(bootstrap).list_topics(timeout=_ADMIN_TIMEOUT_S).topics:
+    while _admin(bootstrap).list_topics(topic, timeout=_ADMIN_TIMEOUT_S).topics[topic].error is not None:
         if time.monotonic() > give_up_at_s:
             return False
         time.sleep(_POLL_S)
@@ -101,7 +109,7 @@ def is_known(bootstrap: str, topic: str) -> bool:
 
 @functools.lru_cache(maxsize=4)
 def _admin(bootstrap: str) -> AdminClient:
-    return AdminClient({**client(bootstrap), **QUIET})
+    return AdminClient({**client(bootstrap), **QUIET, **_MAKES_NO_TOPIC})
 
 
 def forget_clients() -> None:

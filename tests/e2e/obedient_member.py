@@ -60,7 +60,9 @@ class Application:
             message = self.consumer.poll(0.2)
             if message is None:
                 continue
-            assert message.error() is None, message.error()
+            if message.error() is not None:
+                assert message.error().retriable(), message.error()
+                continue
             self.note("taken", message.topic(), message.partition(), message.offset())
             self.in_flight.append((message.topic(), message.partition(), message.offset()))
             if len(self.in_flight) > IN_FLIGHT:

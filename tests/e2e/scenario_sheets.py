@@ -20,6 +20,7 @@ import typer
 
 from recoveryd.cli.app import app
 from recoveryd.scenarios.table import scenarios
+from tests.e2e import forked_cli
 from tests.patience import patient_s
 from tools.scenarios_page import PAGE
 
@@ -100,15 +101,23 @@ class Operator:
 
     def run(self, step: str, codes: Collection[int] = (0,)) -> str:
         """What it says on stdout."""
+        program, *words = shlex.split(step, comments=True)
+        if program == "recoveryctl":
+            code, told, noted = forked_cli.run(words, self.folder, self.environment, patient_s(_STEP_S))
+        else:
+            code, told, noted = self._start(step)
+        print(f"$ {step}\n{told}{noted}")
+        assert code in codes, f"{step}\nended with {code}:\n{told}{noted}"
+        return told
+
+    def _start(self, step: str) -> tuple[int, str, str]:
         with self.begin(step) as begun:
             try:
                 told, noted = begun.communicate(timeout=patient_s(_STEP_S))
             except BaseException:
                 begun.kill()
                 raise
-        print(f"$ {step}\n{told}{noted}")
-        assert begun.returncode in codes, f"{step}\nended with {begun.returncode}:\n{told}{noted}"
-        return told
+        return begun.returncode, told, noted
 
     def begin(self, step: str) -> subprocess.Popen[str]:
         """The command as it runs."""

@@ -32,7 +32,9 @@ def becomes(stack: Stack, run: str, state: str, deadline_s: float = 240.0) -> Do
         assert status is None or status["state"] == state or status["state"] not in _ENDED_BADLY, status["why"]
         return status if status is not None and status["state"] == state else None
 
-    return stack.follower.wait(look, deadline_s, f"{run} is {state}") or {}
+    found = stack.follower.wait(look, deadline_s, f"{run} is {state}") or {}
+    stack.follower.catch_up()
+    return found
 
 
 def step_of(stack: Stack, run: str, name: str) -> Document:

@@ -4,12 +4,12 @@ import json
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tests.e2e.clients import writer
 from tests.e2e.follower import Document
-from tests.e2e.log_reader import QUIET
+from tests.e2e.log_reader import QUIET, Record, insist, offsets, read_log
 from tests.e2e.stack import Stack
 
 _TIMEOUT_S = 120.0
@@ -44,7 +44,7 @@ def delete_records(bootstrap: str, topic: str, partition: int, before: int) -> N
     """Move the log start."""
     place = TopicPartition(topic, partition, before)
     client = AdminClient({"bootstrap.servers": bootstrap, **QUIET})  # held until the answer is there
-    client.delete_records([place])[place].result(_TIMEOUT_S)
+    insist(lambda: client.delete_records([place])[place].result(_TIMEOUT_S))
 
 
 class Tampering:
@@ -56,8 +56,7 @@ class Tampering:
     def stored(self, partition: int) -> list[Plain]:
         """What a committed reader sees of a target partition."""
         return [
-            Plain(partition, m.key(), m.value(), m.timestamp()[1], tuple(m.headers() or ()), m.offset())
-            for m in self._read(self.target, partition)
+            Plain(partition, r.key, r.value, r.time_ms, r.headers, r.offset) for r in self._read(self.target)[partition]
         ]
 
     def write(self, records: Iterable[Plain]) -> int:
@@ -100,37 +99,28 @@ class Tampering:
         producer.produce(self._stack.receipts_topic, json.dumps(change(receipt)).encode(), key, home)
         assert producer.flush(_TIMEOUT_S) == 0
 
-    def _receipts(self) -> list[tuple[int, Document, bytes]]:
-        """The receipts with more than ten records in their first target partition, by source partition and start."""
+    def ends_in_large_receipts(self) -> bool:
+        """Whether the newest receipts of all source partitions are among those with numbers."""
+        newest = {receipt["partition"]: key for _, receipt, key in self._receipts(least=1)}
+        return set(newest.values()) <= {key for _, _, key in self._receipts()}
+
+    def _receipts(self, least: int = 11) -> list[tuple[int, Document, bytes]]:
+        """Those with at least so many records in their first target partition, by source partition and start."""
         found: list[tuple[int, Document, bytes]] = []
-        admin = Consumer({"bootstrap.servers": self._stack.bootstrap, **QUIET, "group.id": "tampering"})
-        partitions = admin.list_topics(self._stack.receipts_topic, timeout=_TIMEOUT_S).topics
-        admin.close()
-        for partition in partitions[self._stack.receipts_topic].partitions:
-            for message in self._read(self._stack.receipts_topic, partition):
-                receipt = json.loads(message.value() or b"{}")
+        for partition, records in self._read(self._stack.receipts_topic).items():
+            for record in records:
+                receipt = json.loads(record.value or b"{}")
                 if receipt.get("recovery") != self._recovery or not receipt["targets"]:
                     continue
-                if receipt["targets"][0]["count"] > 10:
-                    found.append((partition, receipt, message.key() or b""))
+                if receipt["targets"][0]["count"] >= least:
+                    found.append((partition, receipt, record.key or b""))
         newest = {key: (partition, receipt, key) for partition, receipt, key in found}
         return sorted(newest.values(), key=lambda f: (f[1]["partition"], f[1]["start"]))
 
-    def _read(self, topic: str, partition: int) -> list[Message]:
-        consumer = Consumer({
-            "bootstrap.servers": self._stack.bootstrap, **QUIET, "group.id": "tampering", "isolation.level": "read_committed",
-            "enable.partition.eof": True, "enable.auto.commit": False, "auto.offset.reset": "earliest",
-        })  # fmt: skip
-        consumer.assign([TopicPartition(topic, partition, 0)])
-        found: list[Message] = []
-        while True:
-            message = consumer.poll(_TIMEOUT_S)
-            assert message is not None, f"{topic} was not read to its end"
-            if message.error() is not None:
-                break
-            found.append(message)
-        consumer.close()
-        return found
+    def _read(self, topic: str) -> dict[int, list[Record]]:
+        """What can be seen now: others may have transactions open."""
+        ends = offsets(self.bootstrap, topic, end=True, committed=True)
+        return read_log(self.bootstrap, topic, {partition: (0, end) for partition, end in ends.items()})
 
 
 def _runs(offsets: list[int]) -> list[list[int]]:

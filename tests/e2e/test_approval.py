@@ -11,6 +11,8 @@ from tests.builders.history import create_topics
 from tests.e2e.asking import copied, fill_one_partition
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.data import fill_plain
+from tests.e2e.log_reader import offsets
+from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
@@ -76,6 +78,7 @@ def test_a_plan_gone_stale_before_it_was_approved_does_not_start(stack: Stack, s
     plans = {topic: plan(stack, f"into-{topic}", source, topic) for topic in (wider, filled)}
     client = AdminClient({"bootstrap.servers": stack.bootstrap})
     client.create_partitions([NewPartitions(wider, 3)])[wider].result(_TIMEOUT_S)
+    wait_for(lambda: len(offsets(stack.bootstrap, wider, end=True)) == 3, 20)
     fill_one_partition(stack, filled, 0, 1)
     for topic, code, told in ((wider, "RCV-1012", "has 3 partitions, planned were 2"), (filled, "RCV-2005", "holds")):
         approve(stack, f"into-{topic}", plans[topic])

@@ -11,7 +11,7 @@ import pytest
 
 from tests.builders.history import Chunk, Damage, Draft, HandMade, Said, create_topics, produce, transactional
 from tests.e2e.history import INVARIANTS, check_copy
-from tests.e2e.log_reader import Record, read_log
+from tests.e2e.log_reader import Record, await_markers, read_log
 from tests.e2e.murmur2 import murmur2, partition_of
 from tests.e2e.observer import TargetObserver
 
@@ -216,11 +216,18 @@ def test_a_key_in_the_wrong_hash_partition_breaks_the_map(judge: Judge) -> None:
     assert judge(move, made={"mapping": "key_hash", "target_partitions": 3}, mapping="key_hash") == {"I8"}
 
 
+def read_to_the_end(hand: HandMade, observer: TargetObserver) -> None:
+    """Of what was committed: a commit is answered before its markers are in the log."""
+    await_markers(hand.bootstrap, hand.target)
+    observer.observed_to_the_end()
+
+
 def test_a_reader_inside_a_chunk_is_seen(source: Source, unique: str) -> None:
     hand = HandMade(source.bootstrap, source.topic, f"{unique}target", source.receipts, f"{unique}r")
     hand.create()
     with TargetObserver(source.bootstrap, hand.target) as observer:
-        hand.copy(source.visible, RANGES, Damage(between=lambda _: observer.observed_to_the_end()))
+        hand.copy(source.visible, RANGES, Damage(between=lambda _: read_to_the_end(hand, observer)))
+        read_to_the_end(hand, observer)
         observed = observer.observed()
     found = check_copy(
         source.bootstrap, source.topic, hand.target, source.receipts, hand.recovery, RANGES, observed=observed
@@ -233,6 +240,7 @@ def test_a_reader_of_whole_chunks_sees_nothing_wrong(source: Source, unique: str
     hand.create()
     with TargetObserver(source.bootstrap, hand.target) as observer:
         hand.copy(source.visible, RANGES)
+        read_to_the_end(hand, observer)
         observed = observer.observed()
     assert sum(len(offsets) for offsets in observed.offsets.values()) == 23
     found = check_copy(

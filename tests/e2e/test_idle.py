@@ -59,7 +59,7 @@ def test_an_idle_daemon_joins_no_group_and_writes_to_no_topic_of_others(bootstra
     member = Consumer({**client(bootstrap), "group.id": beside.group, "enable.auto.commit": False, **times})
     commit(member, [TopicPartition(beside.topic, p, EACH - p) for p in range(PARTITIONS)])
     member.subscribe([beside.topic])
-    wait_for(lambda: member.poll(0.2) is not None or bool(member.assignment()), DEADLINE_S)
+    wait_for(lambda: (member.poll(0.2), member.assignment())[1], DEADLINE_S)
     groups, before = beside.groups(), beside.look()
     assert beside.topic in before[2]
     assert beside.group in groups

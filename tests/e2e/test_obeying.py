@@ -27,6 +27,7 @@ from tests.e2e.log_reader import QUIET, offsets
 from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
 from tests.living_clients import living_clients
+from tests.patience import patient_s
 
 pytestmark = [pytest.mark.broker, pytest.mark.e2e]
 
@@ -67,7 +68,7 @@ class Member:
     def end(self) -> None:
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
-        assert self._process.wait(60) == 0, self.said()
+        assert self._process.wait(patient_s(60)) == 0, self.said()
 
     def said(self) -> str:
         return self._errors.read_text()[-2_000:]
@@ -183,6 +184,7 @@ def test_between_acknowledgement_and_release_nothing_is_taken_and_after_it_nothi
     with LiveWriter(stack.bootstrap, topic, PARTITIONS, 50), LiveWriter(stack.bootstrap, free, 1, 20):
         hold(stack, name, topic)
         held = obeyed(stack, name, 2)
+        stack.follower.catch_up()
         assert stack.follower.events(subject=name, kind="hold_obeyed")
         positions = {
             (row["topic"], row["partition"]): row["offset"]

@@ -202,6 +202,11 @@ def test_from_a_point_into_a_new_topic_the_old_one_stays_as_it_was(stack: Stack,
     offsets = {shop.orders: {str(p): end // 2 for p, (_, end) in at[shop.orders].items()}} | {
         shop.customers: {str(p): 0 for p in at[shop.customers]}
     }
+    half = [
+        order
+        for p, (_, end) in at[shop.orders].items()
+        for order in [pair for pair in ORDERS if place_of(pair[0]) == p][end // 2 :]
+    ]
     with shop.app:
         await_table(shop.bootstrap, shop.totals, totals(10))
         assert shop.app.stop() == 0
@@ -214,13 +219,9 @@ def test_from_a_point_into_a_new_topic_the_old_one_stays_as_it_was(stack: Stack,
         assert f"with the output {new} in place of {shop.totals}" in waiting["why"]
         shop.start_mended(new)
         runs.waits_at("confirm_output")
+        await_table(shop.bootstrap, new, totals(1, half))
         runs.ack("confirm_output")
         runs.completed()
-    half = [
-        order
-        for p, (_, end) in at[shop.orders].items()
-        for order in [pair for pair in ORDERS if place_of(pair[0]) == p][end // 2 :]
-    ]
     assert table(shop.bootstrap, new) == totals(1, half)
     assert whole_log(shop.bootstrap, shop.totals) == old
 

@@ -72,7 +72,7 @@ def test_a_group_with_a_member_is_waited_for_and_never_thrown_out(group: Group) 
     static = {"group.instance.id": "s1", "session.timeout.ms": "20000"}  # it stays a member for so long after it closed
     member = group.consumer(**{"client.id": "busy", "enable.auto.commit": "false", **static})
     member.subscribe([group.topic])
-    wait_for(lambda: member.poll(0.2) is not None or bool(member.assignment()), 60.0)
+    wait_for(lambda: (member.poll(0.2), member.assignment())[1], 60.0)
     group.reset(run, "earliest")
     status = group.stack.follower.wait_state(run, "waiting")
     assert (status["waiting_for"]["kind"], status["waiting_for"]["step"]) == ("group_empty", "await_empty")
@@ -163,7 +163,7 @@ def test_while_one_waits_another_on_its_group_is_refused_and_a_topic_created_aga
     run = f"{group.id}-run"
     member = group.consumer(**{"enable.auto.commit": "false"})
     member.subscribe([group.topic])
-    wait_for(lambda: member.poll(0.2) is not None or bool(member.assignment()), 60.0)
+    wait_for(lambda: (member.poll(0.2), member.assignment())[1], 60.0)
     group.reset(run, {"offset": 7})
     group.stack.follower.wait_state(run, "waiting")
     code, message = refused(group, group.reset(f"{group.id}-second", "latest"))

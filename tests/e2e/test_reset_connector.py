@@ -11,6 +11,7 @@ from recoveryd_sandbox.connect_worker import Connector, ConnectWorker
 from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
 from tests.e2e.steps_of_workflows import becomes, step_of
+from tests.streams.connecting import answer
 from tests.streams.data import make_topics, write
 
 pytestmark = [pytest.mark.broker, pytest.mark.e2e]
@@ -44,7 +45,7 @@ class Sink:
 
     def offset(self) -> int | None:
         """As Connect tells it."""
-        _, told = self.worker.request("GET", f"/connectors/{self.name}/offsets")
+        _, told = answer(self.worker, "GET", f"/connectors/{self.name}/offsets")
         return next((int(row["offset"]["kafka_offset"]) for row in told["offsets"]), None)
 
     def await_offset(self, wanted: int) -> None:
@@ -104,7 +105,7 @@ def test_a_connector_processes_all_of_its_input_again(stack: Stack, sink: Sink) 
     """Connect refuses to change offsets of a connector that is not stopped."""
     before = sink.file.read_text()
     sink.await_offset(3)
-    status, told = sink.worker.request("DELETE", f"/connectors/{sink.name}/offsets")
+    status, told = answer(sink.worker, "DELETE", f"/connectors/{sink.name}/offsets")
     assert status == 400
     assert "STOPPED" in json.dumps(told)
     stack.control.command("reprocess", "whole", {"reason": "all", "unit": "files", "from": "earliest", "outputs": {}})

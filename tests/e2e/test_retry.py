@@ -3,7 +3,6 @@ log, its plans and both topics compared by the same program.
 """
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -13,13 +12,6 @@ from tests.e2e.log_reader import read_log
 from tests.e2e.stack import Stack
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
-
-
-@pytest.fixture(scope="module")
-def daemon(stack: Stack) -> Iterator[DaemonProcess]:
-    """Without a spare driver, which is more to start than two recoveries need."""
-    with stack.running() as leading:
-        yield leading
 
 
 def contents(bootstrap: str, topic: str) -> dict[int, list[object]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
 from tests.e2e.steps_of_workflows import ack, becomes, waits_at
 from tests.streams.counting import FIRST, LATER, UNCACHED, CountingWorld, counts, unit_of
@@ -103,4 +104,4 @@ def test_two_savepoints_differ_by_the_keys_that_changed_and_a_deleted_one_leaves
     assert len(topics_like(world.bootstrap, "savepoint.another.")) == 1
     stack.control.command("rollback", "second", {"reason": "not needed"})
     becomes(stack, "second", "rolled_back")
-    assert topics_like(world.bootstrap, "savepoint.another.") == set()
+    wait_for(lambda: topics_like(world.bootstrap, "savepoint.another.") == set(), 20.0)

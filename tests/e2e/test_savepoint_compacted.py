@@ -72,6 +72,7 @@ def test_the_state_is_whole_and_what_compaction_took_is_accounted_for(stack: Sta
             lambda: left_in(world, changelog) < len(FIRST) // 2,
             60.0,
             lambda: f"all of {left_in(world, changelog)} are there",
+            every_s=0.5,
         )
         assert sum(end for _, end in whole_log(world.bootstrap, changelog).values()) == len(FIRST)
 

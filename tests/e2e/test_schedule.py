@@ -56,12 +56,9 @@ def of_kind(stack: Stack, kind: str) -> list[Document]:
 
 def ended(stack: Stack, count: int) -> Document:
     """The schedule once this many of its runs are over."""
-
-    def look() -> Document | None:
-        document = stack.follower.status("nightly")
-        return document if document is not None and len(of_kind(stack, "schedule_run_ended")) >= count else None
-
-    found = stack.follower.wait(look, 2 * EVERY_S, f"{count} ended runs")
+    stack.follower.wait(lambda: len(of_kind(stack, "schedule_run_ended")) >= count, 2 * EVERY_S, f"{count} ended runs")
+    stack.follower.catch_up()
+    found = stack.follower.status("nightly")
     assert found is not None
     return found
 
@@ -91,8 +88,7 @@ def test_runs_continue_each_other_over_kill_9_and_a_deadline_survives_it(stack: 
         first.kill()
         second, ahead_s = daemon_at(stack, "s2", due_s + RUN_S - BEFORE_DEADLINE_S, ahead_s)
         over = ended(stack, 1)
-        recovery = stack.follower.status(run)
-        assert recovery is not None
+        recovery = stack.follower.wait_state(run, "stopped")
         last = over["schedule"]["last_run"]
         assert (last["recovery"], last["outcome"], recovery["state"]) == (run, "stopped", "stopped")
         assert recovery["stop"]["reason"] in {"deadline", "max_runtime"}
@@ -142,6 +138,7 @@ def test_a_run_that_takes_too_long_is_told_beforehand_and_never_meets_the_next_o
             return stack.follower.events(subject="slow", kind=kind)
 
         stack.follower.wait(lambda: told("schedule_overrun_expected"), 300, "that the next run is not expected to fit")
+        stack.follower.catch_up()
         [event] = told("schedule_overrun_expected")
         assert (event["data"]["fits"], event["data"]["interval_s"]) == (False, 60)
         assert event["data"]["expected_s"] >= 75

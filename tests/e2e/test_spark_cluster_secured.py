@@ -13,7 +13,7 @@ from recoveryd_sandbox.pki import Certificates, make_certificates
 from tests.e2e.case import Case
 from tests.e2e.data import fill_plain
 from tests.e2e.guarded_node import GuardedNode
-from tests.e2e.processes import snapshot
+from tests.e2e.processes import snapshot, wait_for
 from tests.e2e.spark_cluster import SparkCluster
 from tests.e2e.stack import Stack
 
@@ -99,12 +99,25 @@ def test_certificates_and_keys_travel_to_machines_and_stay_on_no_disk_and_in_no_
     assert not any(secret in command for command in commands for secret in (key, spark_secret))
     on_machines = [path for path in cluster.folder.rglob("*") if path.is_file() and "venv" not in path.parts]
     assert len(on_machines) > 5
-    assert [path for path in on_machines if key in path.read_bytes()] == []
+    assert [path for path in on_machines if key in content_of(path)] == []
     done = case.finish(240)
     assert done["attempt"] == 1
-    logs = [path for path in tmp_path.parent.glob("history*/**/*") if path.is_file()]
-    assert any(b"SparkListenerApplicationEnd" in path.read_bytes() for path in logs), "an event log was written"
-    assert not any(secret in path.read_bytes() for path in logs for secret in (key, spark_secret))
+
+    def logged() -> list[bytes]:
+        """What the event logs hold, once the application has ended: the recovery is completed a moment before."""
+        found = [content_of(path) for path in tmp_path.parent.glob("history*/**/*") if path.is_file()]
+        return found if any(b"SparkListenerApplicationEnd" in content for content in found) else []
+
+    logs = wait_for(logged, 60, lambda: "an event log was written")
+    assert not any(secret in content for content in logs for secret in (key, spark_secret))
+
+
+def content_of(path: Path) -> bytes:
+    """Nothing of a file that the application took away meanwhile."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 def test_secrets_do_not_travel_when_spark_leaves_something_open(stack: Stack) -> None:

@@ -134,14 +134,16 @@ def test_a_copy_from_the_other_cluster_is_exact_and_a_verification_of_its_own_sa
     ] * 2
 
 
-@pytest.mark.parametrize("side", ["source", "target"])
-def test_a_login_that_is_refused_is_named_with_its_cluster_before_anything_is_copied(stack: Stack, side: str) -> None:
-    topics = far_source(stack) if side == "source" else near_source(stack), f"{stack.mark}-no"
-    stack.control.replay(f"no-{side}", *topics, target_create=True, **{f"{side}_cluster": "forgotten"})
-    ended = stack.follower.wait_state(f"no-{side}", {"rejected", "failed"}, 120)
-    assert (ended["state"], ended["error_code"]) == ("rejected", "RCV-2012")
-    assert "Cluster forgotten does not let us in" in ended["why"]
-    assert "invalid credentials" in ended["why"]
+def test_a_login_that_is_refused_is_named_with_its_cluster_before_anything_is_copied(stack: Stack) -> None:
+    """It is tried for a while. So both sides are, at the same time."""
+    for side, source in (("source", far_source(stack)), ("target", near_source(stack))):
+        refused = {f"{side}_cluster": "forgotten"}
+        stack.control.replay(f"no-{side}", source, f"{stack.mark}-no-{side}", target_create=True, **refused)
+    for side in ("source", "target"):
+        ended = stack.follower.wait_state(f"no-{side}", {"rejected", "failed"}, 120)
+        assert (ended["state"], ended["error_code"]) == ("rejected", "RCV-2012")
+        assert "Cluster forgotten does not let us in" in ended["why"]
+        assert "invalid credentials" in ended["why"]
 
 
 def test_a_wrong_password_is_final_and_a_strange_certificate_is_only_named(far: Far, near_access: Certificates) -> None:

@@ -101,6 +101,7 @@ def test_two_exchanges_count_each_input_once_over_kills_of_the_daemon_and_leave_
             daemon = stack.daemon(name)
         done = stack.completed("to-last", _EXCHANGED_S)
         assert {step["state"] for step in done["steps"]} == {"done"}
+        stack.follower.catch_up()
         assert len(began(stack, "to-last")) == len(done["steps"]), "no step began twice"
         assert world.running(stack) == [LAST]
         total = feeder.total

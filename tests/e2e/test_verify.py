@@ -48,7 +48,7 @@ def stack(bootstrap: str, other: str, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture(scope="module", autouse=True)
 def daemon(stack: Stack) -> Iterator[DaemonProcess]:
-    with stack.running(settings={"profiles": {"default": {"warm": 1}}}) as leading:
+    with stack.running() as leading:
         yield leading
 
 
@@ -113,18 +113,6 @@ def test_a_copy_of_recoveryd_is_proved_again_without_its_receipts(stack: Stack, 
     assert verification["source_records"] == verification["target_records"] == copied["progress"]["records"]
 
 
-@pytest.mark.scenario("S-OSO-17a")
-def test_a_copy_by_hand_with_everything_that_may_trip_a_script_matches(stack: Stack, nasty: str, name: str) -> None:
-    target = topic(stack, name, "by-hand")
-    copy_by_hand(stack.bootstrap, nasty, target)
-    verify(stack, name, nasty, target)
-    assert ended(stack, name)["verification"]["result"] == "match"
-
-
-def _without(number: int) -> Edit:
-    return lambda drafts: [*drafts[:number], *drafts[number + 1 :]]
-
-
 def _changed(number: int, **changes: Any) -> Edit:
     def edit(drafts: Sequence[Draft]) -> Sequence[Draft]:
         return [*drafts[:number], with_fields(**changes)(drafts[number]), *drafts[number + 1 :]]
@@ -137,28 +125,6 @@ def small(stack: Stack) -> str:
     source = f"{stack.prefix}small".replace(".", "-")
     fill_plain(stack.bootstrap, source, 2, 300)
     return source
-
-
-def test_recoveryctl_verify_ends_with_9_on_differences_and_with_0_on_a_match(
-    stack: Stack, small: str, name: str
-) -> None:
-    whole, damaged = topic(stack, name, "whole"), topic(stack, name, "damaged")
-    copy_by_hand(stack.bootstrap, small, whole)
-    copy_by_hand(stack.bootstrap, small, damaged, edit=_without(5))
-
-    matching = recoveryctl(
-        stack, "verify", "--source", small, "--target", whole, "--yes", "--wait", "--id", f"{name}-a"
-    )
-    differing = recoveryctl(
-        stack, "verify", "--source", small, "--target", damaged, "--yes", "--wait", "--id", f"{name}-b"
-    )
-    told = recoveryctl(stack, "describe", f"{name}-b")
-
-    assert matching[0] == 0, matching[1]
-    assert "Verification: match. 600 source records, 600 found in the target." in matching[1]
-    assert differing[0] == 9, differing[1]
-    assert "missing" in told[1], told[1]
-    assert recoveryctl(stack, "get", f"{name}-b", "-o", "json")[1].find('"RCV-3007"') > 0
 
 
 def test_a_plan_alone_pins_both_sides_and_starts_nothing(stack: Stack, small: str, name: str) -> None:
@@ -174,7 +140,8 @@ def test_a_plan_alone_pins_both_sides_and_starts_nothing(stack: Stack, small: st
     assert stack.follower.heartbeats(name, driver=True) == []
 
 
-def test_a_copy_on_another_cluster_needs_nothing_of_recoveryd_there(
+@pytest.mark.scenario("S-OSO-17a")
+def test_a_copy_by_hand_with_everything_that_may_trip_a_script_matches_on_another_cluster_that_has_nothing_of_recoveryd(
     stack: Stack, nasty: str, other: str, name: str
 ) -> None:
     copy_by_hand(stack.bootstrap, nasty, nasty, to=other)
@@ -218,7 +185,9 @@ def test_header_rules_and_key_hash_of_a_copy_are_taken_into_account(stack: Stack
 
 
 def test_what_a_cap_let_through_is_proved_by_the_offsets_of_its_table(stack: Stack, name: str) -> None:
-    """As in docs/verify.md, for a replay from a time with header rules."""
+    """As in docs/verify.md, for a replay from a time with header rules; `recoveryctl verify` ends with 0 on a match, and with 9
+    on differences.
+    """
     source, target, start = topic(stack, name, "source"), topic(stack, name, "copy"), iso(BASE_MS + 50_000)
     fill_plain(stack.bootstrap, source, 2, 400)
     headers = {"add": {"by": "us"}, "drop": ["n"]}
@@ -250,10 +219,16 @@ def test_what_a_cap_let_through_is_proved_by_the_offsets_of_its_table(stack: Sta
         "earliest",
     )
     again = *sides, "--add-header", "by=us", "--drop-header", "n"
-    assert recoveryctl(stack, "verify", "--id", f"{name}-again", *again)[0] == 0
+    code, told = recoveryctl(stack, "verify", "--id", f"{name}-again", *again)
+    assert code == 0, told
+    assert "Verification: match. 300 source records, 300 found in the target." in told
     proof = ended(stack, f"{name}-again")["verification"]
     assert (proof["result"], proof["source_records"], proof["target_records"]) == ("match", 300, 300)
-    assert recoveryctl(stack, "verify", "--id", f"{name}-bare", *sides)[0] == 9
+    code, told = recoveryctl(stack, "verify", "--id", f"{name}-bare", *sides)
+    assert code == 9, told
+    told = recoveryctl(stack, "describe", f"{name}-bare")[1]
+    assert "altered" in told, told
+    assert recoveryctl(stack, "get", f"{name}-bare", "-o", "json")[1].find('"RCV-3007"') > 0
 
 
 def test_records_in_a_partition_that_nothing_maps_to_are_extra(stack: Stack, small: str, name: str) -> None:
@@ -294,7 +269,7 @@ def await_reading(stack: Stack, name: str, records: int) -> None:
 def test_a_rate_is_kept_by_all_tasks_together(stack: Stack, large: tuple[str, str], name: str) -> None:
     verify(stack, name, *large, **SLOW)
     stack.follower.wait_state(name, "verifying", 90.0)
-    await_reading(stack, name, 1_200)
+    await_reading(stack, name, 2_400)  # a second's worth that was saved up is little of it
     stack.control.command("stop", name)
     stack.follower.wait_state(name, "stopped", 30.0)
     told: dict[int, list[tuple[int, int]]] = {}  # by the clock of the task that counts, which no reader delays

@@ -4,9 +4,12 @@ cluster of one broker, which coordinates all transactions.
 
 import socket
 import struct
+import time
 from dataclasses import dataclass
 
 _API, _TIMEOUT_S = 65, 120.0
+# COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR: of a broker that came back a moment ago.
+_NOT_YET = frozenset({14, 15, 16})
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +22,17 @@ class Transaction:
 
 
 def describe(bootstrap: str, transactional_id: str) -> Transaction:
+    give_up_s = time.monotonic() + _TIMEOUT_S
+    while True:
+        error, found = _ask(bootstrap, transactional_id)
+        if error not in _NOT_YET or time.monotonic() > give_up_s:
+            assert error == 0, f"{transactional_id}: error {error}"
+            return found
+        time.sleep(0.05)
+
+
+def _ask(bootstrap: str, transactional_id: str) -> tuple[int, Transaction]:
+    """With an error code, which is 0 for none."""
     host, _, port = bootstrap.rpartition(":")
     name = transactional_id.encode()
     body = struct.pack(">hhih4sB", _API, 0, 1, 4, b"test", 0) + bytes([2]) + _length(len(name) + 1) + name + b"\0"
@@ -30,11 +44,10 @@ def describe(bootstrap: str, transactional_id: str) -> Transaction:
     states, at = _count(reply, at)
     assert states == 1
     [error] = struct.unpack_from(">h", reply, at)
-    assert error == 0, f"{transactional_id}: error {error}"
     _, at = _text(reply, at + 2)
     state, at = _text(reply, at)
     _, _, producer_id, epoch = struct.unpack_from(">iqqh", reply, at)
-    return Transaction(state, producer_id, epoch)
+    return error, Transaction(state, producer_id, epoch)
 
 
 def _length(number: int) -> bytes:

@@ -5,7 +5,7 @@ transactions time out, the log is compacted while it is read.
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 from confluent_kafka import Producer
@@ -19,7 +19,7 @@ from tests.e2e.log_reader import read_log, whole_log
 from tests.e2e.processes import kill, wait_for
 from tests.e2e.stack import Stack
 from tests.e2e.supervisor import Supervisor
-from tests.e2e.transactions import describe
+from tests.e2e.transactions import Transaction, describe
 
 pytestmark = [
     pytest.mark.broker,
@@ -85,11 +85,23 @@ def test_row_9_a_chunk_whose_transaction_timed_out_is_written_again_once(stack: 
     case = new_case()
     case.start()
     case.copying()
-    timed_out = frozen_inside(stack, case)
-    wait_for(lambda: all(has_aborted(stack, name, epoch) for name, epoch in timed_out.items()), TRANSACTION_TIMEOUT_S)
+    wait_for(lambda: time_out(stack, case), 5 * TRANSACTION_TIMEOUT_S)
     for worker in case.workers():
         kill(worker, signal.SIGCONT)
     case.finish()
+
+
+def time_out(stack: Stack, case: Case) -> bool:
+    """Whether transactions timed out: the lanes are frozen then. A lane may have asked for its end just before it was
+    frozen; then that came of it, and the lanes go on.
+    """
+    frozen = frozen_inside(stack, case)
+    told = wait_for(lambda: all_over(stack, frozen), TRANSACTION_TIMEOUT_S)
+    if all(now.state == "CompleteAbort" for now in told):
+        return True
+    for worker in case.workers():
+        kill(worker, signal.SIGCONT)
+    return False
 
 
 def frozen_inside(stack: Stack, case: Case) -> dict[str, int]:
@@ -111,10 +123,16 @@ def frozen_inside(stack: Stack, case: Case) -> dict[str, int]:
     return wait_for(freeze, 30)
 
 
-def has_aborted(stack: Stack, name: str, epoch: int) -> bool:
-    """Whether the broker ended the transaction by itself: only the broker raises the epoch of a frozen producer."""
-    now = describe(stack.bootstrap, name)
-    return now.state == "CompleteAbort" and now.epoch > epoch
+def all_over(stack: Stack, epochs: Mapping[str, int]) -> list[Transaction]:
+    """How these transactions are, once each was committed, or ended by the broker itself: only the broker raises the epoch
+    of a frozen producer.
+    """
+    now = {name: describe(stack.bootstrap, name) for name in epochs}
+    is_over = all(
+        told.state == "CompleteCommit" or (told.state == "CompleteAbort" and told.epoch > epochs[name])
+        for name, told in now.items()
+    )
+    return list(now.values()) if is_over else []
 
 
 @pytest.mark.scenario("S-WIKI-4a")
@@ -142,9 +160,9 @@ def test_row_16_compaction_under_the_reader_takes_only_what_it_took_from_the_log
     case.copying()
     supersede(producer, source, records // 2)
     at_start = len([r for rs in read_log(stack.bootstrap, source).values() for r in rs])
-    stack.follower.wait(
+    wait_for(
         lambda: len([r for rs in read_log(stack.bootstrap, source, case.ranges).values() for r in rs]) < at_start - 1_000,
-        60, "the cleaner to take records of the range",
+        60, lambda: "the cleaner did not take records of the range", every_s=1.0,
     )  # fmt: skip
     done = case.finish(before=before)
     assert sum(row["skipped"] for row in done["completeness"]) > 0

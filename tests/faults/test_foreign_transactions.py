@@ -23,14 +23,13 @@ RECORDS = 500
 @pytest.fixture(scope="module", autouse=True)
 def daemon(stack: Stack) -> Iterator[DaemonProcess]:
     """It waits longer for others than any of these transactions takes, on a machine that stands still as well."""
-    settings = {"attempts": {"stop_wait": "10m"}, "profiles": {"default": {"warm": 1}}}
-    with stack.running(settings=settings) as leading:
+    with stack.running(settings={"attempts": {"stop_wait": "10m"}}) as leading:
         yield leading
 
 
 def open_transaction(stack: Stack, topic: str, partition: int, name: str):
     """A producer with one flushed record in an open transaction."""
-    foreign = transactional(stack.bootstrap, f"{stack.mark}-{name}", **{"transaction.timeout.ms": 600_000})
+    foreign = transactional(stack.bootstrap, f"{stack.mark}-{name}")
     foreign.begin_transaction()
     produce(foreign, topic, Draft(partition, b"foreign", name.encode(), (), BASE_MS))
     assert foreign.flush(60) == 0
@@ -71,7 +70,7 @@ def test_row_10_an_open_transaction_on_the_receipts_does_not_hide_the_newest_one
     case.copying()
     partitions = len(offsets(stack.bootstrap, stack.receipts_topic, end=True))
     place = zlib.crc32(case.recovery.encode()) % partitions
-    foreign = transactional(stack.bootstrap, f"{stack.mark}-receipts", **{"transaction.timeout.ms": 600_000})
+    foreign = transactional(stack.bootstrap, f"{stack.mark}-receipts")
     foreign.begin_transaction()
     produce(foreign, stack.receipts_topic, Draft(place, b"foreign", b'{"recovery":"nobody"}', (), BASE_MS))
     assert foreign.flush(60) == 0

@@ -26,6 +26,7 @@ def test_row_33_one_frozen_lane_loses_the_attempt_although_the_others_move(stack
     [frozen, *_] = case.workers(least=2)
     kill(frozen, signal.SIGSTOP)
     stack.follower.wait(lambda: case.attempt() >= 2, 120, "the second attempt")
+    stack.follower.catch_up()
     lost = stack.follower.events(subject=case.recovery, kind="attempt_lost")
     assert any("nothing was heard of lane" in e["data"]["why"] for e in lost)
     await_gone([frozen])

@@ -1,14 +1,11 @@
 """Row 14: partitions added while a recovery runs are copied from their first offset, or named; never ignored."""
 
-from collections.abc import Iterator
-
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from tests.builders.history import create_topics
 from tests.e2e.case import NewCase
 from tests.e2e.clients import writer
-from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.data import fill_plain, write_plain
 from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack, completed_ranges
@@ -23,13 +20,6 @@ pytestmark = [
 
 RECORDS = 1_000
 _TIMEOUT_S = 120.0
-
-
-@pytest.fixture(scope="module")
-def daemon(stack: Stack) -> Iterator[DaemonProcess]:
-    """Without a spare driver, which is more to start than two recoveries need."""
-    with stack.running() as leading:
-        yield leading
 
 
 def widen(stack: Stack, topic: str, partitions: int) -> None:

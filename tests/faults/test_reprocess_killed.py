@@ -110,6 +110,7 @@ def test_a_daemon_killed_around_a_change_is_followed_by_one_that_does_the_rest_o
         return status if waiting is not None and waiting["step"] == "clean_local_state" else None
 
     status = stack.follower.wait(look, 120.0, f"{shop.name} waits for its local state") or {}
+    stack.follower.catch_up()
     after = shop.ids()
     assert (after[shop.input], after[shop.log], after[shop.state]) == (before[shop.input], before[shop.log], None)
     assert after[shop.totals] not in {None, before[shop.totals]}

@@ -63,7 +63,7 @@ def test_the_last_stable_offset_lies_below_an_open_transaction(
 ) -> None:
     topic = make_topic("held", 1)
     write(bootstrap, topic.topic, 0, 3)
-    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": unique})
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": unique, "transaction.timeout.ms": 600_000})
     producer.init_transactions(DEADLINE_S)
     producer.begin_transaction()
     producer.produce(topic.topic, value="open")

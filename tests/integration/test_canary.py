@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka import own_topics
 from recoveryd.adapters.kafka.canary import KafkaCanary
+from recoveryd.adapters.kafka.topic_admin import delete
 from recoveryd.ports import Fate, Probe
 from recoveryd.wire.topics import TopicNames
 from recoveryd.wire.topics import own_topics as wanted_topics
@@ -32,7 +33,7 @@ def names(bootstrap: str, unique: str) -> Iterator[TopicNames]:
     [report] = own_topics.apply(admin, canary, 1)
     assert (report.created, report.differences) == (True, ())
     yield names
-    admin.delete_topics([names.canary])[names.canary].result(DEADLINE_S)
+    delete(admin, names.canary, DEADLINE_S)
 
 
 def make_canary(bootstrap: str, names: TopicNames, give_up_s: float = 30.0) -> KafkaCanary:

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import (
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -28,7 +29,9 @@ from recoveryd.recovery.events import QuotaSet, QuotasSwept
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd_jobs.contract import copy_client_id
 from recoveryd_sandbox.broker import Broker
+from tests.e2e.processes import wait_for
 from tests.integration import kafka_configs
+from tests.patience import patient_s
 
 pytestmark = pytest.mark.broker
 
@@ -115,7 +118,7 @@ async def test_the_broker_holds_a_client_that_ignores_its_lease(bootstrap: str, 
         "linger.ms": 0,
         "throttle_cb": lambda event: held_s.append(event.throttle_time),
     })  # fmt: skip
-    deadline_s = time.monotonic() + 60
+    deadline_s = time.monotonic() + patient_s(60)
     try:
         while not any(held_s):
             assert time.monotonic() < deadline_s, "2 MB at 100 kB/s were never held"
@@ -139,7 +142,19 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         for future in admin.create_acls(acls).values():
             future.result(60)
+        wait_for(lambda: len(acls_of_the_cluster(admin)) == len(acls), 30.0, lambda: "the ACLs are not in force")
         yield broker
+
+
+def acls_of_the_cluster(admin: AdminClient) -> list[AclBinding]:
+    """As the broker knows them: a moment after they were made."""
+    every = (AclOperation.ANY, AclPermissionType.ANY)
+    asked = AclBindingFilter(ResourceType.BROKER, None, ResourcePatternType.ANY, None, None, *every)
+    try:
+        found: list[AclBinding] = admin.describe_acls(asked).result(60)
+    except KafkaException:  # it knows some of them, and not the right to ask
+        return []
+    return found
 
 
 async def test_a_cluster_that_refuses_is_told_apart_from_one_that_is_away(guarded: Broker, scope: str) -> None:

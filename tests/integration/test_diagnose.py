@@ -190,7 +190,7 @@ def test_an_output_that_takes_no_writes_is_found(app: Application, unique: str) 
 
 
 def test_an_open_transaction_before_the_records_is_found(app: Application, unique: str) -> None:
-    producer = Producer(app.properties | {"transactional.id": f"{unique}writer"})
+    producer = Producer(app.properties | {"transactional.id": f"{unique}writer", "transaction.timeout.ms": 600_000})
     producer.init_transactions(DEADLINE_S)
     app.commit(10, 10)
     producer.begin_transaction()

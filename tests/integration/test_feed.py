@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
 from aiokafka.protocol.group import LeaveGroupRequest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from recoveryd.adapters.kafka.control_log import KafkaControlLog
@@ -19,7 +19,7 @@ from recoveryd.kernel.events import Event, SignalRefused
 from recoveryd.ports import ControlRecord
 from recoveryd.runtime import ControlIntake, Inbox
 from recoveryd.runtime.inbox import Item
-from tests.e2e.clients import commit
+from tests.e2e.clients import commit, writer
 from tests.e2e.proxy import Api, ProxiedBroker
 from tests.runtime.fakes import until, within
 
@@ -125,7 +125,7 @@ def _fill(bootstrap: str, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for future in admin.create_topics([NewTopic(topic, 1, 1)]).values():
         future.result(timeout=60)
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = writer(bootstrap)
     for i in range(RECORDS):
         producer.produce(
             topic,
@@ -211,6 +211,7 @@ async def test_a_record_that_cannot_be_taken_in_ends_the_watch_and_is_not_acknow
 
 async def test_a_feed_that_the_group_took_for_dead_joins_again_only_when_it_may(rig: Rig) -> None:
     await rig.settle(RECORDS)
+    await rig.committed_becomes(RECORDS)  # a group without members and offsets is forgotten
     await _expel(rig)
     await asyncio.sleep(5 * HEARTBEAT_S)
     assert await asyncio.to_thread(_members, rig) == []
@@ -222,6 +223,7 @@ async def test_a_feed_that_the_group_took_for_dead_joins_again_only_when_it_may(
 
 async def test_a_feed_that_the_group_took_for_dead_does_not_join_once_more_when_it_stops(rig: Rig) -> None:
     await rig.settle(RECORDS)
+    await rig.committed_becomes(RECORDS)
     await _expel(rig)
     await within(rig.feed.stop(LONG_S), JOINED_S)
     assert rig.leadership.told == ["assigned", "expelled"]
@@ -258,7 +260,7 @@ def _members(rig: Rig) -> list[str]:
 
 
 def _send_one(bootstrap: str, topic: str) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = writer(bootstrap)
     producer.produce(topic, b"one more")
     assert producer.flush(60) == 0
 

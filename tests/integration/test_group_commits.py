@@ -66,7 +66,7 @@ class Setter:
         """One that has joined, and commits nothing."""
         found = self.consumer(**{"group.protocol": protocol, "enable.auto.commit": False, "client.id": "busy"})
         found.subscribe([self.topic])
-        wait_for(lambda: found.poll(0.2) is not None or bool(found.assignment()), 60.0)
+        wait_for(lambda: (found.poll(0.2), found.assignment())[1], 60.0)
         return found
 
     async def set(self, *, is_back: bool = False) -> StepReported:

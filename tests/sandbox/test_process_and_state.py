@@ -12,6 +12,7 @@ import pytest
 from recoveryd_sandbox import handle
 from recoveryd_sandbox.process import ProcessId, end, identify, is_alive
 from recoveryd_sandbox.state import NodeState, running_state, write_state
+from tests.patience import patient_s
 
 IGNORES_SIGTERM = (
     "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up',flush=True); time.sleep(60)"
@@ -48,7 +49,7 @@ def test_a_running_process_is_alive_until_it_ends(sleeper: subprocess.Popen[byte
     assert is_alive(process)
 
     sleeper.kill()
-    sleeper.wait(10)
+    sleeper.wait(patient_s(10))
 
     assert not is_alive(process)
 
@@ -56,15 +57,15 @@ def test_a_running_process_is_alive_until_it_ends(sleeper: subprocess.Popen[byte
 def test_a_zombie_is_not_alive(sleeper: subprocess.Popen[bytes]) -> None:
     process = identity_of(sleeper)
 
-    assert end(process, deadline_s=10)  # returns although the child was not waited for yet
+    assert end(process, deadline_s=patient_s(10))  # returns although the child was not waited for yet
 
-    assert sleeper.wait(10) == -signal.SIGTERM
+    assert sleeper.wait(patient_s(10)) == -signal.SIGTERM
 
 
 def test_a_process_that_ignores_sigterm_is_killed_after_the_deadline(deaf_sleeper: subprocess.Popen[bytes]) -> None:
     was_clean = end(identity_of(deaf_sleeper), deadline_s=0.3)
 
-    assert (was_clean, deaf_sleeper.wait(10)) == (False, -signal.SIGKILL)
+    assert (was_clean, deaf_sleeper.wait(patient_s(10))) == (False, -signal.SIGKILL)
 
 
 def test_a_later_process_with_the_same_pid_is_neither_found_nor_ended(

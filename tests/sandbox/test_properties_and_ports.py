@@ -4,7 +4,9 @@ import base64
 import socket
 from pathlib import Path
 
-from recoveryd_sandbox.ports import free_ports, is_free
+import pytest
+
+from recoveryd_sandbox.ports import free_ports, is_free, take_part
 from recoveryd_sandbox.properties import new_cluster_id, server_properties
 
 
@@ -43,6 +45,20 @@ def test_free_ports_are_different_free_and_outside_the_range_of_outgoing_connect
 
     assert len(set(ports)) == 20
     assert all(15_000 <= port < 32_000 and is_free(port) for port in ports)
+
+
+def test_no_port_is_given_twice_before_its_server_may_have_bound_it() -> None:
+    given = [port for _ in range(40) for port in free_ports(5)]
+    assert len(set(given)) == len(given)
+
+
+def test_two_that_have_parts_of_the_ports_give_none_of_the_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SANDBOX_PORTS", "")  # so that it is put back
+    parts = []
+    for number in range(2):
+        take_part(number, 2)
+        parts.append(free_ports(50))
+    assert max(parts[0]) < 23_500 <= min(parts[1])
 
 
 def test_a_port_with_a_listener_is_not_free() -> None:

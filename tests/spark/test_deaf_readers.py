@@ -132,12 +132,12 @@ def test_the_proof_reads_on_with_a_new_consumer_and_leaves_held_partitions_alone
 
 
 def test_patience_with_consumers_that_stay_deaf_ends(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "PROBE_S", 0.2)
+    monkeypatch.setattr(reader, "PROBE_S", 0.4)
     made: list[Any] = []
     monkeypatch.setattr(reader, "make_reader", deaf_at_first(made, 1_000, 0))
     topic = cluster.topic("in")
     cluster.fill(topic, rows(10))
-    reading = range_reader_of(cluster, topic, Kept(), 3.0)
+    reading = range_reader_of(cluster, topic, Kept(), 6.0)
     with pytest.raises(JobError, match="cannot be read past 0"):
         reading.read([Range(0, 0, 10)])
     reading.close()
@@ -163,4 +163,4 @@ def test_the_closer_look_goes_on_with_new_consumers_and_finds_the_one_that_is_mi
     found = look.answer(PairQuestion((0, 0), (0,), frozenset()))
     look.close()
     assert [(d.kind, d.source_offset) for d in found.differences] == [("missing", COUNT - 7)]
-    assert len(made) == 2 + deaf, "each deaf one was made anew"
+    assert len(made) >= 2 + deaf, "each deaf one was made anew, and so is one that hears late on a busy machine"

@@ -28,15 +28,12 @@ _SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 class Application:
     """One started driver."""
 
-    def __init__(self, folder: Path, *job: str, failpoint: str = "", once: Path | None = None) -> None:
+    def __init__(self, folder: Path, *job: str) -> None:
         env = {k: v for k, v in os.environ.items() if not k.startswith("RECOVERYD_")} | {
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
             "PYTHONPATH": str(Path(spark_main.__file__).parent.parent),
-            "RECOVERYD_FAILPOINT": failpoint,
         }
-        if once is not None:
-            env["RECOVERYD_FAILPOINT_ONCE"] = str(once)
         command = [
             str(_SUBMIT), "--master", "local[2,4]", "--driver-memory", "512m", "--driver-java-options",
             f"{java_options()} -Djava.io.tmpdir={folder}", "--conf", f"spark.local.dir={folder}", spark_main.__file__, *job,
@@ -71,10 +68,10 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Application]]:
     """Starts drivers that do not outlive the test."""
     started: list[Application] = []
 
-    def begin(*job: str, **more: object) -> Application:
+    def begin(*job: str) -> Application:
         folder = tmp_path / str(len(started))
         folder.mkdir()
-        started.append(Application(folder, *job, **more))  # type: ignore[arg-type]
+        started.append(Application(folder, *job))
         return started[-1]
 
     yield begin
@@ -160,22 +157,6 @@ def test_lanes_that_follow_need_a_slot_each(
         "3 lanes follow the live head and all have to run at once, and local[2,4] has 2 task slots.",
     )
     assert application.wait() == 1
-
-
-def test_a_killed_worker_is_started_again_and_the_copy_stays_exact(
-    recovery: Recovery, cluster: Cluster, start: Callable[..., Application], tmp_path: Path
-) -> None:
-    spec = replace(recovery.spec, chunk=Recovery.chunk_limits(max_records=3_000))
-    once = tmp_path / "fired"
-    application = start("--spec", write_spec(tmp_path, spec), failpoint="lane.before_commit:2", once=once)
-    await_phase(recovery, application, "drained")
-    assert once.exists(), "no worker was killed"
-    assert_exact(recovery.ledger(), spec)
-    assert [r.content for r in cluster.read(recovery.target, 2)] == [
-        r.content for r in cluster.read(recovery.source, 2)
-    ]
-    recovery.direct("exit")
-    assert application.wait() == 0
 
 
 def test_a_newer_attempt_or_a_signal_ends_a_driver(

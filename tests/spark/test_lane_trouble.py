@@ -1,7 +1,6 @@
 """A lane whose topics or records change: it goes on exactly, or ends with the exact reason."""
 
 import random
-import threading
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 from recoveryd_jobs.contract import PartitionRange
 from recoveryd_jobs.lane import life
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
-from tests.builders.copying import AheadClock, Cluster, LaneThread, Recovery, Row, assert_exact, put, rows
+from tests.builders.copying import KEEP, AheadClock, Cluster, LaneThread, Recovery, Row, assert_exact, put, rows
 from tests.builders.odd_headers import write_odd
 from tests.builders.proving import verify
 from tests.e2e.data import add_time_zero
@@ -148,12 +147,10 @@ def test_an_end_that_a_followed_log_reaches_in_time_is_waited_for(cluster: Clust
 def test_a_topic_made_again_is_never_read_or_written(cluster: Cluster, side: str, when: str) -> None:
     recovery = make(cluster)
     topic = recovery.source if side == "source" else recovery.target
-    name = topic.removeprefix(cluster.unique)
     lane = LaneThread(recovery.spec) if when != "before" else None
     if lane is not None:
         recovery.await_heartbeat(lambda h: h.chunk_open)
-    cluster.delete(topic)
-    remake(cluster, name)
+    cluster.recreate(topic, 1, **KEEP)
     cluster.fill(topic, [Row(0, 0, b"other", b"other", 1)] * (COUNT * 2))  # longer than before
     outcome = lane.outcome() if lane is not None else run_lane(recovery.spec, recovery.spec.lanes[0])
     assert (outcome.ended, outcome.error_code) == ("failed", "topic_recreated")
@@ -162,17 +159,6 @@ def test_a_topic_made_again_is_never_read_or_written(cluster: Cluster, side: str
         assert b"other" not in {r.key for r in cluster.read(recovery.target)}
     else:
         assert {r.key for r in cluster.read(recovery.target)} == {b"other"}
-
-
-def remake(cluster: Cluster, name: str) -> None:
-    for _ in range(100):
-        try:
-            cluster.topic(name)
-        except Exception:  # noqa: BLE001  (the deletion is not through yet)
-            threading.Event().wait(0.05)
-        else:
-            return
-    raise AssertionError(f"{name} could not be made again")
 
 
 def test_a_deleted_source_is_named(cluster: Cluster) -> None:

@@ -216,6 +216,7 @@ def test_what_others_wrote_and_aborted_in_a_target_of_our_own_is_nothing(cluster
         put(other, recovery.target, row)
     other.flush()
     other.abort_transaction()
+    cluster.settled_end(recovery.target)
     found = verify(recovery.spec)
     assert (found.result, found.extra_records, found.why) == ("match", 0, "")
 

@@ -32,7 +32,6 @@ def write(
             refused.append(error.str())
 
     producer = writer(bootstrap)
-    producer.list_topics(topic, timeout=_FLUSH_S)  # one that is not connected yet waits half a second for its id
     for number, (key, value) in enumerate(pairs):
         producer.produce(
             topic,

@@ -10,6 +10,7 @@ import pytest
 
 from recoveryd_sandbox.connect_worker import Connector, ConnectWorker
 from tests.e2e.processes import wait_for
+from tests.streams.connecting import answer
 from tests.streams.data import make_topics, values
 
 pytestmark = pytest.mark.broker
@@ -81,7 +82,7 @@ def test_a_stopped_connector_lets_its_offsets_be_taken_back(
     await_position(worker, f"{unique}in", 4)
     for connector in (f"{unique}in", f"{unique}out"):
         path = f"/connectors/{connector}"
-        status, refused = worker.request("DELETE", f"{path}/offsets")
+        status, refused = answer(worker, "DELETE", f"{path}/offsets")
         assert (status, "STOPPED" in refused["message"]) == (400, True)
         worker.change("PUT", f"{path}/stop")
         wait_for(lambda name=connector: worker.states(name) == ("STOPPED", []), _PASSES_S)

@@ -10,6 +10,7 @@ import pytest
 
 from recoveryd.settings import load
 from recoveryd_sandbox.shop import UNIT
+from tests.cli.scripted import run_on
 from tests.e2e.processes import wait_for
 from tests.patience import patient_s
 
@@ -27,10 +28,8 @@ def test_it_runs_with_its_bug_until_it_is_ended_and_leaves_nothing(tmp_path: Pat
         config = Path(found[1])
         assert list(load(config).units()) == [UNIT]
         for _ in range(6):  # what the application committed with its offsets is read as it is
-            line = [sys.executable, "-c", "from recoveryd.cli import main; main()", "unit", "show", UNIT]
-            more = ["--config", str(config), "--debug"]
-            shown = subprocess.run(line + more, capture_output=True, text=True, timeout=patient_s(10), check=False)
-            assert shown.returncode == 0, shown.stderr
+            shown = run_on(config, "unit", "show", UNIT, "--debug")
+            assert shown.exit_code == 0, shown.output
     finally:
         shop.send_signal(signal.SIGTERM)
         assert shop.wait(patient_s(20)) == 0
