@@ -226,6 +226,20 @@ async def test_what_keeps_pods_from_starting_is_told(tmp_path: Path, certificate
         assert (await control.ask(wanted)).needs is Needs.MENDING
 
 
+async def test_one_that_is_told_to_start_long_after_it_was_wanted_has_its_time_all_the_same(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    cluster, clock = Cluster(0), Clock()
+    cluster.is_at_once = False
+    async with controlled(cluster, tmp_path, certificates, clock=clock, replicas=2) as control:
+        wanted = wish(Desired.RUNNING, since_ms=clock.now_ms - 3_600_000)
+        for _ in range(2):
+            assert (await control.ask(wanted)).needs is Needs.TIME
+        clock.now_ms += 60_000
+        report = await control.ask(wanted)
+        assert (report.state, report.needs) == (ApplicationState.CHANGING, Needs.MENDING)
+
+
 @pytest.mark.parametrize(
     ("option", "before", "scaled"),
     [(5, {"replicas": 2}, 5), (None, {"replicas": 2}, 2), (None, {}, None), (None, {"replicas": "many"}, None)],

@@ -62,7 +62,8 @@ class KubernetesApplications:
         self._applications = {a.unit: a for a in applications}
         self._now_ms = now_ms
         self._workers = Workers("kubernetes-control", 4)
-        self._scaled: dict[str, str] = {}  # by unit: the key of the last wish for which it was scaled
+        # By unit: the key of the last wish for which it was scaled, and when.
+        self._scaled: dict[str, tuple[str, int]] = {}
 
     async def ask(self, wish: Wish) -> Report:
         return await self._workers.run(self._ask, self._applications[wish.unit], wish)
@@ -98,7 +99,8 @@ class KubernetesApplications:
         return self._in_time(application, wish, report)
 
     def _in_time(self, application: KubernetesApplication, wish: Wish, report: Report) -> Report:
-        waited_ms = self._now_ms() - wish.since_ms
+        key, at_ms = self._scaled.get(wish.unit, ("", 0))
+        waited_ms = wish.waited_ms(self._now_ms(), at_ms if key == wish.key else None)
         if waited_ms < application.timeout_ms:
             return replace(report, needs=Needs.TIME)
         why = f"{report.why}, {waited_ms / 1000:.0f} s after {wish.desired.value} was wanted"
@@ -109,11 +111,11 @@ class KubernetesApplications:
         if goal is None:
             why = f"nobody knows how many replicas {application.workload} had; set `replicas` of its control"
             return replace(report, why=why, needs=Needs.MENDING)
-        if self._scaled.get(wish.unit) == wish.key:
+        if self._scaled.get(wish.unit, ("", 0))[0] == wish.key:
             why = f"{application.workload} was scaled to {goal} and is at {seen.wanted} again: something else scales it"
             return replace(report, why=why, needs=Needs.MENDING)
         application.api.patch(f"{application.path}/scale", {"spec": {"replicas": goal}})
-        self._scaled[wish.unit] = wish.key
+        self._scaled[wish.unit] = wish.key, self._now_ms()
         why = f"{application.workload} was scaled from {seen.wanted} to {goal}"
         return replace(report, state=ApplicationState.CHANGING, why=why, needs=Needs.TIME)
 
