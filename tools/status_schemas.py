@@ -234,6 +234,7 @@ _WORKFLOW_WORDS: Final[Told] = {
     "WaitingFor.kind": {"enum": ["ack", "group_empty", "approval", "ready", "recoveries", "gates", "choice"]},
     "WaitingFor.members": "of a group that must become empty",
     "Workflow.cut": "of a savepoint: where the application stood; null of others",
+    "WaitingFor.is_under_way": "an application is being stopped or started by whoever controls it: no person is waited for, but one may `ack` it",
     "OffsetUndo.to": "what was committed; null = nothing",
     "OffsetUndo.was_set": "what was put there; null = nothing yet",
     "OffsetUndo.state": _UNDO_STATE,
