@@ -132,20 +132,20 @@ def _send_now(draft: ScheduleDraft, schedule: Schedule, run: ScheduleRun) -> Non
 
 def command_id(schedule_id: str, due_ms: int) -> str:
     """The id of the command for this due time, the same however often it is made."""
-    return f"schedule:{schedule_id}:{format_time_ms(due_ms)}"
+    return f"{_of(schedule_id)}{format_time_ms(due_ms)}"
+
+
+def is_run_of(schedule_id: str, command_id: str) -> bool:
+    """Whether the command is one that this schedule sent."""
+    return command_id.startswith(_of(schedule_id))
+
+
+def _of(schedule_id: str) -> str:
+    return f"schedule:{schedule_id}:"
 
 
 def run_id(schedule_id: str, due_ms: int) -> str:
     """The id of what the run begins: `nightly.20261122t0200`, in UTC, so that no two due times share one."""
-    text = format_time_ms(due_ms)
-    return f".{text[0:4]}{text[5:7]}{text[8:10]}t{text[11:13]}{text[14:16]}"
-
-
-def with_limits(data: Mapping[str, object], max_runtime_ms: int, deadline_ms: int, now_ms: int) -> dict[str, object]:
-    """The data with the limits of a run. Limits that the command has already hold where they are tighter; what is none
-    is left for the command's own form to refuse.
-    """
-    found = data.get("limits")
     return f"{schedule_id}{_stamp(due_ms)}"
 
 
@@ -159,6 +159,15 @@ def with_name(verb: str, data: Mapping[str, object], due_ms: int) -> dict[str, o
 
 
 def _stamp(due_ms: int) -> str:
+    text = format_time_ms(due_ms)
+    return f".{text[0:4]}{text[5:7]}{text[8:10]}t{text[11:13]}{text[14:16]}"
+
+
+def with_limits(data: Mapping[str, object], max_runtime_ms: int, deadline_ms: int, now_ms: int) -> dict[str, object]:
+    """The data with the limits of a run. Limits that the command has already hold where they are tighter; what is none
+    is left for the command's own form to refuse.
+    """
+    found = data.get("limits")
     limits: dict[str, Any] = dict(found) if isinstance(found, Mapping) else {}
     runtime, deadline = limits.get("max_runtime"), limits.get("deadline")
     if limits != (found or {}) or not all(isinstance(limit, str | None) for limit in (runtime, deadline)):
