@@ -697,6 +697,7 @@ SCHEDULE_STATUS: Final[dict[str, Any]] = {
             "topic_id": "Yz2rBQm1Q3yXbq8xw0l3-A",
             "offsets": {"0": 84000, "1": 83100},
             "recovery": "flights-nightly.20261122t0100",
+            "target_topic_id": "b0nVd2u4R3mF1oK7sQx9Lg",
         },
         "forecast": {"fits": True, "expected": "4m10s", "interval": "24h", "runs": 1},
     },

@@ -116,8 +116,8 @@ class GroupOffsets(Protocol):
         ...
 
     async def members(self, cluster: str, group: str) -> tuple[SeenMember, ...] | None:
-        """The members of one group; None where the cluster knows none of this name, or does not
-        tell of its protocol.
+        """The members of one group; None where the cluster knows none of this name, does not tell of its protocol, or
+        lets the group rebalance, when nobody knows what its members have.
         """
         ...
 

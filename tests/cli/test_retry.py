@@ -13,6 +13,7 @@ from recoveryd.verification.spec import ComparedRef, VerificationSpec
 from tests.builders.core import CODEC, to_document
 from tests.cli.recoveries import NOW_MS, PLAN, RUNNING, in_state
 from tests.cli.scripted import ScriptedBackend, run
+from tests.schedules.world import CONTINUED, REPLAY, ScheduleWorld
 
 FAILED = replace(
     RUNNING, state=State.FAILED, why="attempts are used up", error_code="RCV-3006", version=9, attempt=Attempt(1)
@@ -223,6 +224,26 @@ def test_the_rest_goes_to_the_topic_that_has_the_beginning_and_to_no_other_of_it
     failed = replace(FAILED, progress=HALF, plan=plan)
     assert sent_for(failed)["target"]["topic_id"] == "dGFyZ2V0"
     assert "topic_id" not in sent_for(failed, "--target", "flights.v43")["target"]
+
+
+@pytest.mark.parametrize(
+    ("data", "is_ended", "code"), [(CONTINUED, False, 4), (CONTINUED, True, 0), (REPLAY, False, 0)]
+)
+def test_a_run_that_the_next_one_of_its_schedule_continues_is_left_to_that(
+    data: dict[str, Any], is_ended: bool, code: int
+) -> None:
+    world = ScheduleWorld(ends=(10_000, 0), speed=50)
+    world.add("*/5 * * * *", data=data, max_runtime="20s")
+    world.second(90)
+    if is_ended:
+        world.command("unschedule")
+    (stopped,) = world.runs()
+    assert world.recovery(stopped).state is State.STOPPED
+    documents = {stopped: to_document(world.recovery(stopped)), "nightly": to_document(world.schedule())}
+    backend = ScriptedBackend(documents, becomes=[in_state(State.STARTING)])
+    result = run(backend, "retry", stopped, "--id", "again", "--yes")
+    assert (result.exit_code, len(backend.sent)) == (code, int(code == 0)), result.stderr
+    assert ("The next run of the schedule nightly goes on where" in result.stderr) is bool(code)
 
 
 def test_an_unknown_id_is_told() -> None:

@@ -49,6 +49,7 @@ async def test_how_it_ran_is_noted_as_soon_as_it_is_known_and_goes_into_both_wis
     steps = ApplicationSteps(lambda: {"app": UNIT}, control)
     first = await steps.take(STOP)
     assert (first.outcome, dict(first.evidence)) == (Outcome.NOT_YET, {}), "an answer that says nothing is not noted"
+    assert first.is_under_way, "it is asked again"
     second = await steps.take(STOP)
     noted = {"before": {"replicas": 3}, "ran_before": True}
     assert (second.outcome, second.evidence) == (Outcome.NOT_YET, noted)
@@ -69,6 +70,17 @@ async def test_what_a_person_has_to_mend_is_told_with_what_to_do() -> None:
         found = await steps.take(effect)
         assert found.outcome is Outcome.NOT_YET
         assert found.why == "app: why; mend it and `pause` and `resume` w1, or do it by hand and `ack` stop"
+
+
+@pytest.mark.parametrize(("needs", "is_under_way"), [(Needs.TIME, True), (Needs.MENDING, False), (Needs.ACK, False)])
+async def test_nobody_is_waited_for_while_it_is_being_stopped_or_started(needs: Needs, is_under_way: bool) -> None:
+    for effect in (replace(STOP, seen={"before": {}}), START):
+        found = await ApplicationSteps(lambda: {"app": UNIT}, Control(told(ApplicationState.CHANGING, needs))).take(
+            effect
+        )
+        assert (found.outcome, found.is_under_way) == (Outcome.NOT_YET, is_under_way)
+    noted = await ApplicationSteps(lambda: {"app": UNIT}, Control(told(ApplicationState.RUNNING))).take(STOP)
+    assert noted.is_under_way, "it is asked to stop next"
 
 
 async def test_it_is_noted_of_one_that_did_not_run_before() -> None:

@@ -225,6 +225,19 @@ async def test_a_connector_that_is_not_there_is_named() -> None:
     assert report.why == "Kafka Connect has no connector my sink"
 
 
+async def test_one_that_is_told_to_resume_long_after_it_was_wanted_has_its_time_all_the_same() -> None:
+    connect, clock = Connect("STOPPED"), Clock()
+    connect.tasks, connect.is_obeying = [], False
+    async with controlled(connect, clock) as control:
+        wanted = wish(Desired.RUNNING, since_ms=clock.now_ms - 3_600_000)
+        for _ in range(2):
+            assert (await control.ask(wanted)).needs is Needs.TIME
+        clock.now_ms += 60_000
+        report = await control.ask(wanted)
+    assert (report.state, report.needs) == (ApplicationState.STOPPED, Needs.MENDING)
+    assert report.why.endswith("60 s after running was wanted")
+
+
 async def test_what_was_not_taken_is_sent_again() -> None:
     connect = Connect()
     connect.answers["stop"] = refusing(409, "rebalance in process")

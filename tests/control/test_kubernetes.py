@@ -54,8 +54,7 @@ class Cluster:
         if what == f"GET {self.path}":
             return web.json_response(self.workload())
         if what == f"GET {PODS}":
-            metadata = {} if self.more_pods is None else {"remainingItemCount": self.more_pods}
-            return web.json_response({"kind": "PodList", "metadata": metadata, "items": self.pods})
+            return web.json_response(self.page(request.query))
         assert what == f"PATCH {self.path}/scale", what
         assert request.headers["Content-Type"] == "application/merge-patch+json"
         self.replicas = json.loads(request.body)["spec"]["replicas"]
@@ -63,6 +62,16 @@ class Cluster:
         if self.is_at_once:
             self.settle()
         return web.json_response({"kind": "Scale", "spec": {"replicas": self.replicas}})
+
+    def page(self, query: dict[str, str]) -> dict[str, Any]:
+        """As Kubernetes does: where pods are selected by labels, it does not count those that are not on the page."""
+        unwanted = {part.removeprefix("status.phase!=") for part in query.get("fieldSelector", "").split(",")}
+        found = [each for each in self.pods if each["status"]["phase"] not in unwanted]
+        most = int(query["limit"])
+        metadata: dict[str, Any] = {"continue": "the next page"} if len(found) > most else {}
+        if self.more_pods is not None:
+            metadata["remainingItemCount"] = self.more_pods
+        return {"kind": "PodList", "metadata": metadata, "items": found[:most]}
 
     def settle(self) -> None:
         self.noted, self.ready = self.generation, self.replicas
@@ -190,6 +199,19 @@ async def test_more_pods_than_are_listed_are_pods_too(tmp_path: Path, certificat
         assert (await control.look("app")).why == "deployment/orders is at 0, and 7 pods are left"
 
 
+async def test_pods_that_ended_long_ago_do_not_hide_one_that_lives(tmp_path: Path, certificates: Certificates) -> None:
+    cluster = Cluster(0)
+    cluster.pods = [pod(f"evicted-{n}", "Failed") for n in range(200)] + [pod("orders-0", is_ending=True)]
+    async with controlled(cluster, tmp_path, certificates) as control:
+        report = await control.look("app")
+        assert (report.state, report.why) == (
+            ApplicationState.CHANGING,
+            "deployment/orders is at 0, and 1 pod is left: orders-0",
+        )
+        cluster.pods = [pod(f"orders-{n}") for n in range(150)]
+        assert (await control.look("app")).why == "deployment/orders is at 0, and at least 101 pods are left"
+
+
 async def test_what_keeps_pods_from_starting_is_told(tmp_path: Path, certificates: Certificates) -> None:
     cluster, clock = Cluster(0), Clock()
     cluster.is_at_once = False
@@ -202,6 +224,20 @@ async def test_what_keeps_pods_from_starting_is_told(tmp_path: Path, certificate
         assert report.why == "deployment/orders has 0 of 2 pods ready: CrashLoopBackOff, ImagePullBackOff"
         clock.now_ms += 60_000
         assert (await control.ask(wanted)).needs is Needs.MENDING
+
+
+async def test_one_that_is_told_to_start_long_after_it_was_wanted_has_its_time_all_the_same(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    cluster, clock = Cluster(0), Clock()
+    cluster.is_at_once = False
+    async with controlled(cluster, tmp_path, certificates, clock=clock, replicas=2) as control:
+        wanted = wish(Desired.RUNNING, since_ms=clock.now_ms - 3_600_000)
+        for _ in range(2):
+            assert (await control.ask(wanted)).needs is Needs.TIME
+        clock.now_ms += 60_000
+        report = await control.ask(wanted)
+        assert (report.state, report.needs) == (ApplicationState.CHANGING, Needs.MENDING)
 
 
 @pytest.mark.parametrize(

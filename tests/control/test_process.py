@@ -176,6 +176,20 @@ async def test_one_that_does_not_end_gets_sigkill_after_its_time(make: Make, tmp
     assert marked_pids() == []
 
 
+async def test_one_whose_daemon_died_before_it_was_told_to_end_has_its_time_for_it(make: Make, tmp_path: Path) -> None:
+    code = (
+        "import signal, sys, time\n"
+        "def end(*_): print('has ended well', flush=True); sys.exit()\n"
+        "signal.signal(signal.SIGTERM, end)\nprint('here', flush=True)\ntime.sleep(3600)"
+    )
+    control = make(code, stop_timeout_ms=30_000)
+    await running(control, tmp_path)
+    write_note(home(tmp_path), replace(read_note(home(tmp_path)), ending_s=boot_s() - 600))
+    report = await asked(make(code, stop_timeout_ms=30_000), wish(Desired.STOPPED))
+    assert report.why == "it ended as it was told to"
+    assert "has ended well" in log_path(home(tmp_path)).read_text()
+
+
 async def test_what_no_signal_ends_is_told_to_a_person(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -174,6 +174,15 @@ async def test_what_never_comes_is_told_when_its_time_is_over_and_late_is_not_to
         assert (await asked(control, wanted)).state is ApplicationState.STOPPED
 
 
+async def test_one_that_is_told_to_start_long_after_it_was_wanted_has_its_time_all_the_same() -> None:
+    controller = Controller("stopped")
+    controller.is_obeying = False
+    async with controlled(controller) as control:
+        wanted = wish(Desired.RUNNING, since_ms=NOW_MS - 3_600_000)
+        report = await until_it_says(control, wanted, "was told to start it; its status is stopped")
+    assert report.needs is Needs.TIME
+
+
 async def test_one_that_is_changing_needs_time() -> None:
     controller = Controller("changing")
     controller.is_obeying = False

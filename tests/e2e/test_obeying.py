@@ -16,6 +16,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 
 from recoveryd.client import HoldAwareConsumer, HoldsUnknown
+from recoveryd.client.status import HoldFollower
 from tests.builders.history import create_topics
 from tests.e2e.asking import accepted
 from tests.e2e.clients import client
@@ -261,6 +262,31 @@ def test_a_member_that_says_nothing_is_shown_as_silent(
         deaf.close()
     obeyed(stack, "h-silent", 1)
     release(stack, "h-silent")
+
+
+def test_reading_record_by_record_does_not_ask_for_holds_with_each(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, wanted, asked = f"{stack.mark}-quick", 2_000, 0
+    fill_plain(stack.bootstrap, topic, 1, wanted)
+    config = {**client(stack.bootstrap), **QUIET, "group.id": f"{topic}-g", "auto.offset.reset": "earliest"}
+    consumer = HoldAwareConsumer(config, prefix=stack.prefix)
+    follow = HoldFollower.follow
+
+    def counted(self: HoldFollower, timeout_s: float = 0.0) -> None:
+        nonlocal asked
+        asked += 1
+        follow(self, timeout_s)
+
+    consumer.subscribe([topic])
+    try:
+        wait_for(lambda: consumer.poll(1.0), 60, lambda: "no record was taken")
+        monkeypatch.setattr(HoldFollower, "follow", counted)
+        for number in range(1, wanted):
+            assert consumer.poll(60.0) is not None, number
+    finally:
+        consumer.close()
+    assert 0 < asked < wanted / 2
 
 
 def test_who_has_left_keeps_no_client_to_tell_by(stack: Stack) -> None:

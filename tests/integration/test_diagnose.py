@@ -234,6 +234,26 @@ def test_a_unit_that_reads_all_there_is_gets_on_well(app: Application) -> None:
     assert (found.course.pace, found.is_well, found.point) == (UnitPace.WELL, True, None)
 
 
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_a_group_that_stands_before_the_marker_of_a_transaction_gets_on_well(
+    app: Application, unique: str, is_committed: bool
+) -> None:
+    """As librdkafka commits: behind the last record, which is before its marker, and before what was aborted."""
+    producer = Producer(app.properties | {"transactional.id": f"{unique}writer"})
+    producer.init_transactions(DEADLINE_S)
+    producer.begin_transaction()
+    for partition in range(2):
+        producer.produce(app.source, b'{"amount": 1}', partition=partition)
+    assert producer.flush(DEADLINE_S) == 0
+    (producer.commit_transaction if is_committed else producer.abort_transaction)(DEADLINE_S)
+    at = 11 if is_committed else 10
+    app.commit(at, at)
+    with app.member() as member, going_on(lambda: member.poll(0.1)):
+        found = app.diagnosis()
+    assert [(move.after, move.end_after, move.lag) for move in found.moves] == [(at, 12, 0)] * 2
+    assert (found.course.pace, found.is_well, found.point) == (UnitPace.WELL, True, None)
+
+
 def test_the_command_line_tells_it_to_people_and_programs(app: Application, bootstrap: str, tmp_path: Path) -> None:
     config = tmp_path / "c.yaml"
     unit = {"kind": "streams", "group": app.group, "inputs": [app.source], "outputs": {app.out: None}}

@@ -187,6 +187,30 @@ async def test_each_member_is_named_with_the_topics_that_it_has_now(live: Live) 
         member.close()
 
 
+async def test_while_a_group_rebalances_nobody_knows_what_its_members_have(live: Live) -> None:
+    groups, first = live.groups(), Consumer(live.properties | {"group.id": live.group})
+    first.subscribe([live.live], on_revoke=lambda *_: None)  # it gives up nothing before it polls
+    members = [first]
+    try:
+        give_up_s = time.monotonic() + DEADLINE_S
+        while not (found := await groups.members("main", live.group)) or not found[0].topics:
+            assert time.monotonic() < give_up_s
+            first.poll(0.1)
+        members.append(second := live.member())
+        while (seen := await groups.members("main", live.group)) is not None:
+            assert time.monotonic() < give_up_s
+            assert all(member.topics for member in seen), "one that has partitions seems to have none"
+            second.poll(0.1)
+        while not (found := await groups.members("main", live.group)) or len(found) < 2:
+            assert time.monotonic() < give_up_s
+            first.poll(0.1)
+            second.poll(0.1)
+        assert [member.topics for member in found] == [frozenset({live.live})] * 2
+    finally:
+        for member in members:
+            member.close()
+
+
 async def test_an_unknown_cluster_and_a_silent_one_are_told_apart() -> None:
     groups = KafkaGroupOffsets({"silent": {"bootstrap.servers": "127.0.0.1:1"}})
     with pytest.raises(ClusterProblem) as unknown:

@@ -83,6 +83,7 @@ def continued(start: object, **target: Any) -> dict[str, Any]:
         (sent(data=CONTINUED | {"dry_run": True}), Code.INVALID_VALUE, "dry run"),
         (sent(data=REPLAY | {"limits": 5}) | {"max_runtime": "5s"}, Code.INVALID_VALUE, "limits"),
         (sent(data=REPLAY | {"source": "flights"}), Code.INVALID_VALUE, "source"),
+        (sent("savepoint", {"unit": "app", "name": "n" * 128}), Code.INVALID_VALUE, "name"),
     ],
 )  # fmt: skip
 def test_nonsense_is_refused_with_its_place_and_a_next_step(data: dict[str, Any], code: Code, words: str) -> None:

@@ -284,6 +284,14 @@ def test_an_id_leaves_room_for_what_its_runs_begin(verb: str, data: dict[str, ob
     assert world.command("schedule", "x" * most, sent).kind == "accepted"
 
 
+def test_each_run_makes_a_savepoint_of_its_own_name() -> None:
+    world = ScheduleWorld()
+    assert world.add("*/5 * * * *", verb="savepoint", data=SAVEPOINT).kind == "accepted"
+    world.minutes(7)
+    assert [sent.data["name"] for sent in world.sent] == ["nightly.20261122t0200", "nightly.20261122t0205"]
+    assert {sent.data["unit"] for sent in world.sent} == {"flights-app"}
+
+
 def test_ended_schedules_are_forgotten_in_time() -> None:
     world = ScheduleWorld()
     world.add("0 2 * * *", data=CONTINUED)

@@ -9,6 +9,7 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.recovery.effects import ReadLedger
 from recoveryd.recovery.events import LedgerRead
+from tests.builders.core import TARGET_ID
 from tests.builders.world import PARAMS
 from tests.schedules.world import CONTINUED, REPLAY, ScheduleWorld
 
@@ -140,6 +141,21 @@ def test_a_topic_created_anew_is_not_continued() -> None:
     world.minutes(1)
     assert covered(world) == before
     assert world.told("schedule_run_ended")[-1].data["code"] == Code.TOPIC_RECREATED.value
+
+
+def test_a_target_created_anew_is_not_continued() -> None:
+    world = ScheduleWorld(ends=(500, 500), speed=500)
+    world.add(data=CONTINUED)
+    world.second(80)
+    world.ends = {0: 800, 1: 800}
+    world.target_id = "another"
+    before = covered(world)
+    world.minutes(1)
+    assert world.sent[1].data["target"] == {**CONTINUED["target"], "topic_id": TARGET_ID}
+    assert covered(world) == before, "what lay in the topic before is in no other one"
+    assert world.told("schedule_run_ended")[-1].data["code"] == Code.TOPIC_RECREATED.value
+    assert world.schedule().last_end is not None
+    assert world.schedule().last_end.offsets == {0: 500, 1: 500}
 
 
 def test_records_that_were_deleted_before_their_run_are_not_passed_over_silently() -> None:

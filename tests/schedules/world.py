@@ -59,7 +59,7 @@ class ScheduleWorld(World):
         self.swallows = 0
         self.refuses: CommandNotSent | None = None
         self.sent: list[SendCommand] = []
-        self.topic_id = ""
+        self.topic_id = self.target_id = ""
         self.log: dict[bytes, bytes] = {}
         super().__init__(make_facts(ends), params, speed=speed)
         self.now_ms = at(now)
@@ -88,6 +88,8 @@ class ScheduleWorld(World):
         facts = make_facts(ends, starts=starts, target=make_target(len(ends), records=1))
         if self.topic_id and facts.source is not None:
             facts = replace(facts, source=replace(facts.source, topic_id=self.topic_id))
+        if self.target_id and facts.target is not None:
+            facts = replace(facts, target=replace(facts.target, topic_id=self.target_id))
         return facts
 
     def _send(self, effect: SendCommand) -> list[Event]:

@@ -66,6 +66,7 @@ units:
             approvers=("//ops/kim", "//ops/lee"),
             retention_objective_ms=72 * 3_600_000,
             control=ControlKind.PROCESS,
+            stop_timeout_ms=30_000,
             required_clauses=(ClauseName.SCHEMA, ClauseName.OFFSETS),
             sink_behaviour=Behaviour.APPEND_ONLY,
         )

@@ -89,6 +89,7 @@ def judged(situation: Situation, unit: Unit = UNIT) -> Diagnosis:
 ROWS: list[tuple[str, Situation, UnitPace, str, str, str]] = [
     ("nothing is wrong", WELL, UnitPace.WELL, "", "", ""),
     ("it has much to do and does it", replace(WELL, ends_before=900, ends_after=910), UnitPace.CATCHING_UP, "", "", ""),
+    ("nothing but a marker lies behind its offset", seen(replace(WELL, after=(101, 100), ends_before=101, ends_after=101), read_out=frozenset({("words", 1)})), UnitPace.WELL, "", "", ""),
     # runtime
     ("nobody runs it", replace(STUCK, members=((),) * 3), UnitPace.STOPPED, "runtime", "no_members", "resume"),
     ("its worker dies again and again", LOOP, UnitPace.RESTARTING, "runtime", "restart_loop", "resume"),

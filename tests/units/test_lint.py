@@ -125,6 +125,12 @@ def test_retention_as_long_as_the_objective_is_enough(kept: str) -> None:
     assert lint(*topics(topic("words", retention_ms=kept))(WORDS, WELL)) == ()
 
 
+def test_an_objective_below_an_hour_is_told_as_such() -> None:
+    half = replace(WORDS, retention_objective_ms=HOUR_MS // 2)
+    (found,) = lint(half, replace(WELL, topics={**WELL.topics, "words": topic("words", retention_ms="600000")}))
+    assert found.message == "words is kept shorter than the objective of 0.5 h"
+
+
 def test_a_compacted_input_is_not_kept_by_time() -> None:
     compacted = topic("words", retention_ms="1000", cleanup_policy="compact")
     assert lint(*topics(compacted)(WORDS, WELL)) == ()

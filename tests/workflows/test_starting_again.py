@@ -3,6 +3,7 @@ if it ran before; what somebody stopped by hand is left to them.
 """
 
 from dataclasses import replace
+from typing import TypeVar
 
 import pytest
 
@@ -17,6 +18,8 @@ from tests.workflows.test_savepoint import restore, save
 from tests.workflows.world import report
 
 PLAIN = replace(UNIT, stateful=False, intermediate=(), outputs={"log": Output(Behaviour.IDEMPOTENT)})
+
+W = TypeVar("W", bound=AppWorld)
 
 
 class ControlledWorld(AppWorld):
@@ -55,9 +58,16 @@ class ControlledWorld(AppWorld):
             self.asked.append(f"{effect.step}: {replicas}")
 
 
+def remaining(world: AppWorld) -> list[str]:
+    return list(world.core.remaining(world.state, world.now_ms))
+
+
 def plain(*, ran: bool = True) -> ControlledWorld:
+    return without_state(ControlledWorld(PLAIN, ran=ran))
+
+
+def without_state(world: W) -> W:
     """An application without state and internal topics."""
-    world = ControlledWorld(PLAIN, ran=ran)
     for name in ("app-counts-changelog", "app-by-key-repartition"):
         del world.topics[name]
     world.committed = {place: at for place, at in world.committed.items() if place[0] == "orders"}
@@ -200,3 +210,29 @@ def test_a_restore_that_is_taken_back_starts_it_too() -> None:
     assert world.ack("confirm_start", "w2") == "accepted"
     world.pass_time(10)
     assert (world.look("w2").state, world.asked[-1]) == (State.ROLLED_BACK, "start_application_again: 3")
+
+
+class SlowWorld(ControlledWorld):
+    """The application takes its time to end. `is_at_it`: whoever controls it needs nobody for that."""
+
+    def __init__(self, *units: object, ran: bool = True) -> None:
+        self.is_at_it = True
+        super().__init__(*units, ran=ran)
+
+    def take(self, effect: TakeStep) -> StepReported:
+        if isinstance(effect.action, AwaitStopped) and "before" in effect.seen and self.members:
+            return report(effect, Outcome.NOT_YET, "it ends", evidence=effect.seen, is_under_way=self.is_at_it)
+        return super().take(effect)
+
+
+def test_a_run_that_ends_when_nothing_is_left_waits_for_an_application_that_is_being_stopped() -> None:
+    world = without_state(SlowWorld(PLAIN))
+    assert world.reprocess(**CONTROLLED) == "accepted"
+    world.pass_time(10)
+    assert (world.waits_at, remaining(world)) == ("stop_application", ["w1"])
+    world.is_at_it = False
+    world.pass_time(10)
+    assert (world.waits_at, remaining(world)) == ("stop_application", []), "a person has to mend something"
+    world.is_at_it = True
+    world.pass_time(10)
+    assert remaining(world) == ["w1"]

@@ -15,6 +15,7 @@ _Told = Callable[[Consumer, list[TopicPartition]], object]
 
 _LOOK_S: Final = 0.5  # a hold is noticed at least this often, however long a poll may wait
 _TRY_AGAIN_S: Final = 0.5
+_FOLLOW_S: Final = 0.05  # asking the status topic costs a millisecond, which is much for each record
 _ASK_S: Final = 5.0
 _LEAVE_S: Final = 5.0
 _CONNECTING: Final = (
@@ -61,7 +62,7 @@ class HoldAwareConsumer(Consumer):
         self._is_incremental = _is_incremental(config)
         self._heeding = Heeding()
         self._not_taken: dict[Place, int] = {}
-        self._try_at_s = 0.0
+        self._try_at_s = self._obey_at_s = 0.0
         group, client = str(config.get("group.id", "")), str(config.get("client.id", ""))
         self._teller = Teller(own, f"{prefix}control.v1", group, client) if acknowledges else None
         self._status = HoldFollower(own, f"{prefix}status.v1", cluster)
@@ -132,7 +133,10 @@ class HoldAwareConsumer(Consumer):
         super().close()
 
     def _obey(self) -> None:
+        if time.monotonic() < self._obey_at_s:
+            return
         self._status.follow()
+        self._obey_at_s = time.monotonic() + _FOLLOW_S
         self._look()
         if self._heeding.unsettled and time.monotonic() >= self._try_at_s:
             self._settle()

@@ -71,7 +71,7 @@ def _compare(draft: HoldDraft, hold: Hold, mine: list[HeldMember], event: GroupS
     ]
     others = [m for m in hold.members if m.group != event.group]
     now = [*stay, *silent[:room]]
-    has_paused = bool(now) and all(m.state is Obeys.PAUSED for m in now)
+    has_paused = bool(stay) and not silent and all(m.state is Obeys.PAUSED for m in stay)
     is_news = has_paused and event.group not in hold.obeyed
     obeyed = tuple(sorted({*hold.obeyed, event.group} if has_paused else {*hold.obeyed} - {event.group}))
     _keep(draft, hold, (*others, *now), obeyed)

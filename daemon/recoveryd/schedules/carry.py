@@ -40,10 +40,17 @@ def with_start(data: Mapping[str, object], last_end: LastEnd | None) -> dict[str
     if not isinstance(bound, Mapping) or not is_mark(bound):
         return dict(data)
     start: object = bound.get(FIRST, DEFAULT_FIRST)
+    made = dict(data)
     if last_end is not None:
         offsets = {str(partition): offset for partition, offset in sorted(last_end.offsets.items())}
         start = {"offsets": offsets, "others": "earliest", "topic_id": last_end.topic_id}
-    return {**data, "source": {**source, "from": start}}
+        made |= _pinned(data.get("target"), last_end.target_topic_id)
+    return {**made, "source": {**source, "from": start}}
+
+
+def _pinned(target: object, topic_id: str) -> dict[str, object]:
+    """The target as it is meant: what the runs before copied is in no other topic of its name."""
+    return {"target": {"topic_id": topic_id, **target}} if topic_id and isinstance(target, Mapping) else {}
 
 
 def end_of(recovery: Recovery, before: LastEnd | None) -> LastEnd | None:
@@ -55,7 +62,9 @@ def end_of(recovery: Recovery, before: LastEnd | None) -> LastEnd | None:
         return before
     known = before.offsets if before is not None and before.topic_id == plan.source.topic_id else {}
     reached = {row.partition: row.position for row in recovery.progress.partitions}
-    return LastEnd(plan.source.cluster, plan.source.topic, plan.source.topic_id, {**known, **reached}, recovery.id)
+    source = plan.source
+    offsets = {**known, **reached}
+    return LastEnd(source.cluster, source.topic, source.topic_id, offsets, recovery.id, plan.target.topic_id)
 
 
 def continues(schedule: Schedule, command: ScheduledCommand) -> bool:

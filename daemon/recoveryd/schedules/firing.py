@@ -10,7 +10,7 @@ left out, or queued: one at most.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from recoveryd.kernel.effects import SendCommand, WakeAt
 from recoveryd.kernel.noun import changed
@@ -24,6 +24,7 @@ from recoveryd.schedules.spec import QUEUE
 LATE_MS = 60_000
 # A run's id is the schedule's with its due time, `.20261122t0200` in UTC.
 MAX_ID_CHARS = 63 - len(".20261122t0200")
+_NAMES: Final = {"savepoint": "name"}  # by verb, the field with a name that nothing has yet
 
 
 def fire_what_is_due(draft: ScheduleDraft, schedule: Schedule) -> None:
@@ -77,7 +78,7 @@ def _overrun(draft: ScheduleDraft, schedule: Schedule, due_ms: int) -> None:
 def _fire(draft: ScheduleDraft, schedule: Schedule, due_ms: int, first_missed_ms: int | None = None) -> Schedule:
     spec, now_ms = schedule.spec, draft.now_ms
     deadline_ms = None if spec.max_runtime_ms is None else now_ms + spec.max_runtime_ms
-    data = with_start(spec.command.data, schedule.last_end)
+    data = with_name(spec.command.verb, with_start(spec.command.data, schedule.last_end), due_ms)
     if spec.max_runtime_ms is not None and deadline_ms is not None:
         data = with_limits(data, spec.max_runtime_ms, deadline_ms, now_ms)
     due = format_time_ms(due_ms)
@@ -131,13 +132,35 @@ def _send_now(draft: ScheduleDraft, schedule: Schedule, run: ScheduleRun) -> Non
 
 def command_id(schedule_id: str, due_ms: int) -> str:
     """The id of the command for this due time, the same however often it is made."""
-    return f"schedule:{schedule_id}:{format_time_ms(due_ms)}"
+    return f"{_of(schedule_id)}{format_time_ms(due_ms)}"
+
+
+def is_run_of(schedule_id: str, command_id: str) -> bool:
+    """Whether the command is one that this schedule sent."""
+    return command_id.startswith(_of(schedule_id))
+
+
+def _of(schedule_id: str) -> str:
+    return f"schedule:{schedule_id}:"
 
 
 def run_id(schedule_id: str, due_ms: int) -> str:
     """The id of what the run begins: `nightly.20261122t0200`, in UTC, so that no two due times share one."""
+    return f"{schedule_id}{_stamp(due_ms)}"
+
+
+def with_name(verb: str, data: Mapping[str, object], due_ms: int) -> dict[str, object]:
+    """The data with a name that no other run has, where the command gives one to something new: each run after the first
+    would be refused.
+    """
+    field = _NAMES.get(verb)
+    name = None if field is None else data.get(field)
+    return {**data, str(field): f"{name}{_stamp(due_ms)}"} if isinstance(name, str) else dict(data)
+
+
+def _stamp(due_ms: int) -> str:
     text = format_time_ms(due_ms)
-    return f"{schedule_id}.{text[0:4]}{text[5:7]}{text[8:10]}t{text[11:13]}{text[14:16]}"
+    return f".{text[0:4]}{text[5:7]}{text[8:10]}t{text[11:13]}{text[14:16]}"
 
 
 def with_limits(data: Mapping[str, object], max_runtime_ms: int, deadline_ms: int, now_ms: int) -> dict[str, object]:

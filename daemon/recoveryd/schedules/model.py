@@ -48,13 +48,16 @@ class ScheduleRun:
 
 @dataclass(frozen=True, slots=True)
 class LastEnd:
-    """Where the last run ended: the next offset to copy, by partition. `recovery` is the run that came that far."""
+    """Where the last run ended: the next offset to copy, by partition. `recovery` is the run that came that far, into
+    the topic `target_topic_id`.
+    """
 
     cluster: str
     topic: str
     topic_id: str
     offsets: Mapping[int, int]
     recovery: str
+    target_topic_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

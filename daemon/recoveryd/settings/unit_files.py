@@ -8,7 +8,7 @@ from recoveryd.errors import ConfigProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.settings.sources import Key, Origin, Tree, beside, origin_of, read_file
 from recoveryd.settings.units import UnitSection
-from recoveryd.units.model import Output, Unit
+from recoveryd.units.model import ControlKind, Output, Unit
 from recoveryd.units.topology import MAX_CHARS, Topology, TopologyProblem, parse_topology
 
 _ENDINGS: Final = (".yaml", ".yml")
@@ -49,6 +49,7 @@ def make_unit(name: str, section: UnitSection, origins: Mapping[Key, Origin]) ->
         approvers=section.approvers,
         retention_objective_ms=section.retention_objective,
         control=section.control.kind,
+        stop_timeout_ms=0 if section.control.kind is ControlKind.MANUAL else section.control.stop_timeout,
         schema=section.schema_note,
         is_deterministic=section.deterministic,
         is_exactly_once=section.exactly_once,

@@ -150,7 +150,7 @@ def _retention(unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
         if name in facts.topics and (kept := facts.topics[name].retention_ms) is not None and kept < objective
     )
     if short:
-        message = f"{_listed(short)} is kept shorter than the objective of {objective // 3_600_000} h"
+        message = f"{_listed(short)} is kept shorter than the objective of {objective / 3_600_000:g} h"
         hint = "raise retention.ms, or take a savepoint or a backup as the source"
         yield UnitFinding("retention_short", Grade.FAIL, message, hint, short)
 

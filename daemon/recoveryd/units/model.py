@@ -5,8 +5,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from recoveryd.units.topology import Topology
+
+_TOLD_MS: Final = 120_000  # how long after `stop_timeout` it may be told what became of it
 
 
 class UnitKind(StrEnum):
@@ -78,6 +81,7 @@ class Unit:
     sources of commands. `schema` and `is_deterministic` are what people say of its inputs' schemas, and of whether the
     same input gives the same output; `is_exactly_once` counts only where brokers cannot tell. `required_clauses`: of
     its contract, those without which nothing is processed again. `sink_behaviour`: of what it writes outside of Kafka.
+    `stop_timeout_ms`: how long whoever controls it may take to stop it, and to start it.
     """
 
     name: str
@@ -100,6 +104,13 @@ class Unit:
     confirmations: ConfirmationPolicy = ConfirmationPolicy.TOLD
     required_clauses: tuple[ClauseName, ...] = ()
     sink_behaviour: Behaviour | None = None
+    stop_timeout_ms: int = 0
+
+    def wait_ms(self, least_ms: int) -> int:
+        """How long to wait until it is stopped or started: whoever controls it may need all the time that the config gives,
+        and tells a while later what became of it.
+        """
+        return max(least_ms, self.stop_timeout_ms + _TOLD_MS)
 
     @property
     def consumer_group(self) -> str:

@@ -74,7 +74,9 @@ def ask_again(draft: WatchDraft, watch: Watch) -> None:
     """As time passes, and after a restart."""
     if watch.unit_stop is None or draft.now_ms - draft.watches.seen_of(watch.id).called_ms < ASK_EVERY_MS:
         return
-    if draft.now_ms - watch.unit_stop.wanted_ms >= draft.params.stop_wait_ms:
+    unit = draft.params.units.get(watch.unit_stop.unit)
+    wait_ms = draft.params.stop_wait_ms if unit is None else unit.wait_ms(draft.params.stop_wait_ms)
+    if draft.now_ms - watch.unit_stop.wanted_ms >= wait_ms:
         stop = replace(watch.unit_stop, state=UnitStopState.FAILED, ended_ms=draft.now_ms)
         why = f"its condition held, but {stop.unit} did not stop in time: {stop.message or 'nothing was heard'}"
         end(draft, replace(watch, unit_stop=stop), State.FAILED, why, Code.UNIT_NOT_STOPPED)

@@ -170,6 +170,17 @@ def test_members_and_positions_are_bounded_and_positions_elsewhere_left_out() ->
     assert len(world.of().members) == MEMBERS_MOST
 
 
+def test_one_that_is_silent_counts_where_there_is_no_room_to_list_it() -> None:
+    world = ReaderWorld()
+    names = [f"m{number}" for number in range(MEMBERS_MOST)]
+    for name in names:
+        world.says(name, positions=())
+    world.sees(*names, "silent")
+    assert (world.told("hold_obeyed"), world.of().obeyed) == ([], ())
+    world.sees(*names)
+    assert [told["members"] for told in world.told("hold_obeyed")] == [MEMBERS_MOST]
+
+
 def test_a_restart_forgets_none_of_it() -> None:
     world = ReaderWorld()
     world.says("m1")

@@ -46,8 +46,8 @@ class StopWorld(WatchWorld):
         self.feed(UnitStopReported("w1", stopped, message, before))
 
 
-def fulfilled() -> StopWorld:
-    world = StopWorld()
+def fulfilled(*units: Unit) -> StopWorld:
+    world = StopWorld(*units)
     assert world.start(STOPPING).state is State.RUNNING
     world.looks(3)
     assert world.asked == []
@@ -106,6 +106,15 @@ def test_what_does_not_stop_in_time_fails_with_what_was_heard_last() -> None:
     watch = world.watch()
     assert (watch.state, watch.error_code) == (State.FAILED, Code.UNIT_NOT_STOPPED.value)
     assert "it ignores SIGTERM" in watch.why
+
+
+def test_what_the_config_gives_much_time_to_stop_is_waited_for() -> None:
+    world = fulfilled(replace(UNIT, stop_timeout_ms=3_600_000))
+    world.hear(before={})
+    world.looks(700)
+    assert world.watch().state is State.RUNNING
+    world.looks(80)
+    assert world.watch().error_code == Code.UNIT_NOT_STOPPED.value
 
 
 def test_an_operator_who_ends_the_watch_ends_its_asking() -> None:

@@ -16,7 +16,9 @@ from recoveryd.units.control import ApplicationState, Desired, Needs, Report, Wi
 _PODS_MOST: Final = 100
 _NAMED_MOST: Final = 3
 _REPLICAS_MOST: Final = 10_000
-_ENDED: Final = frozenset({"Succeeded", "Failed"})
+_ENDED: Final = ("Failed", "Succeeded")
+# Pods that were evicted stay listed for long, and must not fill the page before one that lives.
+_LIVING: Final = ",".join(f"status.phase!={phase}" for phase in _ENDED)
 _OPERATORS: Final = {"In": "in", "NotIn": "notin"}
 
 
@@ -39,9 +41,10 @@ class KubernetesApplication:
 
 @dataclass(frozen=True, slots=True)
 class _Pods:
-    """`ending` and `waiting` in words, a few of them."""
+    """`left` at least, if not `is_all`. `ending` and `waiting` in words, a few of them."""
 
     left: int
+    is_all: bool
     ending: tuple[str, ...]
     waiting: tuple[str, ...]
 
@@ -59,7 +62,8 @@ class KubernetesApplications:
         self._applications = {a.unit: a for a in applications}
         self._now_ms = now_ms
         self._workers = Workers("kubernetes-control", 4)
-        self._scaled: dict[str, str] = {}  # by unit: the key of the last wish for which it was scaled
+        # By unit: the key of the last wish for which it was scaled, and when.
+        self._scaled: dict[str, tuple[str, int]] = {}
 
     async def ask(self, wish: Wish) -> Report:
         return await self._workers.run(self._ask, self._applications[wish.unit], wish)
@@ -95,7 +99,8 @@ class KubernetesApplications:
         return self._in_time(application, wish, report)
 
     def _in_time(self, application: KubernetesApplication, wish: Wish, report: Report) -> Report:
-        waited_ms = self._now_ms() - wish.since_ms
+        key, at_ms = self._scaled.get(wish.unit, ("", 0))
+        waited_ms = wish.waited_ms(self._now_ms(), at_ms if key == wish.key else None)
         if waited_ms < application.timeout_ms:
             return replace(report, needs=Needs.TIME)
         why = f"{report.why}, {waited_ms / 1000:.0f} s after {wish.desired.value} was wanted"
@@ -106,11 +111,11 @@ class KubernetesApplications:
         if goal is None:
             why = f"nobody knows how many replicas {application.workload} had; set `replicas` of its control"
             return replace(report, why=why, needs=Needs.MENDING)
-        if self._scaled.get(wish.unit) == wish.key:
+        if self._scaled.get(wish.unit, ("", 0))[0] == wish.key:
             why = f"{application.workload} was scaled to {goal} and is at {seen.wanted} again: something else scales it"
             return replace(report, why=why, needs=Needs.MENDING)
         application.api.patch(f"{application.path}/scale", {"spec": {"replicas": goal}})
-        self._scaled[wish.unit] = wish.key
+        self._scaled[wish.unit] = wish.key, self._now_ms()
         why = f"{application.workload} was scaled from {seen.wanted} to {goal}"
         return replace(report, state=ApplicationState.CHANGING, why=why, needs=Needs.TIME)
 
@@ -129,7 +134,11 @@ def _see(application: KubernetesApplication) -> _Workload:
     wanted, ready = spec.get("replicas", 1), status.get("readyReplicas", 0)
     if not all(map(_is_count, (wanted, ready, generation, noted))):
         raise _not_understood("no counts of replicas")
-    query = [("labelSelector", _selector(_part(spec, "selector"))), ("limit", str(_PODS_MOST))]
+    query = [
+        ("labelSelector", _selector(_part(spec, "selector"))),
+        ("fieldSelector", _LIVING),
+        ("limit", str(_PODS_MOST)),
+    ]
     pods = application.api.get(f"/api/v1/namespaces/{application.namespace}/pods", query)
     return _Workload(wanted, ready, noted >= generation, _pods(pods))
 
@@ -156,10 +165,13 @@ def _pods(answer: Mapping[str, Any]) -> _Pods:
     if not isinstance(items, list):
         raise _not_understood("no list of pods")
     live = [pod for pod in items if _dict(pod, "status").get("phase") not in _ENDED]
-    more = _dict(answer, "metadata").get("remainingItemCount")
+    page = _dict(answer, "metadata")
+    more = page.get("remainingItemCount")  # not told of pods that are selected by their labels
+    is_all = _is_count(more) or not page.get("continue")
+    left = len(live) + (more if _is_count(more) else not is_all)
     ending = [str(_dict(p, "metadata").get("name")) for p in live if _dict(p, "metadata").get("deletionTimestamp")]
     waiting = {reason for pod in live for reason in _reasons(pod)}
-    return _Pods(len(live) + (more if _is_count(more) else 0), tuple(ending), tuple(sorted(waiting)))
+    return _Pods(left, is_all, tuple(ending), tuple(sorted(waiting)))
 
 
 def _reasons(pod: Mapping[str, Any]) -> list[str]:
@@ -173,7 +185,7 @@ def _report(application: KubernetesApplication, seen: _Workload) -> Report:
     if seen.wanted == 0 and seen.is_noted and pods.left == 0:
         state, why = ApplicationState.STOPPED, f"{application.workload} has no pods"
     elif seen.wanted == 0:
-        state, why = ApplicationState.CHANGING, f"{application.workload} is at 0, and {_count(pods.left)} left"
+        state, why = ApplicationState.CHANGING, f"{application.workload} is at 0, and {_count(pods)} left"
         why += f": {', '.join(pods.ending[:_NAMED_MOST])}" if pods.ending else ""
     elif seen.is_noted and seen.ready >= seen.wanted:
         state, why = ApplicationState.RUNNING, f"{application.workload} has {seen.ready} of {seen.wanted} pods ready"
@@ -185,8 +197,9 @@ def _report(application: KubernetesApplication, seen: _Workload) -> Report:
     return Report(application.unit, state, why, evidence, before)
 
 
-def _count(pods: int) -> str:
-    return "1 pod is" if pods == 1 else f"{pods} pods are"
+def _count(pods: _Pods) -> str:
+    count = "1 pod is" if pods.left == 1 else f"{pods.left} pods are"
+    return count if pods.is_all else f"at least {count}"
 
 
 def _unknown(application: KubernetesApplication, problem: HttpRefusal) -> Report:

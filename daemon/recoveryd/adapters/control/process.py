@@ -181,20 +181,19 @@ class ProcessApplications:
         if note.ending_s is None:
             note = replace(note, host=sight.host, boot=sight.boot, ending_s=now_s)
             write_note(sight.home, note)
-        began_s = now_s if note.ending_s is None else note.ending_s
-        is_late = now_s - began_s >= sight.application.stop_timeout_s
-        if is_late and note.killed_s is None:
+        is_kept = False
+        if note.told_s is None:  # to some programs a second SIGTERM means: at once
+            is_kept = _send(members, signal.SIGTERM)
+            if not is_kept:
+                note = replace(note, told_s=now_s)
+                write_note(sight.home, note)
+                return note, False  # its time begins now: a daemon may have died before it told
+        if now_s - note.asked_s(now_s) < sight.application.stop_timeout_s:
+            return note, is_kept
+        if note.killed_s is None:
             note = replace(note, killed_s=now_s)
             write_note(sight.home, note)
-        if is_late:
-            return note, _send(members, signal.SIGKILL)
-        if note.told_s is not None:
-            return note, False  # to some programs a second SIGTERM means: at once
-        is_kept = _send(members, signal.SIGTERM)
-        if not is_kept:
-            note = replace(note, told_s=now_s)
-            write_note(sight.home, note)
-        return note, is_kept
+        return note, _send(members, signal.SIGKILL)
 
     @staticmethod
     def _wait_for_end(sight: ProcessSight, note: Note, members: tuple[Process, ...]) -> None:

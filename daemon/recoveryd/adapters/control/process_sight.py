@@ -116,7 +116,7 @@ class ProcessSight:
                 states = (f"{p.pid} {_STATES.get(p.state, f'is in state {p.state}')}" for p in members[:_TOLD_MOST])
                 why += f", which does not end it: {', '.join(states)}"
             return why
-        asked_s = now_s if note.ending_s is None else note.ending_s
+        asked_s = note.asked_s(now_s)
         left_s = max(0.0, asked_s + limit_s - now_s)
         return f"{_named(members)} got SIGTERM {now_s - asked_s:.0f} s ago; SIGKILL follows in {left_s:.0f} s"
 

@@ -40,6 +40,7 @@ class _Call:
     """The last one of a unit."""
 
     delivery: str
+    at_ms: int
     task: asyncio.Task[tuple[CallOutcome, int]]
 
 
@@ -63,14 +64,14 @@ class WebhookApplications:
             return seen
         call = self._called(application, wish)
         verb = _VERBS[wish.desired]
-        if not call.done():
+        if not call.task.done():
             return replace(seen, why=f"its webhook is being called to {verb} it; {seen.why}", needs=Needs.TIME)
-        outcome, tries = call.result()
+        outcome, tries = call.task.result()
         if not outcome.is_delivered:
             times = "once" if tries == 1 else f"{tries} times"
             why = f"its webhook was called {times} to {verb} it: {outcome.message}; {seen.why}"
             return replace(seen, why=why, needs=Needs.MENDING)
-        waited_ms = self._now_ms() - wish.since_ms
+        waited_ms = wish.waited_ms(self._now_ms(), call.at_ms)
         if waited_ms < application.timeout_ms:
             return replace(seen, why=f"its webhook was told to {verb} it; {seen.why}", needs=Needs.TIME)
         why = f"its webhook was told to {verb} it, and {waited_ms / 1000:.0f} s after that was wanted {seen.why}"
@@ -96,20 +97,20 @@ class WebhookApplications:
         for questions in self._questions.values():
             await questions.close()
 
-    def _called(self, application: WebhookApplication, wish: Wish) -> asyncio.Task[tuple[CallOutcome, int]]:
+    def _called(self, application: WebhookApplication, wish: Wish) -> _Call:
         """The call of this wish; an earlier wish is not wanted any more."""
         delivery = delivery_of(wish)
         last = self._calls.get(wish.unit)
         if last is not None and last.delivery == delivery:
-            return last.task
+            return last
         if last is not None:
             last.task.cancel()
         about = {"webhook": application.webhook, "unit": wish.unit, "delivery": delivery}
         task = asyncio.create_task(
             self._posts.deliver(application.target, delivery, encode_wish(wish, self._scope), about)
         )
-        self._calls[wish.unit] = _Call(delivery, task)
-        return task
+        call = self._calls[wish.unit] = _Call(delivery, self._now_ms(), task)
+        return call
 
     async def _seen(self, application: WebhookApplication) -> Report:
         """What its status says. Signed like a call, over an empty body, so that it need not answer everybody."""

@@ -27,6 +27,8 @@ _PIECE = 500
 _CONSUMERS_MOST = 128  # beyond, the one that was used longest ago is made anew when its group is asked about again
 _UNUSED_S = 600.0  # a group that nobody asks about any more needs no client, which would connect for ever
 _WITHOUT_MEMBERS = frozenset({ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD})
+# Brokers list members of a classic group then, and tell of none what it has.
+_REBALANCING = frozenset({ConsumerGroupState.PREPARING_REBALANCING, ConsumerGroupState.COMPLETING_REBALANCING})
 _NOT_DESCRIBED = frozenset({KafkaError.GROUP_ID_NOT_FOUND, KafkaError.UNSUPPORTED_VERSION})
 _UNTOLD = frozenset({ConsumerGroupState.UNKNOWN, None})  # also the states of newer protocols
 
@@ -81,8 +83,8 @@ class KafkaGroupOffsets:
             raise
 
     async def members(self, cluster: str, group: str) -> tuple[SeenMember, ...] | None:
-        """None of a group that there is not, or that the library cannot describe, as those of Streams' own protocol.
-        Raises `ClusterProblem`.
+        """None of a group that there is not, that rebalances, or that the library cannot describe, as those of Streams'
+        own protocol. Raises `ClusterProblem`.
         """
         try:
             return await self._workers.run(_members, self._admins.of(cluster), group)
@@ -184,7 +186,7 @@ def _members(admin: AdminClient, group: str) -> tuple[SeenMember, ...] | None:
         raise problem(error, doing, "Describe", other=group) from error
     except TimeoutError as error:
         raise ClusterProblem(f"Could not {doing} within {_TIMEOUT_S:.0f} s") from error
-    if found.state is ConsumerGroupState.DEAD:
+    if found.state is ConsumerGroupState.DEAD or found.state in _REBALANCING:
         return None
     return tuple(
         SeenMember(

@@ -25,11 +25,17 @@ def assign(consumer: Consumer, topic: str, starts: Mapping[int, int], timeout_s:
     Asking for the topic first looks idle, but an assignment made before the client is connected waits for a timer of a
     second; and an offset such as "beginning" that must be resolved for half of one.
     """
-    try:
-        consumer.list_topics(topic, timeout=timeout_s)
-    except KafkaException as error:
-        raise problem(error, f"read {topic}", "Describe", topic) from error
-    consumer.assign([TopicPartition(topic, partition, start) for partition, start in starts.items()])
+    assign_all(consumer, {(topic, partition): start for partition, start in starts.items()}, timeout_s)
+
+
+def assign_all(consumer: Consumer, starts: Mapping[tuple[str, int], int], timeout_s: float) -> None:
+    """The same of several topics."""
+    for topic in dict.fromkeys(topic for topic, _ in starts):
+        try:
+            consumer.list_topics(topic, timeout=timeout_s)
+        except KafkaException as error:
+            raise problem(error, f"read {topic}", "Describe", topic) from error
+    consumer.assign([TopicPartition(*place, start) for place, start in starts.items()])
 
 
 def read_to(

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from recoveryd.adapters.kafka.bulk_offsets import Bound, BulkOffsets
 from recoveryd.adapters.kafka.client import Properties, make_admin, make_consumer, problem
 from recoveryd.adapters.kafka.group_facts import read_group
 from recoveryd.adapters.kafka.leader_answers import LeaderAnswers
 from recoveryd.adapters.kafka.raw_requests import connected
-from recoveryd.adapters.kafka.reading import assign
+from recoveryd.adapters.kafka.reading import assign, assign_all
 from recoveryd.adapters.kafka.topic_admin import TopicShape, describe
 from recoveryd.adapters.kafka.unit_facts import read_unit
 from recoveryd.errors import ClusterProblem
@@ -39,6 +39,7 @@ _RECORD_S: Final = 5.0
 _POLL_S: Final = 0.05
 _BY_CLIENT: Final = "client-id"
 _MIN_ISR: Final = "min.insync.replicas"
+_Place = tuple[str, int]  # topic and partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +102,15 @@ class UnitWatch:
 
     def _add(self, facts: UnitFacts, shapes: Mapping[str, TopicShape], watched: Watched) -> Watched:
         """What the offsets alone do not show."""
-        moves = moves_of(self._unit, watched.first, watched.last)
+        read_out, next_records = self._behind(moves_of(self._unit, watched.first, watched.last))
         inputs = [shapes[name] for name in self._unit.inputs if name in shapes]
         return replace(
             watched,
             topics=facts.topics,
             internal=facts.internal,
             replicas=self._replicas(facts.topics),
-            next_records=self._next_records(moves),
+            next_records=next_records,
+            read_out=read_out,
             quotas=asyncio.run(self._quotas(watched.groups)),
             brokers=max(len({leader for shape in inputs for leader in shape.leaders.values() if leader >= 0}), 1),
             bytes_per_record=asyncio.run(self._bytes_per_record(inputs, watched.last)),
@@ -155,19 +157,23 @@ class UnitWatch:
             records += sum(last.ends[shape.topic][p].records_most for p in found or () if p in last.ends[shape.topic])
         return size / records if size and records else None
 
-    def _next_records(self, moves: Sequence[PartitionMove]) -> tuple[NextRecord, ...]:
-        stuck = [move for move in moves if move.is_stuck and (move.after or 0) >= move.log_start][:_LOOKED_AT_MOST]
+    def _behind(self, moves: Sequence[PartitionMove]) -> tuple[frozenset[_Place], tuple[NextRecord, ...]]:
+        """What lies behind the offsets that did not move: of which nothing that could be read, and of some the next record."""
+        stuck = [move for move in moves if move.is_stuck and (move.after or 0) >= move.log_start]
         if not stuck:
-            return ()
+            return frozenset(), ()
+        read_out: frozenset[_Place] = frozenset()
         consumer = make_consumer(self._properties, fetch_message_max_bytes=262_144)
         try:
-            found = [_next_record(consumer, move) for move in stuck]
+            read_out = _read_out(consumer, stuck)
+            before_some = [move for move in stuck if (move.topic, move.partition) not in read_out]
+            found = [_next_record(consumer, move) for move in before_some[:_LOOKED_AT_MOST]]
         except ClusterProblem as reason:
             self._problems.append(f"whether records changed is not known: {reason.message}")
-            return ()
+            return read_out, ()
         finally:
             consumer.close()
-        return tuple(record for record in found if record is not None)
+        return read_out, tuple(record for record in found if record is not None)
 
 
 def quotas_on(ids: Iterable[str], known: Mapping[str | None, Mapping[str, float]]) -> Iterator[Quota]:
@@ -180,6 +186,33 @@ def quotas_on(ids: Iterable[str], known: Mapping[str | None, Mapping[str, float]
     )
     of_kind = Counter((name, value) for _on, name, value in clients.elements())
     return (Quota(on, name, value, of_kind[name, value]) for on, name, value in clients)
+
+
+def _read_out(consumer: Consumer, stuck: Sequence[PartitionMove]) -> frozenset[_Place]:
+    """Those that stand before nothing but markers of transactions, and what was aborted or compacted away. A client that
+    commits the offset behind its last record, as librdkafka does, stands there as long as nothing else comes.
+    """
+    open_ = {(move.topic, move.partition): move for move in stuck}
+    found, paused = set(), []
+    give_up_s = time.monotonic() + _RECORD_S
+    assign_all(consumer, {place: move.after or 0 for place, move in open_.items()}, _RECORD_S)
+    while open_ and time.monotonic() < give_up_s:
+        message = consumer.poll(_POLL_S)
+        topic, partition = (None, None) if message is None else (message.topic(), message.partition())
+        if message is None or topic is None or partition is None or (topic, partition) not in open_:
+            continue
+        error = message.error()
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001
+            if error.retriable() or error.code() < 0:
+                continue
+            raise problem(error, f"read {topic}", "Read", topic)
+        move = open_.pop((topic, partition))
+        paused.append(TopicPartition(topic, partition))
+        consumer.pause(paused[-1:])
+        if error is not None and (message.offset() or 0) >= move.end_after:
+            found.add((topic, partition))
+    consumer.resume(paused)
+    return frozenset(found)
 
 
 def _next_record(consumer: Consumer, move: PartitionMove) -> NextRecord | None:

@@ -97,6 +97,26 @@ def refuse_twice(document: Document, others: Mapping[str, Document]) -> None:
             )
 
 
+def refuse_continued(document: Document, others: Mapping[str, Document]) -> None:
+    """Raises `Failure` for a run of a schedule whose next run begins where this one stopped. `others`: all statuses by
+    id.
+    """
+    from recoveryd.schedules.carry import is_mark, source_of  # noqa: PLC0415
+    from recoveryd.schedules.firing import is_run_of  # noqa: PLC0415
+
+    recovery, command_id = document["recovery"], str((document.get("command") or {}).get("id"))
+    for name, other in sorted(others.items()):
+        if other.get("kind") != "schedule" or not is_run_of(name, command_id):
+            continue
+        schedule = other["schedule"]
+        if schedule.get("next_run") is not None and is_mark(source_of(schedule["command"]["data"]).get("from")):
+            raise _refused(
+                f"The next run of the schedule {name} goes on where {recovery} stopped, at {schedule['next_run']}; "
+                "records would be copied twice.",
+                f"Leave it to that run, or end the schedule first with `recoveryctl schedule remove {name}`.",
+            )
+
+
 def _is_of_the_same(document: Document, other: Document) -> bool:
     """Whether it is a later replay, no dry run, between the same topics."""
     if other.get("kind") != "replay" or other["created"] < document["created"] or other["state"] == "planned":

@@ -8,7 +8,7 @@ import typer
 from recoveryd.cli.failure import Failure
 from recoveryd.cli.options import Reason, Yes, option
 from recoveryd.cli.render.output import note
-from recoveryd.cli.send.again import begun_by, elsewhere, refuse_twice, rest_of
+from recoveryd.cli.send.again import begun_by, elsewhere, refuse_continued, refuse_twice, rest_of
 from recoveryd.cli.send.command import make_id
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import Id, connected
@@ -52,7 +52,9 @@ def retry(
     verb, data = begun_by(document)
     if verb == "replay":
         if target is None:
-            refuse_twice(document, connection.backend.statuses())
+            others = connection.backend.statuses()
+            refuse_continued(document, others)
+            refuse_twice(document, others)
         data, said = (
             rest_of(document, data) if target is None else (elsewhere(data, target), "It begins from its start.")
         )

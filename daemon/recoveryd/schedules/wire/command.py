@@ -13,7 +13,7 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import Meta
 from recoveryd.schedules.carry import FIRST, LAST_END, MARK, is_incremental, is_mark, source_of, with_start
 from recoveryd.schedules.due import NeverDue, check_cron, check_zone
-from recoveryd.schedules.firing import with_limits
+from recoveryd.schedules.firing import with_limits, with_name
 from recoveryd.schedules.spec import EndSchedule, ScheduledCommand, ScheduleSpec, StartSchedule
 from recoveryd.wire.fields import Runtime, Strict, now_ms_of
 from recoveryd.wire.forms import CommandData, VerbForm, verb_form
@@ -47,7 +47,7 @@ class SentCommandData(Strict):
         description=(
             "its data; `reason` is the schedule's when left out. A replay's `source.from` may be "
             '`{"schedule":"last_end"}`: exactly where the last run ended, by partition; the first run starts at `first` '
-            "beside it (`earliest` when left out)"
+            "beside it (`earliest` when left out). The `name` of a savepoint gets the due time behind it"
         )
     )
     subject: Annotated[str, Field(pattern=_SUBJECT)] | None = Field(
@@ -125,7 +125,7 @@ def _check_sent(
             f"has a command.subject, but each {command.verb} gets an id of its own", "Leave command.subject out."
         )
     _check_carried(command)
-    data = with_start(command.data, None)
+    data = with_name(command.verb, with_start(command.data, None), now_ms)
     if spec.max_runtime_ms is not None:
         if "limits" not in form.model.model_fields or "max_runtime" not in _fields_of_limits(form):
             raise wrong(f"has max_runtime, but {command.verb} has no limits", "Leave max_runtime out.")

@@ -54,7 +54,7 @@ class Diagnosis:
 
 
 def diagnose(unit: Unit, watched: Watched) -> Diagnosis:
-    moves = moves_of(unit, watched.first, watched.last)
+    moves = moves_of(unit, watched.first, watched.last, watched.read_out)
     causes = [cause for rule in RULES for cause in rule(unit, watched, moves)]
     course = judge_course(unit, watched, moves)
     causes += find_runtime(unit, watched, moves, course, causes)

@@ -3,6 +3,7 @@ and who came and went.
 """
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -18,7 +19,7 @@ _SETTLED: Final = frozenset({"stable", "empty", "dead"})
 @dataclass(frozen=True, slots=True)
 class PartitionMove:
     """`before` and `after` are committed offsets, None = none. `blocked_at`: an open transaction was there all the
-    time.
+    time. `is_read_out`: what lies behind the offset is no record, as behind a transaction its marker.
     """
 
     topic: str
@@ -29,11 +30,12 @@ class PartitionMove:
     end_before: int
     end_after: int
     blocked_at: int | None = None
+    is_read_out: bool = False
 
     @property
     def lag(self) -> int:
         """What is in the log beyond the offset, or all of it."""
-        return max(self.end_after - max(self.log_start, self.after or 0), 0)
+        return 0 if self.is_read_out else max(self.end_after - max(self.log_start, self.after or 0), 0)
 
     @property
     def read(self) -> int:
@@ -46,20 +48,25 @@ class PartitionMove:
     @property
     def is_stuck(self) -> bool:
         """There was something to read all the time, and nothing was."""
-        return self.before is not None and self.before == self.after and self.before < self.end_before
+        stood = self.before is not None and self.before == self.after and self.before < self.end_before
+        return stood and not self.is_read_out
 
     def __str__(self) -> str:
         return f"{self.topic} {self.partition}"
 
 
-def moves_of(unit: Unit, first: UnitLook, last: UnitLook) -> tuple[PartitionMove, ...]:
-    """Of each partition that the unit has an offset on, and of each of its inputs."""
+def moves_of(
+    unit: Unit, first: UnitLook, last: UnitLook, read_out: AbstractSet[tuple[str, int]] = frozenset()
+) -> tuple[PartitionMove, ...]:
+    """Of each partition that the unit has an offset on, and of each of its inputs. `read_out`: by topic and partition."""
     committed = last.group.committed if last.group else {}
     names = sorted({*unit.inputs, *committed} & last.ends.keys() & first.ends.keys())
-    return tuple(move for name in names for move in _of_topic(name, first, last))
+    return tuple(move for name in names for move in _of_topic(name, first, last, read_out))
 
 
-def _of_topic(name: str, first: UnitLook, last: UnitLook) -> Iterator[PartitionMove]:
+def _of_topic(
+    name: str, first: UnitLook, last: UnitLook, read_out: AbstractSet[tuple[str, int]]
+) -> Iterator[PartitionMove]:
     before = first.group.committed.get(name, {}) if first.group else {}
     after = last.group.committed.get(name, {}) if last.group else {}
     for partition, ends in sorted(last.ends[name].items()):
@@ -76,6 +83,7 @@ def _of_topic(name: str, first: UnitLook, last: UnitLook) -> Iterator[PartitionM
             end_before=was.high_watermark,
             end_after=ends.high_watermark,
             blocked_at=blocked_at(name, partition, first, last),
+            is_read_out=(name, partition) in read_out,
         )
 
 

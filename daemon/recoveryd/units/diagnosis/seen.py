@@ -68,7 +68,8 @@ class Watched:
     """`groups` in the order of the looks, the first and the last one included. `brokers` that lead partitions of
     inputs.
 
-    `quotas` None: could not be asked. `bytes_per_record` as records lie in the logs of the inputs.
+    `quotas` None: could not be asked. `bytes_per_record` as records lie in the logs of the inputs. `read_out`: topic and
+    partition of those behind whose offset nothing lies that a reader of committed records gets.
     """
 
     first: UnitLook
@@ -78,6 +79,7 @@ class Watched:
     internal: InternalTopics = InternalTopics()
     replicas: Mapping[str, Replicas] = field(default_factory=dict)
     next_records: tuple[NextRecord, ...] = ()
+    read_out: frozenset[tuple[str, int]] = frozenset()
     quotas: tuple[Quota, ...] | None = ()
     brokers: int = 1
     bytes_per_record: float | None = None

@@ -57,6 +57,7 @@ def waited_for(
         deadline_ms=None if kind in _WITHOUT_DEADLINE else deadline_ms,
         members=event.members,
         left=event.left if waiting is None or _is_far_again(step, event) else _least(event.left, waiting.left),
+        is_under_way=event.is_under_way,
     )
 
 

@@ -34,7 +34,7 @@ START_FAILED: Final = "start_failed"  # in the evidence of a start: it was asked
 @dataclass(frozen=True, slots=True)
 class StepReported:
     """`members` in words, of a group that is not empty yet. `undo`: what the step saw or did that can be put back. `logs`: by topic and partition, where each begins and ends. `left`: of
-    something that is waited for, how much is left. `found`: what the cluster said of a unit, for the core to judge; not kept. `code` and `is_retriable` of one that failed.
+    something that is waited for, how much is left. `is_under_way`: of an application that is waited for, somebody else is at it, and no person is needed. `found`: what the cluster said of a unit, for the core to judge; not kept. `code` and `is_retriable` of one that failed.
     """
 
     workflow: str
@@ -47,6 +47,7 @@ class StepReported:
     undo: tuple[Undo, ...] = ()
     logs: Mapping[str, Mapping[int, PartitionEnds]] = field(default_factory=dict)
     left: int | None = None
+    is_under_way: bool = False
     code: str = ""
     is_retriable: bool = False
     found: Found | None = None

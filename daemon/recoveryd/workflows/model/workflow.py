@@ -99,7 +99,10 @@ class WorkflowPlan:
 
 @dataclass(frozen=True, slots=True)
 class WaitingFor:
-    """`members` in words, of a group that must become empty; `deadline_ms`: then the workflow gives up. `left`: the least that was left so far of what is read."""
+    """`members` in words, of a group that must become empty; `deadline_ms`: then the workflow gives up. `left`: the least that was left so far of what is read.
+    `is_under_way`: an application is being stopped or started by whoever controls it, so that no person is waited for, who
+    may say all the same that it is done.
+    """
 
     kind: str  # ack | group_empty | approval | ready | recoveries | gates | choice
     step: str
@@ -107,6 +110,7 @@ class WaitingFor:
     deadline_ms: TimeMs | None = field(default=None, metadata=named("deadline"))
     members: tuple[str, ...] = ()
     left: int | None = None
+    is_under_way: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +296,8 @@ class Workflow(StatusNoun):
 
     @property
     def waits_for_a_person(self) -> bool:
-        asked = self.waiting_for.kind if self.waiting_for is not None else ""
+        waiting = self.waiting_for
+        asked = waiting.kind if waiting is not None and not waiting.is_under_way else ""
         return asked in {"ack", "approval", "choice"} or (self.state is State.AWAITING_APPROVAL and not self.approved)
 
     @property

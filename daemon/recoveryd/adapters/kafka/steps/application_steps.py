@@ -38,11 +38,12 @@ class ApplicationSteps:
         if isinstance(action, AwaitStopped) and "before" not in effect.seen:
             seen = await self._control.look(action.unit)
             if seen.state is ApplicationState.UNKNOWN:  # says nothing of how it ran
-                return report(effect, Outcome.NOT_YET, _told(effect, action.unit, seen))
+                why = _told(effect, action.unit, seen)
+                return report(effect, Outcome.NOT_YET, why, is_under_way=seen.needs is Needs.TIME)
             why = f"{action.unit} is {seen.state.value}: {seen.why}"
             ran = seen.state is not ApplicationState.STOPPED
             evidence = {"before": dict(seen.before), "ran_before": ran}
-            return report(effect, Outcome.NOT_YET, why, evidence=evidence)
+            return report(effect, Outcome.NOT_YET, why, evidence=evidence, is_under_way=True)
         desired = Desired.RUNNING if isinstance(action, AwaitStarted) else Desired.STOPPED
         before = action.before if isinstance(action, AwaitStarted) else effect.seen["before"]
         assert isinstance(before, Mapping)
@@ -57,7 +58,9 @@ class ApplicationSteps:
             evidence[START_FAILED] = True
         if found.fulfils(desired):
             return report(effect, Outcome.DONE, f"{action.unit} is {desired.value}: {found.why}", evidence=evidence)
-        return report(effect, Outcome.NOT_YET, _told(effect, action.unit, found), evidence=evidence)
+        is_under_way = found.needs is Needs.TIME
+        why = _told(effect, action.unit, found)
+        return report(effect, Outcome.NOT_YET, why, evidence=evidence, is_under_way=is_under_way)
 
 
 def _told(effect: TakeStep, unit: str, found: Report) -> str:

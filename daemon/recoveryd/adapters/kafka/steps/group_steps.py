@@ -76,7 +76,7 @@ class GroupSteps:
         has_to_join = bool(action.changelogs) or any(_is_set(row) for row in effect.rows)
         if has_to_join and not await self._reach.members(action.cluster, action.group):
             why = f"{action.unit} is started: its group {action.group} has no members yet"
-            return report(effect, Outcome.NOT_YET, why)
+            return report(effect, Outcome.NOT_YET, why, is_under_way=True)
         return await self._otherwise(effect, action)
 
     async def _otherwise(self, effect: TakeStep, action: AwaitStarted) -> StepReported | None:
@@ -104,7 +104,7 @@ class GroupSteps:
         async with connected(self._reach.accesses[action.cluster], "recoveryd-groups", doing, TIMEOUT_S) as client:
             tasks = await read_local_state(client, action.group)
         if tasks is None:
-            return report(effect, Outcome.NOT_YET, f"{action.unit} starts: its members join")
+            return report(effect, Outcome.NOT_YET, f"{action.unit} starts: its members join", is_under_way=True)
         if not tasks:
             return None
         stale = find_stale(tasks, await self._reach.run(self._ends, action))
