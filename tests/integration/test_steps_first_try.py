@@ -10,17 +10,25 @@ from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.clock import SystemClock
 from recoveryd.adapters.kafka.steps.taker import KafkaSteps
-from recoveryd.adapters.kafka.topic_admin import await_topic, describe
+from recoveryd.adapters.kafka.topic_admin import await_topic, delete, describe
 from recoveryd.kernel.catalogue import Code
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.control import ApplicationState, Report, Wish
 from recoveryd.units.model import ControlKind, Unit, UnitKind
-from recoveryd.workflows.model.actions import AwaitStarted, CreateTopics, SetConfigs, SetQuotas, TopicForm
+from recoveryd.workflows.model.actions import (
+    AwaitStarted,
+    CreateTopics,
+    RecreateTopics,
+    SetConfigs,
+    SetQuotas,
+    TopicForm,
+)
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome
 from recoveryd.workflows.model.workflow import ConfigUndo, OffsetUndo, QuotaUndo, TopicUndo, UndoState
 from tests.builders.configs import await_configs, set_configs
 from tests.builders.history import create_topics
+from tests.e2e.processes import wait_for
 from tests.integration.test_group_commits import Setter
 
 pytestmark = pytest.mark.broker
@@ -132,3 +140,25 @@ async def test_an_empty_topic_that_was_there_at_the_first_try_is_not_ours(
     shapes = await asyncio.to_thread(describe, admin, [new], 60.0)
     again = await steps.take(TakeStep("w", "stage", 2, CreateTopics("main", forms[1:], is_own=True)))
     assert again.undo == (TopicUndo(new, None, shapes[new].topic_id, cluster="main"),)  # type: ignore[union-attr]
+
+
+async def test_a_try_that_found_members_changed_nothing_so_that_the_next_one_is_the_first(
+    steps: KafkaSteps, bootstrap: str, unique: str
+) -> None:
+    """What somebody made meanwhile is not taken for ours."""
+    setter = Setter(bootstrap, unique)
+    await asyncio.to_thread(setter.fill)
+    old = (await asyncio.to_thread(await_topic, setter.admin, setter.topic, 60.0)).topic_id
+    action = RecreateTopics("main", (TopicForm(setter.topic, 2, 1),), {setter.topic: old}, setter.group)
+    member = await asyncio.to_thread(setter.member, "classic")
+    first = await steps.take(TakeStep("w", "recreate", 1, action))
+    assert (first.outcome, first.members) == (Outcome.NOT_YET, ("busy on 127.0.0.1",))
+    await asyncio.to_thread(member.close)
+    await asyncio.to_thread(delete, setter.admin, setter.topic, 60.0)
+    there = lambda: describe(setter.admin, [setter.topic], 60.0)[setter.topic]  # noqa: E731
+    await asyncio.to_thread(wait_for, lambda: there() is None, 60.0)
+    await asyncio.to_thread(create_topics, bootstrap, {setter.topic: 2})
+    await asyncio.to_thread(await_topic, setter.admin, setter.topic, 60.0)
+    second = await steps.take(TakeStep("w", "recreate", 2, action, seen=first.evidence))
+    assert (second.outcome, second.code, second.undo) == (Outcome.FAILED, Code.TOPIC_CHANGED.value, ())
+    await setter.steps.close()

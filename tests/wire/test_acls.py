@@ -16,3 +16,9 @@ def test_no_right_is_written_twice_for_one_role_and_command() -> None:
     topics = (acl for acl in every_need(TopicNames()) if acl.resource is Resource.TOPIC)
     found = [place for acl in topics for place in places(acl)]
     assert len(found) == len(set(found))
+
+
+def test_topics_that_a_plan_looks_at_have_the_right_to_their_configs() -> None:
+    granted = {(acl.name, operation) for acl in every_need(TopicNames()) for operation in acl.operations}
+    for name in ("savepoint.NAME.TOPIC", "an error topic"):
+        assert (name, "DescribeConfigs") in granted

@@ -29,6 +29,7 @@ from recoveryd.workflows.model.actions import (
     TakeSnapshot,
     TopicForm,
 )
+from recoveryd.workflows.model.colliding import names_of
 from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported, WorkflowFacts
 from recoveryd.workflows.model.facts import Found, GroupFound, TopicFound
@@ -155,7 +156,9 @@ class AppWorld(WorkflowWorld):
         names += [wanted.copied_as + name for name in internal.certain] if wanted.copied_as else []
         found = {name: self._topic(name) for name in names}
         counts = {name: self.topics[name].end - 1 for _, name in wanted.counted}
-        return WorkflowFacts(effect.workflow, Found(groups, units, found, counts, self.now_ms), effect.version)
+        names = names_of(self.topics if wanted.names_on else ())
+        told = Found(groups, units, found, counts, self.now_ms, names=names)
+        return WorkflowFacts(effect.workflow, told, effect.version)
 
     def _topic(self, name: str) -> TopicFound | None:
         log, configs = self.topics.get(name), self.configs.get(name, {"cleanup.policy": "delete"})

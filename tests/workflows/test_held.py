@@ -1,22 +1,26 @@
 """Resets of groups that read a held topic: nothing is set there before it is released."""
 
+from dataclasses import replace
+
 import pytest
 
 from recoveryd.holds.draft import HOLDS
 from recoveryd.holds.spec import Release, StartHold
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.states import State
 from recoveryd.recovery.commands import Pause, Resume
 from recoveryd.recovery.spec import Earliest, Latest
 from recoveryd.units.facts import Member
 from recoveryd.workflows.model.effects import TakeStep
-from recoveryd.workflows.model.events import Outcome, StepReported
-from recoveryd.workflows.model.positions import moving_notes
+from recoveryd.workflows.model.events import UNTRIED, Outcome, StepReported
+from recoveryd.workflows.model.positions import AtTopicOffsets, moving_notes
 from recoveryd.workflows.model.spec import Reset, ResetSpec
 from tests.builders.core import make_hold
-from tests.workflows.app_world import INTERNAL, AppWorld
+from tests.workflows.app_world import INTERNAL, OUTPUTS, PARTITIONS, UNIT, AppWorld
 from tests.workflows.test_reset import BEFORE, BUSY, at, states
 from tests.workflows.test_reset_faults import comes_alive
+from tests.workflows.test_savepoint import restore, save, saved
 from tests.workflows.world import LOG, OWNED, TOPIC, GroupWorld, report
 
 
@@ -107,6 +111,85 @@ def test_a_hold_that_comes_while_the_commit_waits_keeps_the_offsets_as_they_are(
     world.pass_time(5)
     assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.TOPIC_HELD.value)
     assert (world.committed, world.sets) == (BEFORE, 0)
+
+
+def test_a_hold_that_comes_while_the_commit_waits_is_asked_for_by_the_next_daemon_too() -> None:
+    world = GroupWorld()
+    comes_alive(world)
+    world.reset()
+    world.pass_time(5)
+    assert world.workflow.waiting_for is not None
+    hold(world)
+    world.members = []
+    world.lead()
+    world.pass_time(5)
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.TOPIC_HELD.value)
+    assert (world.committed, world.sets) == (BEFORE, 0)
+
+
+def test_that_a_commit_waits_is_no_version_of_its_own() -> None:
+    world = GroupWorld()
+
+    def busy(effect: TakeStep) -> StepReported | None:
+        if effect.step != "set_offsets":
+            return None
+        evidence = {UNTRIED: effect.try_number}
+        return report(effect, Outcome.NOT_YET, "1 members", members=("m1",), evidence=evidence)
+
+    world.fault = busy
+    world.reset()
+    world.pass_time(3)
+    version = world.workflow.version
+    world.pass_time(30)
+    assert (world.workflow.state, world.workflow.version) == (State.WAITING, version)
+
+
+@pytest.mark.parametrize("how", ["hold", "hold, and another daemon", "stop", "pause"])
+def test_what_is_called_off_after_a_try_that_changed_nothing_is_not_made_when_the_cluster_answers_again(
+    how: str,
+) -> None:
+    world = GroupWorld()
+    world.fail_at("set_offsets", retriable=True, times=1, untried=True)
+    world.reset()
+    assert world.workflow.step is not None
+    assert (world.workflow.step.name, world.workflow.step.failures) == ("set_offsets", 1)
+    match how:
+        case "stop":
+            assert world.stop() == "accepted"
+        case "pause":
+            assert world.send(Pause) == "accepted"
+        case _:
+            hold(world)
+    if "daemon" in how:
+        world.lead()
+    world.pass_time(60)
+    ends = {"stop": State.STOPPED, "pause": State.PAUSED}
+    assert world.workflow.state is ends.get(how, State.FAILED)
+    assert (world.committed, world.sets) == (BEFORE, 0)
+
+
+def test_an_input_whose_retention_would_be_raised_is_asked_for_by_its_name() -> None:
+    """Also one of which no offset is set."""
+    world = AppWorld(replace(UNIT, inputs=("orders", "log"), outputs={"totals": UNIT.outputs["totals"]}))
+    assert world.send(lambda meta: StartHold(meta, make_hold("log")), subject="h1") == "accepted"
+    to = AtTopicOffsets({"orders": dict.fromkeys(range(PARTITIONS), 5)})
+    outputs = {"totals": OUTPUTS["totals"]}
+    assert world.reprocess(to, outputs=outputs, keep_inputs=True) == "rejected"
+    assert (world.answers[-1].code, "log is held by h1" in world.answers[-1].message) == (Code.TOPIC_HELD.value, True)
+    assert world.reprocess(to, outputs=outputs) == "accepted", "nothing of it is changed then"
+
+
+@pytest.mark.parametrize("verb", ["savepoint", "restore"])
+def test_what_may_not_be_read_is_not_cut_and_nobody_is_stopped_for_it(verb: str) -> None:
+    world = saved()
+    topic = INTERNAL[0] if verb == "savepoint" else f"savepoint.before.{INTERNAL[0]}"
+    assert world.send(lambda meta: StartHold(meta, make_hold(topic)), subject="h1") == "accepted"
+    begin = (lambda name: save(world, name, name)) if verb == "savepoint" else (lambda name: restore(world, name))
+    assert begin("w2") == "accepted", "it is only read"
+    assert world.send(StopCommand, subject="w2") == "accepted"
+    assert world.send(lambda meta: StartHold(meta, make_hold(topic, reads=True)), subject="h2") == "accepted"
+    assert begin("w3") == "rejected"
+    assert (world.answers[-1].code, topic in world.answers[-1].message) == (Code.TOPIC_HELD.value, True)
 
 
 def test_a_hold_that_comes_while_topics_wait_to_go_keeps_them() -> None:

@@ -20,7 +20,7 @@ from recoveryd.units.model import Output, Unit
 from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
 from recoveryd.workflows.model.events import GatheringFailed, Outcome, StepReported
 from recoveryd.workflows.model.positions import AtTopicOffsets, Current, OfSnapshot, OnNoRecord, OnOutOfRange, Shift, To
-from recoveryd.workflows.model.spec import Reset, ResetSpec
+from recoveryd.workflows.model.spec import Reset, ResetSpec, Rollback
 from recoveryd.workflows.model.workflow import StepState, UndoState
 from tests.builders.core import NOW_MS
 from tests.workflows import world as worlds
@@ -579,3 +579,26 @@ def test_a_pause_that_would_let_an_application_go_is_refused_for_a_workflow_has_
     assert world.send(lambda meta: Pause(meta, release=True)) == "rejected"
     assert world.answers[-1].code == Code.INVALID_VALUE.value
     assert world.send(Pause) == "accepted"
+
+
+@pytest.mark.parametrize("is_later_back", [False, True])
+def test_a_rollback_leaves_what_a_later_workflow_set_even_to_the_same_place(*, is_later_back: bool) -> None:
+    world = GroupWorld()
+    world.reset()
+    world.committed = at(80)
+    spec = ResetSpec("main", "app", Earliest(), topics={TOPIC: ()})
+    assert world.send(lambda meta: Reset(meta, spec), subject="w2") == "accepted"
+    assert world.committed == at(10)
+    if is_later_back:
+        assert world.send(Rollback, subject="w2") == "accepted"
+        assert world.committed == at(80)
+        world.committed = at(10)  # as w1 left it
+        assert world.rollback() == "accepted"
+        assert world.committed == BEFORE
+        return
+    assert world.rollback() == "accepted"
+    assert world.answers[-1].message == "w1 is rolled back; offsets that w2 set since stay"
+    assert (world.workflow.state, world.committed) == (State.ROLLED_BACK, at(10))
+    assert {row.state for row in world.workflow.undo} == {UndoState.KEPT}
+    assert world.send(Rollback, subject="w2") == "accepted"
+    assert world.committed == at(80)

@@ -8,10 +8,13 @@ from dataclasses import replace
 import pytest
 import typer
 
+from recoveryd.capabilities import make_decider
 from recoveryd.cli.app import app
+from recoveryd.holds.spec import Release, StartHold
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.states import State
+from recoveryd.units.approvals import ApprovalBy, ApprovalRule, ApprovedVerb
 from recoveryd.units.facts import Member, PartitionEnds
 from recoveryd.units.model import Behaviour, Output, Unit
 from recoveryd.workflows.kinds.all_kinds import KINDS
@@ -35,8 +38,9 @@ from recoveryd.workflows.model.spec import (
 )
 from recoveryd.workflows.model.workflow import QuotaUndo, StepState, UndoState
 from recoveryd.workflows.wire.status import WorkflowForm
+from tests.builders.core import make_hold
 from tests.docs.test_commands import parse
-from tests.workflows.app_world import OUTPUTS, PARTITIONS
+from tests.workflows.app_world import OUTPUTS, PARTITIONS, Log
 from tests.workflows.runbook_world import SAFE, WAIVED, RunbookWorld
 from tests.workflows.world import report
 
@@ -404,7 +408,13 @@ def test_a_gate_may_be_waived_during_a_hold_and_only_where_one_is_open() -> None
 
 def test_a_topic_of_the_name_of_the_shadow_that_was_there_before_is_not_taken_over() -> None:
     world = RunbookWorld(STATELESS)
-    world._make(STAGED)
+
+    def comes(effect: TakeStep) -> StepReported | None:
+        if effect.step == "confirm_input":
+            world._make(STAGED)
+        return None
+
+    world.fault = comes
     world.begin(RunbookPath.SHADOW, **SHADOW)
     assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.TOPIC_CHANGED.value)
     assert STAGED in world.topics
@@ -556,6 +566,153 @@ def test_to_copy_a_topic_of_nobody_the_command_for_it_is_named(target: str | Non
         f'{there} --reason "asked for in a runbook of shop"'
     )
     parse(typer.main.get_command(app), shlex.split(command)[1:])
+
+
+def made(world: RunbookWorld, topic: str, end: int = 0, policy: str = "delete") -> None:
+    world.topics[topic] = Log(f"{topic}-1", 0, end)
+    world.configs[topic] = {"cleanup.policy": policy}
+
+
+@pytest.mark.scenario("S-RUN-21c", "S-RUN-21d")
+@pytest.mark.parametrize(
+    ("path", "target", "makes", "code", "says"),
+    [
+        (RunbookPath.REPLAY, "totals", None, Code.TARGET_NOT_EMPTY, "partition 0 of totals has up to 40 records"),
+        (RunbookPath.REPLAY, "full", ("full", 1), Code.TARGET_NOT_EMPTY, "up to 1 records already"),
+        (RunbookPath.REPLAY, "empty", ("empty", 0, "compact"), Code.TARGET_COMPACTED, "empty is compacted"),
+        (RunbookPath.REPLAY, None, ("orders.w1", 0), Code.INVALID_VALUE, "orders.w1 exists already"),
+        (RunbookPath.SHADOW, "totals", (STAGED, 0), Code.INVALID_VALUE, f"{STAGED} exists already"),
+        (RunbookPath.SHADOW, "empty", ("empty", 9, "compact,delete"), Code.TARGET_COMPACTED, "empty is compacted"),
+        (RunbookPath.REPLAY, "empty", ("empty", 0), None, ""),
+        (RunbookPath.SHADOW, "full", ("full", 9), None, ""),
+    ],
+)
+def test_a_target_that_its_replays_would_refuse_is_refused_with_the_plan(
+    path: RunbookPath,
+    target: str | None,
+    makes: tuple | None,
+    code: Code | None,
+    says: str,  # type: ignore[type-arg]
+) -> None:
+    world = RunbookWorld()
+    if makes is not None:
+        made(world, *makes)
+    answer = world.begin(path, topic="orders", ranges={0: (10, 20)}, target=target, quotas={"shop-1": 1_000.0})
+    assert answer == ("accepted" if code is None else "rejected")
+    if code is not None:
+        assert (world.answers[-1].code, says in world.answers[-1].message) == (code.value, True), world.answers[-1]
+        assert (world.quotas, world.sent, world.done) == ({}, [], [])
+
+
+def test_a_dry_run_has_the_hash_of_the_run_that_follows_whatever_their_ids_are() -> None:
+    world = RunbookWorld()
+    more = {"topic": "orders", "ranges": {0: (10, 20)}}
+    assert world.begin(RunbookPath.REPLAY, dry_run=True, **more) == "accepted"
+    spec = RunbookSpec(SAFE.name, RunbookPath.REPLAY, waive=WAIVED, dry_run=True, **more)  # type: ignore[arg-type]
+    assert world.send(lambda meta: Runbook(meta, spec), subject="w2") == "accepted"
+    assert world.workflow.plan is not None
+    assert world.look("w2").plan.hash == world.workflow.plan.hash  # type: ignore[union-attr]
+
+
+BOTH = replace(APPENDS, inputs=("orders", "steps"), intermediate=())
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_ranges_of_two_topics_are_not_copied_to_one_whoever_proposed_it(*, moves: bool) -> None:
+    """`moves`: the second topic comes apart after the plan."""
+    world = RunbookWorld(BOTH)
+    sink = {"orders": dict.fromkeys(range(PARTITIONS), 80), "steps": dict.fromkeys(range(PARTITIONS), 75)}
+    apart, together = dict(world.committed), {("steps", p): 75 for p in range(PARTITIONS)}
+    world.committed |= together if moves else {}
+
+    def fault(effect: TakeStep) -> StepReported | None:
+        if effect.step == "confirm_input":
+            world.committed = apart
+        return None
+
+    world.fault = fault
+    path = RunbookPath.REPLAY if moves else RunbookPath.AUTO
+    assert world.begin(path, sink=sink, state={}, target="repaired") == "accepted"
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.INPUT_NOT_CONFIRMED.value)
+    assert "orders, steps cannot all go to repaired" in world.workflow.why
+    assert world.sent == []
+    findings = world.workflow.plan.findings  # type: ignore[union-attr]
+    assert any("replay could not be carried out as things are" in told for told in findings) is not moves
+
+
+def test_a_range_that_the_log_has_lost_is_not_proposed_to_be_copied() -> None:
+    world = RunbookWorld()
+    world.topics["orders"].start = 55
+    world.begin(sink=at(50), state=at(60))
+    assert evidence(world, "identify")["verdict"] == "SINK_BEHIND"
+    proposed = evidence(world, "confirm_input")["proposed"]
+    assert proposed["path"] == "escalate"
+    assert "orders 0 holds 55 to 100, and 50 to 60 is needed" in proposed["why"]
+
+
+def test_empty_state_is_not_begun_with_from_inputs_that_lack_their_beginning() -> None:
+    world = RunbookWorld()
+    world.topics["orders"].start = 5
+    assert world.begin(RunbookPath.RESTORE_STATE) == "rejected"
+    assert world.answers[-1].code == Code.INPUT_INCOMPLETE.value
+    assert "there is no savepoint, and orders 0 begins at 5, as do 1 more" in world.answers[-1].message
+    assert world.begin(sink=at(60), state=at(40)) == "accepted"
+    proposed = evidence(world, "confirm_input")["proposed"]
+    assert (proposed["path"], "accept_missing" in proposed["why"]) == ("escalate", True)
+
+
+def test_state_is_not_begun_anew_where_nobody_said_what_writing_twice_does_or_could_approve_it() -> None:
+    world = RunbookWorld(replace(SAFE, outputs={"totals": Output()}))
+    assert world.begin(RunbookPath.RESTORE_STATE, outputs={"totals": OUTPUTS["totals"]}) == "rejected"
+    assert world.answers[-1].code == Code.MISSING_FIELD.value
+    assert world.begin(sink=at(60), state=at(40)) == "accepted"
+    proposed = evidence(world, "confirm_input")["proposed"]
+    assert (proposed["path"], "nobody said what it does to totals" in proposed["why"]) == ("escalate", True)
+    world = RunbookWorld()
+    rule = ApprovalRule(ApprovalBy.APPROVERS, frozenset({ApprovedVerb.REPROCESS}))
+    world.core = make_decider(replace(world.params, approvals=(rule,)))
+    assert world.begin(RunbookPath.RESTORE_STATE) == "rejected"
+    assert world.answers[-1].code == Code.NOT_AN_APPROVER.value
+    assert "reprocess, which this begins: " in world.answers[-1].message
+
+
+def test_what_was_waived_before_a_shadow_is_promoted_is_waived_when_it_is_looked_at_once_more() -> None:
+    world = RunbookWorld(STATELESS)
+    world.members = [Member("m", "shop-1", "host")]
+    world.committed |= {("orders", p): 100 for p in range(PARTITIONS)}
+    waive = {RunbookGate.OUTPUT: "looked at by hand", RunbookGate.LIVE: "a test cluster"}
+    world.begin(RunbookPath.SHADOW, waive=waive, hold_ms=60_000, **SHADOW)
+    world.deliver()
+    assert world.note("verify", "it has no error topics") == "accepted"
+    world.committed["orders", 0] = 90
+    world.pass_time(70, every_s=10)
+    assert world.note("promote_or_discard", "a poison record") == "accepted"
+    world.pass_time(130, every_s=10)
+    assert world.say(Promote) == "accepted"
+    world.deliver()
+    assert world.workflow.state is State.COMPLETED, world.workflow.why
+    gates = world.workflow.report["gates"]  # type: ignore[index]
+    assert "it has no error topics" in gates["errors"]["told"]
+    assert "a poison record" in gates["lag"]["told"]
+
+
+def test_a_hold_on_the_target_keeps_a_shadow_from_being_promoted_and_lets_it_wait() -> None:
+    world = shadowed()
+    assert world.send(lambda meta: StartHold(meta, make_hold("totals")), subject="h1") == "accepted"
+    assert world.say(Promote) == "rejected"
+    assert (world.answers[-1].code, world.waits_at) == (Code.TOPIC_HELD.value, "promote_or_discard")
+    assert world.send(Release, subject="h1") == "accepted"
+    assert world.say(Promote) == "accepted"
+    world.deliver()
+    assert world.workflow.state is State.COMPLETED, world.workflow.why
+
+
+def test_a_hold_on_the_target_does_not_keep_what_was_staged_from_being_discarded() -> None:
+    world = shadowed()
+    assert world.send(lambda meta: StartHold(meta, make_hold("totals")), subject="h1") == "accepted"
+    assert world.say(Discard) == "accepted"
+    world.pass_time(10)
+    assert (world.workflow.state, STAGED in world.topics) == (State.COMPLETED, False)
 
 
 def test_outputs_that_nothing_is_said_about_are_not_written_again() -> None:

@@ -12,10 +12,11 @@ from recoveryd.capabilities import make_decider
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.replay.spec import Replay
-from recoveryd.units.facts import Member
-from recoveryd.workflows.model.effects import TakeStep
-from recoveryd.workflows.model.events import GatheringFailed, Outcome, StepReported
-from recoveryd.workflows.model.positions import OfSavepoint
+from recoveryd.units.facts import Member, PartitionEnds
+from recoveryd.units.topology import parse_topology
+from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
+from recoveryd.workflows.model.events import GatheringFailed, Outcome, StepReported, WorkflowFacts
+from recoveryd.workflows.model.positions import OfSavepoint, PartitionLook
 from recoveryd.workflows.model.spec import (
     OutputChoice,
     OutputPolicy,
@@ -28,6 +29,7 @@ from recoveryd.workflows.model.spec import (
     StateChoice,
 )
 from recoveryd.workflows.model.workflow import ConfigUndo, UndoState
+from recoveryd.workflows.wire.savepoint import SavepointData
 from tests.builders.core import make_spec
 from tests.builders.records import make_recovery
 from tests.workflows.app_world import GROUP, INTERNAL, PARTITIONS, UNIT, AppWorld, Log
@@ -96,6 +98,44 @@ def test_an_input_that_is_created_again_before_the_cut_is_noticed() -> None:
     world.topics["orders"] = Log("orders-2", 0, 100)
     world.stops()
     assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.TOPIC_RECREATED.value)
+
+
+@pytest.mark.parametrize(("partitions", "code"), [(0, Code.SOURCE_TOPIC_MISSING), (PARTITIONS + 1, Code.STALE_PLAN)])
+def test_a_changelog_that_went_or_grew_since_the_plan_is_noticed_before_a_copy_is_made(
+    partitions: int, code: Code
+) -> None:
+    world = AppWorld()
+    save(world)
+
+    def moves(effect: TakeStep) -> StepReported | None:
+        if effect.step != "snapshot":
+            return None
+        told = world.take(effect)
+        others = {name: logs for name, logs in told.logs.items() if name != INTERNAL[0]}
+        now = dict.fromkeys(range(partitions), PartitionEnds(0, 20))
+        return replace(told, logs={**others, INTERNAL[0]: now} if partitions else others)
+
+    world.fault = moves
+    world.stops()
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, code.value)
+    assert INTERNAL[0] in world.workflow.why
+    assert [name for name in world.topics if name.startswith("savepoint.")] == []
+    assert {name: world.configs[name] for name in INTERNAL} == COMPACTED
+
+
+def test_a_live_cut_does_not_pass_over_an_input_that_went_since_the_plan() -> None:
+    world = AppWorld()
+
+    def goes(effect: TakeStep) -> StepReported | None:
+        if effect.step == "keep_changelogs":
+            del world.topics["orders"]
+        return None
+
+    world.fault = goes
+    save(world, live=True)
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.SOURCE_TOPIC_MISSING.value)
+    assert "orders was deleted" in world.workflow.why
+    assert {name: world.configs[name] for name in INTERNAL} == COMPACTED
 
 
 @pytest.mark.scenario("S-WIKI-3")
@@ -234,6 +274,20 @@ def test_a_stop_ends_what_it_began_first() -> None:
     assert world.workflow.state is State.STOPPED
 
 
+def test_one_without_a_name_has_that_of_its_workflow_so_that_a_schedule_can_take_one_after_the_other() -> None:
+    assert SavepointData.model_validate({"unit": UNIT.name, "reason": "each night"}).to_core() == SavepointSpec(
+        UNIT.name, ""
+    )
+    world = AppWorld()
+    for workflow in ("nightly.20261122t0100", "nightly.20261123t0100"):
+        assert save(world, "", workflow) == "accepted"
+        world.run_through(workflow)
+        done = world.look(workflow)
+        assert (done.state, done.cut.name) == (State.COMPLETED, workflow)  # type: ignore[union-attr]
+    assert f"savepoint.nightly.20261123t0100.{INTERNAL[0]}" in world.topics
+    assert (save(world, "nightly.20261122t0100", "w3"), world.answers[-1].code) == ("rejected", Code.ID_IN_USE.value)
+
+
 def test_names_are_taken_until_a_savepoint_is_deleted() -> None:
     world = saved()
     assert (save(world, workflow="w2"), world.answers[-1].code) == ("rejected", Code.ID_IN_USE.value)
@@ -333,6 +387,45 @@ def test_a_copy_that_is_another_topic_now_or_was_cut_is_not_taken_for_the_state(
     world.topics[copy] = log or replace(world.topics[copy], start=20)
     assert (restore(world), world.answers[-1].code) == ("rejected", code.value)
     assert copy in world.answers[-1].message
+
+
+@pytest.mark.parametrize(
+    ("text", "is_refused"),
+    [
+        ("", True),
+        (
+            "Source: a (topics: [orders])\n      --> c\n    Processor: c (stores: [counts])\n      --> none\n      <-- a",
+            True,
+        ),
+        (
+            "Source: a (topics: [steps])\n      --> c\n    Processor: c (stores: [counts])\n      --> none\n      <-- a",
+            False,
+        ),
+    ],
+)
+def test_state_topics_that_have_too_few_partitions_for_an_input_by_now_are_not_restored(
+    text: str, is_refused: bool
+) -> None:
+    """An application of Streams would not start with them."""
+    topology = parse_topology(f"Topologies:\n   Sub-topology: 0\n    {text}\n") if text else None
+    world = saved()
+    world.core = make_decider(replace(world.params, units={UNIT.name: replace(UNIT, topology=topology)}))
+    gather = world.gather
+
+    def grown(effect: GatherForWorkflow) -> WorkflowFacts:
+        told = gather(effect)
+        (group,) = told.found.groups
+        added = PartitionLook("orders", PARTITIONS, 0, 5)
+        found = replace(told.found, groups=(replace(group, looks=(*group.looks, added)),))
+        return replace(told, found=found)
+
+    world.gather = grown  # type: ignore[method-assign]
+    assert restore(world) == ("rejected" if is_refused else "accepted")
+    if is_refused:
+        assert world.answers[-1].code == Code.TARGET_PARTITIONS.value
+        assert "orders has 3 partitions, and had 2 when before was made" in world.answers[-1].message
+    else:
+        assert any("orders 2 and 0 more came since the cut" in told for told in world.look("w2").plan.findings)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("begin", [lambda world, name: save(world, "other", name), restore])

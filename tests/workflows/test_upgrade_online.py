@@ -817,3 +817,43 @@ def test_the_collector_looks_at_the_new_version_only_while_it_is_waited_for() ->
     world.people()
     assert (world.workflow.state, readers_in_play(world.state, ())) == (State.COMPLETED, [])
     assert world.state.of(WORKFLOWS).readiness == Readiness(), "nothing of it is kept"
+
+
+@pytest.mark.parametrize("cutover", list(Cutover))
+def test_a_hold_on_an_input_is_told_before_anything_is_started_however_often_readers_see_it(cutover: Cutover) -> None:
+    world = two_versions()
+    assert world.send(lambda meta: StartHold(meta, make_hold("orders")), subject="h1") == "accepted"
+    tail = TAIL.name if cutover is Cutover.EXACT else None
+    assert (upgrade(world, cutover=cutover, tail_unit=tail), world.answers[-1].code) == (
+        "rejected", Code.TOPIC_HELD.value,
+    )  # fmt: skip
+
+
+def test_a_hold_on_an_input_that_comes_once_its_offsets_are_set_does_not_stop_the_take_over() -> None:
+    """What is left to be changed is the tail, which it made itself."""
+    world = begun()
+
+    def comes(effect: TakeStep) -> StepReported | None:
+        if effect.step != "set_offsets":
+            return None
+        world.fault = lambda _: None
+        told = world.take(effect)
+        assert world.send(lambda meta: StartHold(meta, make_hold("orders")), subject="h1") == "accepted"
+        return told
+
+    world.fault = comes
+    world.people()
+    assert world.workflow.state is State.COMPLETED, world.workflow.why
+    assert "orders.tail" not in world.topics
+    each_came_out_once(world)
+
+
+def test_who_may_approve_what_is_done_to_the_new_version_is_asked_too() -> None:
+    """Also where they share neither group nor output."""
+    new = replace(LIVE, outputs={"totals.v2": Output()}, approvers=("//ops/kim",))
+    world = two_versions(OLD, new, STAGED, TAIL)
+    assert upgrade(world) == "accepted"
+    assert world.workflow.state is State.AWAITING_APPROVAL
+    assert world.approve("//ops/eve") == "rejected"
+    assert world.approve("//ops/kim") == "accepted"
+    assert world.workflow.state is State.WAITING

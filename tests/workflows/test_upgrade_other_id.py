@@ -6,14 +6,19 @@ from dataclasses import replace
 import pytest
 
 from recoveryd.capabilities import make_decider
+from recoveryd.holds.spec import StartHold
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.states import State
 from recoveryd.units.approvals import ApprovalBy, ApprovalRule, ApprovedVerb
+from recoveryd.units.model import Output
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.spec import Upgrade, UpgradeSpec
 from recoveryd.workflows.model.workflow import StepState
+from tests.builders.core import make_hold
 from tests.workflows.app_world import INTERNAL, PARTITIONS, UNIT, Log
+from tests.workflows.test_savepoint import save
 from tests.workflows.two_versions import TwoVersions
 from tests.workflows.world import report
 
@@ -114,6 +119,9 @@ def with_internal(name: str) -> Callable[[TwoVersions], None]:
         (lambda _: None, {"inputs": ("orders", "totals")}, Code.INVALID_VALUE, "totals"),
         (lambda _: None, {"cluster": "far"}, Code.INVALID_VALUE, "far"),
         (lambda w: w.topics.pop("orders"), {}, Code.SOURCE_TOPIC_MISSING, "orders"),
+        (with_internal(f"savepoint.w1-cut.{INTERNAL[0]}"), {}, Code.INVALID_VALUE, "exists already"),
+        (lambda _: None, {"group": "n" * 240}, Code.INVALID_VALUE, "longer than a topic's name"),
+        (lambda _: None, {"outputs": {"log": Output()}}, Code.MISSING_FIELD, "writes a record twice"),
     ],
 )
 def test_what_cannot_be_taken_over_is_refused_before_anything_is_stopped(
@@ -232,3 +240,28 @@ def test_other_workflows_leave_both_groups_alone_meanwhile() -> None:
     world = begun()
     assert world.reprocess_as("w2") == "rejected"
     assert (upgrade(world, "w3"), world.answers[-1].code) == ("rejected", Code.IN_USE.value)
+
+
+def test_a_name_or_id_of_what_it_would_begin_that_somebody_has_is_refused_before_anything_is_stopped() -> None:
+    world = two_versions()
+    save(world, "w1-cut", "s1")
+    world.people()
+    assert world.look("s1").state is State.COMPLETED
+    world.start(UNIT.name)
+    assert (upgrade(world), world.answers[-1].code) == ("rejected", Code.ID_IN_USE.value)
+    assert "there is a savepoint w1-cut already" in world.answers[-1].message
+    save(world, "other", "w2-restore")
+    assert world.send(StopCommand, subject="w2-restore") == "accepted"
+    assert (upgrade(world, "w2"), world.answers[-1].code) == ("rejected", Code.ID_IN_USE.value)
+    assert "workflow w2-restore exists already" in world.answers[-1].message
+    assert upgrade(world, "w3") == "accepted"
+
+
+@pytest.mark.parametrize("topic", ["orders", f"{INTERNAL[0]} to read"])
+def test_a_hold_on_what_it_sets_or_copies_is_told_before_anything_is_stopped(topic: str) -> None:
+    world = two_versions()
+    name, _, is_read = topic.partition(" ")
+    hold = replace(make_hold(name), reads=bool(is_read))
+    assert world.send(lambda meta: StartHold(meta, hold), subject="h1") == "accepted"
+    assert (upgrade(world), world.answers[-1].code) == ("rejected", Code.TOPIC_HELD.value)
+    assert world.groups["app"].runs == UNIT.name

@@ -16,6 +16,7 @@ from recoveryd.units.model import Unit
 from recoveryd.workflows.machine.draft import WORKFLOWS
 from recoveryd.workflows.machine.readiness import readers_in_play
 from recoveryd.workflows.model.actions import AskPerson, AwaitEmpty, AwaitStarted, AwaitStopped, LookAtUnit
+from recoveryd.workflows.model.colliding import names_of
 from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported, WorkflowFacts
 from recoveryd.workflows.model.facts import Found
@@ -206,7 +207,9 @@ class TwoVersions(AppWorld):
         if wanted.internal:
             names += [name for facts in units.values() for name in facts.internal.certain]
         topics = {name: self._topic(name) for name in names}
-        return WorkflowFacts(effect.workflow, Found(tuple(groups), units, topics, at_ms=self.now_ms), effect.version)
+        there = names_of(self.topics if wanted.names_on else ())
+        found = Found(tuple(groups), units, topics, at_ms=self.now_ms, names=there)
+        return WorkflowFacts(effect.workflow, found, effect.version)
 
     def facts(self, unit: Unit) -> UnitFacts:
         self._select(unit.group)

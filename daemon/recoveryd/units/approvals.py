@@ -124,18 +124,20 @@ def approval_for(
             return Approval(unit.name, "owner or approver", tuple(dict.fromkeys((*owner, *unit.approvers))))
 
 
-def approval_of_all(rules: Sequence[ApprovalRule], verb: str, unit: Unit, units: Mapping[str, Unit]) -> Approval | None:
+def approval_of_all(
+    rules: Sequence[ApprovalRule], verb: str, unit: Unit, units: Mapping[str, Unit], others: Iterable[Unit] = ()
+) -> Approval | None:
     """The approval that is needed of all that it concerns, by whichever of them a command names: one who may approve it for
-    any of them may approve it.
+    any of them may approve it. `others`: that the command names as well, as an upgrade does.
     """
-    asked = [
-        found for each in concerned_by(verb, unit, units) if (found := approval_for(rules, verb, each)) is not None
-    ]
+    concerned = {each.name: each for named in (unit, *others) for each in concerned_by(verb, named, units)}
+    found = (approval_for(rules, verb, each) for each in concerned.values())
+    asked = [each for each in found if each is not None]
     if len(asked) <= 1:
         return asked[0] if asked else None
-    who = " or ".join(dict.fromkeys(found.who for found in asked))
-    sources = dict.fromkeys(source for found in asked for source in found.sources)
-    return Approval(" or ".join(found.unit for found in asked), who, tuple(sources))
+    who = " or ".join(dict.fromkeys(each.who for each in asked))
+    sources = dict.fromkeys(source for each in asked for source in each.sources)
+    return Approval(" or ".join(each.unit for each in asked), who, tuple(sources))
 
 
 def concerned_by(verb: str, unit: Unit, units: Mapping[str, Unit]) -> tuple[Unit, ...]:

@@ -147,7 +147,15 @@ def savepoint_acls(internal: str, copy: str) -> tuple[Acl, ...]:
     held = ("DescribeConfigs", "AlterConfigs")
     return (
         Acl((_D,), "unit", Resource.TOPIC, internal, held, "keeps it as it is while it is copied", when="savepoint"),
-        Acl((_D,), "unit", Resource.TOPIC, copy, ("Create", "Delete"), "makes and deletes it", when="savepoint"),
+        Acl(
+            (_D,),
+            "unit",
+            Resource.TOPIC,
+            copy,
+            ("Create", "Delete", "DescribeConfigs"),
+            "makes and deletes it, and sees one that is there",
+            when="savepoint",
+        ),
         Acl((_D,), "unit", Resource.TOPIC, internal, ("Create",), "makes it and fills it", when="restore_savepoint"),
     )
 
@@ -168,13 +176,14 @@ def tail_acls(tail: str) -> tuple[Acl, ...]:
     return (Acl((_D, _J), "unit", Resource.TOPIC, tail, operations, told, when="upgrade, online"),)
 
 
-def runbook_acls(group: str) -> tuple[Acl, ...]:
+def runbook_acls(group: str, errors: str) -> tuple[Acl, ...]:
     """The ACLs for a runbook, besides those of what it begins."""
     quotas = ("DescribeConfigs", "AlterConfigs")
     slowed = "slows clients of others meanwhile (`quotas` of the command)"
     staged = "copies to it, and takes it away (`path: shadow`, and `replay` without a target)"
     return (
         Acl((_D,), "unit", Resource.GROUP, group, ("Describe",), "sees where it stands", when="runbook"),
+        Acl((_D,), "unit", Resource.TOPIC, errors, ("Describe", "DescribeConfigs"), "sees what comes to it (`error_topics`)", when="runbook"),
         Acl((_D,), "unit", Resource.CLUSTER, CLUSTER_NAME, quotas, slowed, when="runbook"),
         Acl((_D, _J), "unit", Resource.TOPIC, "TOPIC.shadow-ID, TOPIC.ID", ("Create", "Read", "Write", "Delete"), staged, when="runbook"),
     )  # fmt: skip
@@ -216,7 +225,7 @@ def every_need(names: TopicNames) -> tuple[Acl, ...]:
         *savepoint_acls("an internal topic", "savepoint.NAME.TOPIC"),
         *upgrade_acls("an output of the old version", "an internal topic of the old version"),
         *tail_acls("an input of the `tail_unit`"),
-        *runbook_acls("the group of the unit"),
+        *runbook_acls("the group of the unit", "an error topic"),
         *unit_acls("the group of the unit", "an internal topic", "its application.id"),
         *exactly_once_acls("the group of the unit", "its application.id", "an output"),
     )

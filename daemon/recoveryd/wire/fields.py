@@ -32,6 +32,7 @@ MAX_FIELDS: Final = 64
 MAX_SAMPLE_AHEAD_MS: Final = 300_000
 
 _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}", flags=re.ASCII)
+TOPIC_HINT: Final = "Use 1 to 249 characters of a-z, A-Z, 0-9, dot, underscore and hyphen."
 _CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -76,11 +77,8 @@ def _check_header_name(name: str) -> str:
 
 
 def _check_topic_name(topic: str) -> str:
-    if not _TOPIC.fullmatch(topic) or topic in {".", ".."}:
-        raise wrong(
-            f"is {shown(topic)}, which is not a topic name",
-            "Use 1 to 249 characters of a-z, A-Z, 0-9, dot, underscore and hyphen.",
-        )
+    if not is_topic_name(topic):
+        raise wrong(f"is {shown(topic)}, which is not a topic name", TOPIC_HINT)
     return topic
 
 
@@ -101,6 +99,10 @@ def _check_partitions(value: Any) -> tuple[int, ...]:
     if len(set(value)) != len(value):
         raise wrong("names a partition twice")
     return tuple(sorted(value))
+
+
+def is_topic_name(text: str) -> bool:
+    return _TOPIC.fullmatch(text) is not None and text not in {".", ".."}
 
 
 def is_int_to(value: Any, most: int) -> bool:

@@ -42,11 +42,18 @@ def _fold(properties: Properties, admin: AdminClient, topic: CutTopic | None, pa
         raise ClusterProblem(
             f"{topic.copy} is gone, so the savepoint cannot be read", code=Code.NO_SUCH_SAVEPOINT, retriable=False
         )
+    if topic.copy_id and shape.topic_id != topic.copy_id:
+        message = f"{topic.copy} was created again, and does not hold what lay in {topic.name}"
+        raise ClusterProblem(message, code=Code.TOPIC_RECREATED, retriable=False)
     keys = [key for key in shape.keys if key[1] in partitions]
     starts, ends = (
         read_offsets(admin, keys, EARLIEST, _TIMEOUT_S),
         read_offsets(admin, keys, LATEST, _TIMEOUT_S, committed=True),
     )
+    cut_off = next((p for _, p in keys if starts[p] > 0), None)
+    if cut_off is not None:
+        message = f"records of {topic.copy} {cut_off} are gone, which were a part of what lay in {topic.name}"
+        raise ClusterProblem(message, code=Code.OFFSET_OUTSIDE_LOG, retriable=False)
     for _, partition in keys:
         bounds = (starts[partition], ends[partition])
         messages = read_range(properties, topic.copy, partition, bounds, _PATIENCE_S, enable_partition_eof=True)

@@ -27,6 +27,7 @@ from recoveryd.wire.acls import (
 )
 
 _OF_SAVEPOINTS = "savepoint."
+_UNKNOWN = ""  # where errors of a unit go, the config does not say
 
 
 def check_unit(connection: Connection, name: str, patience: CheckPatience) -> Iterator[CheckResult]:
@@ -72,7 +73,8 @@ def _needs(unit: Unit, facts: UnitFacts) -> dict[str, tuple[list[Acl], bool]]:
     runbook = [
         replace(acl, name=f"{out}.shadow-doctor"[:249]) if acl.resource is Resource.TOPIC else acl
         for out in unit.outputs or ("recoveryd",)
-        for acl in runbook_acls(group)
+        for acl in runbook_acls(group, _UNKNOWN)
+        if acl.name != _UNKNOWN
     ]
     found = {
         "reset": (reset, False),

@@ -49,6 +49,7 @@ from recoveryd.workflows.model.actions import (
     TakeSnapshot,
     TopicForm,
 )
+from recoveryd.workflows.model.colliding import refuse_collision
 from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.facts import Found, GroupWanted, TopicFound, WantedFacts
 from recoveryd.workflows.model.hashing import hash_of
@@ -92,10 +93,12 @@ def _complete(spec: ReprocessSpec, knows: Knows) -> ReprocessSpec | Refused:
     unit = unit_of(spec.unit, knows.params)
     if isinstance(unit, Refused):
         return unit
-    if unit.kind not in REPROCESSED and not (unit.connector and unit.inputs):
-        message = f"{unit.name} is of kind {unit.kind.value}, whose state and outputs recoveryd cannot begin anew"
-        return Refused(Code.GROUP_TYPE, message, "Set its offsets with `reset`.")
-    problem = outputs_left_out(spec.outputs, unit) or _strange_names(spec, unit) or _strange_offsets(spec, unit)
+    problem = (
+        refuse_kind(unit)
+        or outputs_left_out(spec.outputs, unit)
+        or _strange_names(spec, unit)
+        or _strange_offsets(spec, unit)
+    )
     if problem is not None:
         return problem
     to = looked_up(spec.to, unit.cluster, unit.consumer_group, knows.workflows)
@@ -103,6 +106,13 @@ def _complete(spec: ReprocessSpec, knows: Knows) -> ReprocessSpec | Refused:
         return to
     between = {name: spec.intermediate.get(name, IntermediatePolicy.SEEK_TO_END) for name in unit.intermediate}
     return replace(spec, to=to, cluster=unit.cluster, group=unit.consumer_group, intermediate=between)
+
+
+def refuse_kind(unit: Unit) -> Refused | None:
+    if unit.kind in REPROCESSED or (unit.connector and unit.inputs):
+        return None
+    message = f"{unit.name} is of kind {unit.kind.value}, whose state and outputs recoveryd cannot begin anew"
+    return Refused(Code.GROUP_TYPE, message, "Set its offsets with `reset`.")
 
 
 def outputs_left_out(outputs: Mapping[str, OutputChoice], unit: Unit) -> Refused | None:
@@ -169,6 +179,7 @@ def _wanted(spec: ReprocessSpec, params: WorkflowParams) -> WantedFacts:
         units=(unit.name,),
         topics=tuple((spec.cluster, name) for name in names),
         counted=tuple((spec.cluster, t) for t, c in spec.outputs.items() if c.policy is OutputPolicy.APPEND),
+        names_on=spec.cluster if new_names(spec) else "",
     )
 
 
@@ -181,7 +192,7 @@ def _plan(spec: ReprocessSpec, found: Found, params: WorkflowParams) -> Planned 
         positions = _positions(spec, found)
     except PositionRefused as refused:
         return outside_log(refused)
-    problem = find_problem(spec, unit, found, positions)
+    problem = find_problem(spec, unit, found, positions) or refuse_collision(new_names(spec), found.names)
     if problem is not None:
         return problem
     contracts = contracts_of(unit, found)

@@ -5,13 +5,14 @@ Changelogs are filled before they may be compacted, so that what was copied can 
 had only then.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused, nearest_name
-from recoveryd.units.model import Unit
+from recoveryd.units.model import Unit, UnitKind
 from recoveryd.workflows.kinds.earlier import refuse_created_again, savepoint_of
 from recoveryd.workflows.kinds.noting import (
     change_key,
@@ -57,6 +58,7 @@ from recoveryd.workflows.model.actions import (
     TakeSnapshot,
     TopicForm,
 )
+from recoveryd.workflows.model.colliding import refuse_collision
 from recoveryd.workflows.model.cut import Cut, CutTopic
 from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.facts import Found, GroupWanted, TopicFound, WantedFacts
@@ -129,6 +131,7 @@ def _wanted(spec: RestoreSpec, params: WorkflowParams) -> WantedFacts:
         ),
         units=(unit.name,),
         topics=tuple((spec.cluster, name) for name in dict.fromkeys((*named, *copies))),
+        names_on=spec.cluster,
     )
 
 
@@ -176,7 +179,8 @@ def _plan(spec: RestoreSpec, found: Found, params: WorkflowParams) -> Planned | 
     told = f"{len(cut.topics)} internal topics of {spec.group} are to be filled, {len(positions)} offsets set"
     rows = tuple(_still_rows(spec, cut))
     steps = tuple(_steps(spec, unit, found.groups[0].topic_ids, state, forms, gone))
-    return Planned(plan, steps, told, rows, leases=form_leases(spec, found))
+    copies = tuple(topic.copy for topic in cut.topics if topic.offsets)
+    return Planned(plan, steps, told, rows, leases=form_leases(spec, found), reads=copies)
 
 
 def _as_outputs(state: Forms) -> Forms:
@@ -199,6 +203,7 @@ def _problem(spec: RestoreSpec, unit: Unit, cut: Cut, found: Found) -> Refused |
         refuse_created_again(cut.topic_ids, group.topic_ids, "the savepoint noted its offsets")
         or refuse_group(spec.group, group.group)
         or refuse_sizes([(spec.group, noted)])
+        or _grown(spec, unit, cut, Counter(look.topic for look in group.looks))
     )
     if refused is not None:
         return refused
@@ -213,7 +218,32 @@ def _problem(spec: RestoreSpec, unit: Unit, cut: Cut, found: Found) -> Refused |
             message = f"{name} has records: {unit.name} has state of its own already"
             return Refused(Code.TARGET_NOT_EMPTY, message, "Delete its internal topics, or choose another unit.")
     problems = (output_problem(spec, unit, name, found) for name in spec.outputs)
-    return next((problem for problem in problems if problem is not None), None)
+    problem = next((problem for problem in problems if problem is not None), None)
+    return problem or refuse_collision(
+        (*(_name_now(spec, cut, topic) for topic in cut.topics), *new_names(spec)), found.names
+    )
+
+
+def _grown(spec: RestoreSpec, unit: Unit, cut: Cut, partitions: Mapping[str, int]) -> Refused | None:
+    """Whether an input got partitions since the cut: Streams does not start where a changelog has fewer than there are tasks."""
+    for topic, offsets in cut.offsets.items() if cut.topics else ():
+        now = partitions.get(topic, 0)
+        if now > len(offsets) and _has_state_of(unit, topic):
+            message = (
+                f"{topic} has {now} partitions, and had {len(offsets)} when {spec.savepoint} was made: its state topics have too "
+                "few for it"
+            )
+            hint = "Begin with empty state: `reprocess`. If no state depends on the topic, give the unit its topology."
+            return Refused(Code.TARGET_PARTITIONS, message, hint)
+    return None
+
+
+def _has_state_of(unit: Unit, topic: str) -> bool:
+    """Whether state is kept by partition of this topic, or may be: without the topology nobody can tell."""
+    if unit.kind is not UnitKind.STREAMS:
+        return False
+    parts = None if unit.topology is None else unit.topology.parts
+    return parts is None or any(topic in part.read and part.stores and not part.is_global for part in parts)
 
 
 def _lost_copy(spec: RestoreSpec, topic: CutTopic, there: TopicFound | None) -> Refused | None:
@@ -243,6 +273,9 @@ def _findings(spec: RestoreSpec, unit: Unit, cut: Cut, found: Found) -> Iterator
     bare = sum(at is None for offsets in cut.offsets.values() for at in offsets.values())
     if bare:
         yield f"{bare} partitions had no commit when the cut was made: {unit.name} begins there by its auto.offset.reset"
+    new = [str(look) for look in found.groups[0].looks if look.partition not in cut.offsets.get(look.topic, {})]
+    if new:
+        yield f"{new[0]} and {len(new) - 1} more came since the cut: {unit.name} begins there by its auto.offset.reset"
     for look in found.groups[0].looks:
         more = look.high_watermark - cut.ends.get(look.topic, {}).get(look.partition, look.high_watermark)
         if look.topic in unit.intermediate and more > 0:

@@ -27,6 +27,7 @@ from recoveryd.workflows.model.actions import (
     TakeSnapshot,
     TopicForm,
 )
+from recoveryd.workflows.model.colliding import refuse_collision
 from recoveryd.workflows.model.cut import Cut, CutTopic
 from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.facts import Found, GroupWanted, TopicFound, WantedFacts
@@ -61,11 +62,12 @@ def _complete(spec: SavepointSpec, knows: Knows) -> SavepointSpec | Refused:
     if unit.kind not in {UnitKind.STREAMS, UnitKind.GROUP}:
         message = f"{unit.name} is of kind {unit.kind.value}, which keeps its state where recoveryd cannot read it"
         return Refused(Code.GROUP_TYPE, message, "Use the savepoints of its own framework.")
-    known = savepoint_of(spec.name, knows.workflows)
+    name = spec.name or knows.run
+    known = savepoint_of(name, knows.workflows)
     if known is not None:
         hint = "Choose another name, or delete it: recoveryctl savepoint delete."
-        return Refused(Code.ID_IN_USE, f"savepoint {spec.name} exists already, of {known.unit}", hint)
-    return replace(spec, cluster=unit.cluster, group=unit.consumer_group)
+        return Refused(Code.ID_IN_USE, f"savepoint {name} exists already, of {known.unit}", hint)
+    return replace(spec, name=name, cluster=unit.cluster, group=unit.consumer_group)
 
 
 def _wanted(spec: SavepointSpec, params: WorkflowParams) -> WantedFacts:
@@ -75,7 +77,8 @@ def _wanted(spec: SavepointSpec, params: WorkflowParams) -> WantedFacts:
         groups=(GroupWanted(spec.cluster, spec.group, Current(), named),),
         units=(unit.name,),
         internal=True,
-        copied_as=_copied_as(spec.name),
+        copied_as=copied_as(spec.name),
+        names_on=spec.cluster,
     )
 
 
@@ -91,7 +94,8 @@ def _plan(spec: SavepointSpec, found: Found, params: WorkflowParams) -> Planned 
         refused = refused or _in_the_way(copy.name, found.topics.get(copy.name))
         if refused is not None:
             return refused
-    refused = refuse_cut(len(found.groups[0].looks) + sum(form.partitions for form in forms.values()))
+    refused = refuse_collision((copy.name for copy in copies), found.names)
+    refused = refused or refuse_cut(len(found.groups[0].looks) + sum(form.partitions for form in forms.values()))
     if refused is not None:
         return refused
     rows = tuple(_config_rows(spec.cluster, forms))
@@ -117,7 +121,7 @@ def _plan(spec: SavepointSpec, found: Found, params: WorkflowParams) -> Planned 
     )
     told = f"{len(copies)} internal topics of {spec.group} are to be copied"
     leases = (lease_keys(spec.cluster, form, _standing_still(form)) for form in forms.values())
-    return Planned(plan, steps, told, rows, cut, frozenset().union(*leases))
+    return Planned(plan, steps, told, rows, cut, frozenset().union(*leases), tuple(forms))
 
 
 def _problem(spec: SavepointSpec, found: Found, facts: UnitFacts) -> Refused | None:
@@ -154,7 +158,7 @@ def _not_once(facts: UnitFacts) -> str:
     return f"{said} ({facts.guarantee_why})" if facts.guarantee_why else said
 
 
-def _copied_as(name: str) -> str:
+def copied_as(name: str) -> str:
     """What stands in front of the names of its copies."""
     return f"savepoint.{name}."
 
@@ -170,7 +174,7 @@ def _in_the_way(copy: str, there: TopicFound | None) -> Refused | None:
 def _copy_form(name: str, form: TopicForm) -> TopicForm:
     """The copy keeps each record of the changelog, which compaction would not."""
     kept = {config: value for config, value in form.configs.items() if config in _TAKEN_OVER}
-    return replace(form, name=_copied_as(name) + form.name, configs={**kept, **_KEPT})
+    return replace(form, name=copied_as(name) + form.name, configs={**kept, **_KEPT})
 
 
 def _config_rows(cluster: str, forms: Mapping[str, TopicForm]) -> Iterator[ConfigUndo]:
@@ -222,10 +226,27 @@ def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> 
         return workflow
     if workflow.cut is None:
         return workflow
+    moved = _moved_on(workflow.cut, event)
+    if moved is not None:
+        return moved
     cut = _cut(workflow.cut, spec, event, workflow.updated_ms)
     runs = tuple(_copy_run(workflow, spec, number, topic) for number, topic in enumerate(cut.topics) if topic.offsets)
     steps = tuple(replace(s, action=RunChildren(runs)) if s.name == COPY else s for s in workflow.steps)
     return replace(workflow, steps=steps, cut=cut)
+
+
+def _moved_on(planned: Cut, event: StepReported) -> Refused | None:
+    """Whether a topic went since the plan, or has partitions now that its copy would not have: the cut would lack its state."""
+    gone = [name for name in (*planned.topic_ids, *(t.name for t in planned.topics)) if name not in event.logs]
+    if gone:
+        message = f"{gone[0]} was deleted after the plan was made"
+        return Refused(Code.SOURCE_TOPIC_MISSING, message, "Look why, and take the savepoint again.")
+    for topic in planned.topics:
+        count = len(event.logs[topic.name])
+        if count > topic.form.partitions:
+            message = f"{topic.name} has {count} partitions, and had {topic.form.partitions} when the plan was made"
+            return Refused(Code.STALE_PLAN, message, "Send it again: its plan will have them.")
+    return None
 
 
 def _with_copies(workflow: Workflow, event: StepReported) -> Workflow:

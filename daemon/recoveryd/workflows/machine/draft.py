@@ -74,9 +74,9 @@ class WorkflowDraft(View):
         """Ask for its present step again at this time."""
         self.workflows = self.workflows.with_due(workflow_id, at_ms)
 
-    def rest(self, workflow_id: str, step: WorkflowStep) -> None:
-        """Nothing of its present step is under way until that is asked for again."""
-        self.workflows = self.workflows.with_rest(workflow_id, step.name, step.tries)
+    def hear(self, workflow_id: str, step: WorkflowStep, try_number: int) -> None:
+        """What comes of this try of its step, or of an earlier one, is no news from now on."""
+        self.workflows = self.workflows.with_heard(workflow_id, step.name, try_number)
 
     def asked(self, workflow_id: str) -> int:
         """Since when the facts of its plan are asked for, which is now unless they were before."""

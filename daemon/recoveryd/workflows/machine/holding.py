@@ -15,16 +15,29 @@ from recoveryd.workflows.model.actions import (
     SetConfigs,
     SetOffsets,
 )
-from recoveryd.workflows.model.workflow import OffsetUndo, UndoState, Workflow, WorkflowPlan, WorkflowStep
+from recoveryd.workflows.model.workflow import (
+    Change,
+    OffsetUndo,
+    UndoState,
+    Workflow,
+    WorkflowPlan,
+    WorkflowStep,
+)
 
 _OF_TOPICS = frozenset({"offset", "topic", "config"})
 
 
-def held_from(draft: WorkflowDraft, workflow: Workflow, plan: WorkflowPlan | None) -> Refused | None:
-    """The refusal that names the hold in the way of this plan, or None."""
-    topics = dict.fromkeys(change.name for change in plan.changes if change.what in _OF_TOPICS) if plan else ()
-    holds = draft.draft.view(HoldDraft).holds
-    return refuse_held(holds, [(workflow.spec.cluster, topic) for topic in topics])
+def held_from(
+    draft: WorkflowDraft, workflow: Workflow, plan: WorkflowPlan | None, reads: Iterable[str] = ()
+) -> Refused | None:
+    """The refusal that names the hold in the way of this plan, or None. `reads`: topics that it will have copied."""
+    topics = dict.fromkeys(_topic_of(change) for change in plan.changes if change.what in _OF_TOPICS) if plan else ()
+    holds, cluster = draft.draft.view(HoldDraft).holds, workflow.spec.cluster
+    return refuse_held(holds, [(cluster, topic) for topic in topics], [(cluster, topic) for topic in reads])
+
+
+def _topic_of(change: Change) -> str:
+    return change.name.partition(" ")[0] if change.what == "config" else change.name
 
 
 def held_from_steps(draft: WorkflowDraft, workflow: Workflow, steps: Iterable[WorkflowStep]) -> Refused | None:

@@ -21,18 +21,19 @@ from recoveryd.workflows.model.workflow import Ending, RowKey, Undo, Workflow, W
 @dataclass(frozen=True, slots=True)
 class Knows:
     """What a kind may look at when a command arrives. `before`: how the application ran that the workflow has stopped which sent
-    it, if one did.
+    it, if one did. `run`: the id that the workflow will have.
     """
 
     params: WorkflowParams
     workflows: Workflows
     before: Mapping[str, Any] = field(default_factory=dict)
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
     """`told` says in words what is to happen. `undo`: what is known already of what can be put back. `leases`: keys of what
-    has to stay as it makes it until it ends, whatever it is now.
+    has to stay as it makes it until it ends, whatever it is now. `reads`: topics that it is to have copied.
     """
 
     plan: WorkflowPlan
@@ -41,6 +42,7 @@ class Planned:
     undo: tuple[Undo, ...] = field(default=())
     cut: Cut | None = None
     leases: frozenset[RowKey] = frozenset()
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

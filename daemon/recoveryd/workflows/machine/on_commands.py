@@ -22,15 +22,15 @@ from recoveryd.workflows.machine.holding import held_from, held_from_steps
 from recoveryd.workflows.machine.kind import Knows, WorkflowKind
 from recoveryd.workflows.machine.planning import asked_for_approval, gather
 from recoveryd.workflows.machine.steps import done, end, go_on, is_changing, take_again, take_anew
-from recoveryd.workflows.machine.undoing import told_stopped, with_left_open, without_lost_places
+from recoveryd.workflows.machine.undoing import set_by, told_stopped, with_left_open, without_lost_places
 from recoveryd.workflows.machine.waiving import waive
 from recoveryd.workflows.model.actions import ANSWERED_BY_PEOPLE, LookAtUnit
 from recoveryd.workflows.model.events import Outcome, StepReported
+from recoveryd.workflows.model.lifecycle import REUSABLE
 from recoveryd.workflows.model.size import refuse_id
 from recoveryd.workflows.model.spec import Ack, Rollback
 from recoveryd.workflows.model.workflow import Ending, StepState, Workflow, WorkflowStep
 
-_REUSABLE = frozenset({State.PLANNED, State.REJECTED, State.EXPIRED})
 _NOT_ENDED = frozenset({StepState.PENDING, StepState.RUNNING, StepState.WAITING})
 _CAN_ROLL_BACK = frozenset({State.COMPLETED, State.FAILED, State.STOPPED})
 
@@ -45,12 +45,12 @@ class BeginsWorkflow(Command, Protocol):
 def on_begin(draft: WorkflowDraft, event: CommandReceived, command: BeginsWorkflow) -> None:
     meta = command.meta
     earlier = draft.workflows.get(meta.subject)
-    if earlier is not None and earlier.state not in _REUSABLE:
+    if earlier is not None and earlier.state not in REUSABLE:
         message = f"workflow {earlier.id} exists already and is {earlier.state.value}"
         draft.answer(event, "rejected", message, Code.ID_IN_USE.value)
         return
     kind = draft.kinds[command.verb]
-    spec = kind.complete(command.spec, Knows(draft.params, draft.workflows, ran_before(draft, meta.id)))
+    spec = kind.complete(command.spec, Knows(draft.params, draft.workflows, ran_before(draft, meta.id), meta.subject))
     if not isinstance(spec, Refused):
         refusal = refuse_id(meta.subject, kind.ends(spec)) or _refuse(kind, spec, draft, meta.id)
     else:
@@ -165,7 +165,7 @@ def on_stop(draft: WorkflowDraft, event: CommandReceived, command: StopCommand) 
 def stop_workflow(draft: WorkflowDraft, workflow: Workflow, why: str, code: str | None = None) -> None:
     stop = Stop(StopReason.OPERATOR, None, draft.now_ms)
     why = "; ".join(filter(None, (why, told_stopped(workflow))))
-    if is_changing(draft, workflow):
+    if is_changing(workflow):
         draft.move(workflow, State.STOPPING, f"{why}; what is being changed is waited for", stop=stop, error_code=code)
     elif has_children(draft, workflow):
         steered = steer_children(draft, workflow, "stop")
@@ -186,7 +186,7 @@ def on_pause(draft: WorkflowDraft, event: CommandReceived, command: Pause) -> No
         return
     why = f"paused by {command.meta.who}"
     draft.answer(event, "accepted", f"{workflow.id} pauses")
-    if is_changing(draft, workflow):
+    if is_changing(workflow):
         draft.move(workflow, State.PAUSING, why)
     else:
         draft.move(steer_children(draft, workflow, "pause"), State.PAUSED, why, waiting_for=None)
@@ -221,13 +221,15 @@ def on_rollback(draft: WorkflowDraft, event: CommandReceived, command: Rollback)
         draft.answer(event, "rejected", refused.message, refused.code.value, refused.hint)
         return
     names = {step.name for step in steps}  # of a rollback that failed before
-    told = f"{workflow.id} is rolled back" + (f"; {stays}" if stays else "")
+    since = _setters_since(draft, wanted)
+    theirs = f"offsets that {', '.join(other.id for other in since)} set since stay" if since else ""
+    told = "; ".join(filter(None, (f"{workflow.id} is rolled back", stays, theirs)))
     draft.answer(event, "accepted", told)
     before = (s for s in wanted.steps if s.name not in names)
     kept = (replace(s, state=StepState.SKIPPED) if s.state in _NOT_ENDED else s for s in before)
     why = f"rolled back by {command.meta.who}"
     back = replace(
-        without_lost_places(wanted, steps),
+        without_lost_places(wanted, steps, since),
         steps=(*kept, *steps),
         is_rolling_back=True,
         taken_back_by=command.meta.id,
@@ -235,6 +237,14 @@ def on_rollback(draft: WorkflowDraft, event: CommandReceived, command: Rollback)
         stop=None,
     )
     go_on(draft, draft.move(back, State.RUNNING, why))
+
+
+def _setters_since(draft: WorkflowDraft, workflow: Workflow) -> tuple[Workflow, ...]:
+    """Those that set offsets since which this one would put back."""
+    cluster = workflow.spec.cluster
+    mine = frozenset(set_by(workflow, cluster))
+    later = (other for other in draft.workflows if other.place > workflow.place)
+    return tuple(other for other in later if mine and not mine.isdisjoint(set_by(other, cluster)))
 
 
 def _not_back(

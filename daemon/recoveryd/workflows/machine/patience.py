@@ -15,7 +15,7 @@ from recoveryd.workflows.model.actions import (
     RollBackChildren,
     RunChildren,
 )
-from recoveryd.workflows.model.events import StepReported
+from recoveryd.workflows.model.events import UNTRIED, StepReported
 from recoveryd.workflows.model.params import WorkflowParams
 from recoveryd.workflows.model.workflow import WaitingFor, WorkflowStep
 
@@ -106,3 +106,8 @@ def _patience_ms(kind: str, params: WorkflowParams) -> int:
     if kind in {"ack", "choice", "gates"}:
         return params.ack_wait_ms
     return params.ready_wait_ms if kind == "ready" else params.empty_wait_ms
+
+
+def without_try(evidence: Mapping[str, object]) -> Mapping[str, object]:
+    """Without what is another with each look."""
+    return {name: found for name, found in evidence.items() if name != UNTRIED}

@@ -51,7 +51,7 @@ def _plan(draft: WorkflowDraft, workflow: Workflow, found: Found) -> None:
     writers = writers_of(draft, workflow.spec.cluster, {c.name for c in made.plan.changes if c.what == "offset"})
     told = (*users_of(draft, made.steps), *(() if held is None else (held.message,)))
     plan = replace(made.plan, findings=(*made.plan.findings, *writers, *told))
-    held = held_from(draft, workflow, plan)
+    held = held_from(draft, workflow, plan, made.reads)
     if held is not None and not workflow.spec.dry_run:
         refuse(draft, workflow, held.code, held.message, held.hint)
         return
@@ -132,9 +132,10 @@ def _proceed(draft: WorkflowDraft, workflow: Workflow, size: str) -> None:
 
 def asked_for_approval(draft: WorkflowDraft, workflow: Workflow) -> Approval | None:
     """By the units and rules that are in force now; None = none is needed."""
-    params = draft.params
-    unit = params.units.get(workflow.unit or "")
-    return None if unit is None else approval_of_all(params.approvals, workflow.verb, unit, params.units)
+    params, named = draft.params, draft.kind_of(workflow).units(workflow.spec)
+    names = dict.fromkeys((*([] if workflow.unit is None else [workflow.unit]), *named))
+    units = [params.units[name] for name in names if name in params.units]
+    return approval_of_all(params.approvals, workflow.verb, units[0], params.units, units[1:]) if units else None
 
 
 def _waiting(draft: WorkflowDraft, event: WorkflowFacts | GatheringFailed) -> Workflow | None:

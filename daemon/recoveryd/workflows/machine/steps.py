@@ -22,7 +22,7 @@ from recoveryd.workflows.machine.deciding import appends, has_to_be_decided, tol
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.guarding import guarded
 from recoveryd.workflows.machine.holding import held_from, held_from_steps
-from recoveryd.workflows.machine.patience import GIVEN_UP, evidence_after, waited_for
+from recoveryd.workflows.machine.patience import GIVEN_UP, evidence_after, waited_for, without_try
 from recoveryd.workflows.machine.readiness import look_at_readiness
 from recoveryd.workflows.machine.undoing import puts_back, restore_step, told_lost, told_stopped, without_unbegun
 from recoveryd.workflows.model.actions import (
@@ -38,7 +38,7 @@ from recoveryd.workflows.model.actions import (
 )
 from recoveryd.workflows.model.effects import take_step
 from recoveryd.workflows.model.events import Outcome, StepReported
-from recoveryd.workflows.model.workflow import Ending, StepState, Workflow, WorkflowStep
+from recoveryd.workflows.model.workflow import Ending, Rest, StepState, Workflow, WorkflowStep
 
 _TAKEN = frozenset({StepState.RUNNING, StepState.WAITING})
 _NOT_ENDED = frozenset({StepState.PENDING, StepState.RUNNING, StepState.WAITING})
@@ -58,7 +58,8 @@ def go_on(draft: WorkflowDraft, workflow: Workflow) -> None:
         return
     elif not _fails_by_hold(draft, workflow, step):
         draft.notice("step_started", workflow.id, {"step": step.name, "why": f"step {step.name} begins"})
-        _take(draft, workflow, replace(step, state=StepState.RUNNING, began_ms=draft.now_ms))
+        draft.hear(workflow.id, step, step.tries)
+        _take(draft, replace(workflow, rest=None), replace(step, state=StepState.RUNNING, began_ms=draft.now_ms))
 
 
 def _is_held_back(workflow: Workflow, step: WorkflowStep) -> bool:
@@ -69,8 +70,10 @@ def _is_held_back(workflow: Workflow, step: WorkflowStep) -> bool:
 
 
 def _held(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> Refused | None:
-    """On the way back only by what this step touches: what stays as it is needs nobody's leave."""
-    if workflow.is_rolling_back:
+    """On the way back, and where it takes away only what it made itself, by what this step touches: what stays as it is needs
+    nobody's leave.
+    """
+    if workflow.is_rolling_back or _is_back(step.action):
         return held_from_steps(draft, workflow, (step,))
     return held_from(draft, workflow, workflow.plan)
 
@@ -84,6 +87,7 @@ def take_anew(draft: WorkflowDraft, workflow: Workflow) -> None:
         # A start that was asked for of what appends is not asked for anew: a person is asked first.
         is_kept = bool(step.tries) and bool(appends(draft.params.units, step))
         began_ms = step.began_ms if is_kept else draft.now_ms
+        draft.hear(workflow.id, step, step.tries)  # nothing that was looked at before counts
         anew = asked_anew(draft, workflow, replace(step, began_ms=began_ms))
         workflow = draft.revise(workflow.with_step(anew))
     take_again(draft, workflow)
@@ -94,7 +98,7 @@ def take_again(draft: WorkflowDraft, workflow: Workflow) -> None:
     step = workflow.step
     if step is None or step.state not in _TAKEN:
         go_on(draft, workflow)
-    elif not (_is_at_rest(draft, workflow, step) and _fails_by_hold(draft, workflow, step)):
+    elif not (_is_at_rest(workflow, step) and _fails_by_hold(draft, workflow, step)):
         _take(draft, workflow, step)
 
 
@@ -106,19 +110,34 @@ def _fails_by_hold(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep)
     return held is not None
 
 
-def _is_at_rest(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> bool:
-    """Whether it was heard of its last try that it waits: nothing of it is under way."""
-    return draft.workflows.resting.get(workflow.id) == (step.name, step.tries)
+def _is_at_rest(workflow: Workflow, step: WorkflowStep) -> bool:
+    """Whether nothing of it is under way, as was heard of its last try."""
+    return workflow.rest == _rest_of(step)
+
+
+def _rest_of(step: WorkflowStep) -> Rest:
+    return Rest(step.name, step.tries)
 
 
 def on_step(draft: WorkflowDraft, event: StepReported) -> None:
     workflow = draft.workflows.live.get(event.workflow)
     step = None if workflow is None else workflow.step
-    if workflow is None or step is None or (step.name, step.tries) != (event.step, event.try_number):
+    if workflow is None or step is None or not _is_awaited(draft, workflow, step, event):
         return  # of an earlier try, or of somebody who ended meanwhile
     if workflow.state is State.PAUSED:
         return  # what was looked at before the pause is looked at again after it
+    draft.hear(workflow.id, step, event.try_number)
     guarded(draft, workflow, lambda draft, workflow: take_report(draft, workflow, step, event))
+
+
+def _is_awaited(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: StepReported) -> bool:
+    """Of a change only its last try. A look may take longer than it is waited for, and so may the next one: each is heard that
+    is newer than the last that was.
+    """
+    if step.name != event.step or type(step.action) in CHANGES:
+        return (step.name, step.tries) == (event.step, event.try_number)
+    name, last = draft.workflows.heard.get(workflow.id, ("", 0))
+    return (last if name == step.name else 0) < event.try_number <= step.tries
 
 
 def take_report(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: StepReported) -> None:
@@ -138,6 +157,8 @@ def take_report(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, ev
         if event.is_untried and _can_rest(draft, workflow, step) and _has_to_rest(draft, workflow):
             return  # to try it again would make the change that was called off
         seen = event.evidence or step.evidence
+        is_unchanged = event.is_untried and type(step.action) in CHANGES
+        workflow = replace(workflow, rest=_rest_of(step)) if is_unchanged else workflow
         draft.revise(workflow.with_step(replace(step, why=event.why, evidence=seen, failures=step.failures + 1)))
         draft.due(workflow.id, draft.now_ms + draft.params.look_every_ms * 2 ** (step.failures + 1))
         draft.reason = f"{step.name}: {event.why}; tried again"
@@ -243,16 +264,18 @@ def wait(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: St
         return
     seen = evidence_after(waits_for, step, event, draft.now_ms)
     waits = workflow.with_step(replace(step, state=StepState.WAITING, why=event.why, evidence=seen, failures=0))
+    waits = replace(waits, rest=_rest_of(step)) if type(step.action) in CHANGES else waits
     if workflow.state is State.RUNNING:
         told = {"step": step.name, "why": event.why, "for": waits_for.kind, "members": list(event.members)}
         draft.notice("step_waiting", workflow.id, told)
         draft.move(waits, State.WAITING, event.why, waiting_for=waits_for)
-    elif waits_for != waiting or seen != step.evidence:
+    elif waits_for != waiting or without_try(seen) != without_try(step.evidence):
         draft.revise(waits, waiting_for=waits_for, why=event.why if workflow.state is State.WAITING else workflow.why)
+    elif waits.rest != workflow.rest:
+        draft.put(waits)  # that it rests is known to the next daemon, and is no version of its own
     is_slow = isinstance(step.action, LookAtUnit) and step.action.hold_ms > 0  # each look asks the cluster
     every_ms = draft.params.close_every_ms if is_slow else draft.params.look_every_ms
     draft.due(workflow.id, draft.now_ms + every_ms)
-    draft.rest(workflow.id, step)
 
 
 def _take(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> None:
@@ -279,14 +302,14 @@ def _take(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> None:
     draft.due(workflow.id, draft.now_ms + draft.params.no_answer_ms)
 
 
-def is_changing(draft: WorkflowDraft, workflow: Workflow) -> bool:
+def is_changing(workflow: Workflow) -> bool:
     """Whether something is being changed now, of which it has to be heard first. Not one that waits: to take its step once
     more would make the change that somebody has just called off.
     """
     step = workflow.step
     if step is None or step.state not in _TAKEN or type(step.action) not in CHANGES or workflow.state is State.PAUSED:
         return False
-    return not _is_at_rest(draft, workflow, step)
+    return not _is_at_rest(workflow, step)
 
 
 def _can_rest(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> bool:

@@ -1,6 +1,6 @@
 """The steps of a rollback, from the rows of what can be put back, in the reverse order of what was done."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -21,6 +21,7 @@ from recoveryd.workflows.model.workflow import (
     ConfigUndo,
     OffsetUndo,
     QuotaUndo,
+    RowKey,
     StepState,
     TopicUndo,
     UndoState,
@@ -136,6 +137,14 @@ def _was_setting(workflow: Workflow, group: str) -> bool:
     return any(isinstance(a, SetOffsets) and a.group == group and not a.is_back for a in actions)
 
 
+def set_by(workflow: Workflow, cluster: str) -> Iterator[RowKey]:
+    """Places of groups on this cluster that stand, for all that it knows, where it set them."""
+    rows = (row for row in workflow.undo if isinstance(row, OffsetUndo) and row.state is UndoState.OPEN)
+    for row in rows if workflow.spec.cluster == cluster else ():
+        if row.is_changed and _was_setting(workflow, row.group):
+            yield row.key
+
+
 def lost_for_good(workflow: Workflow) -> tuple[str, ...]:
     """Topics whose records no rollback brings back."""
     return tuple(r.name for r in workflow.undo if isinstance(r, TopicUndo) and r.to is not None and r.is_changed)
@@ -162,11 +171,14 @@ def told_stopped(workflow: Workflow) -> str:
     return told
 
 
-def without_lost_places(workflow: Workflow, back: Iterable[WorkflowStep] = ()) -> Workflow:
+def without_lost_places(
+    workflow: Workflow, back: Iterable[WorkflowStep] = (), later: Iterable[Workflow] = ()
+) -> Workflow:
     """Offsets stay in topics that went, since they mean nothing in those that have their names now, and in groups that it
-    never began to set: whoever set them is somebody else, even to the same place. Not those that it only noted, and of
-    which the steps `back` put back what was lost.
+    never began to set, or that one of those that came `later` set since: whoever set them is somebody else, even to the same
+    place. Not those that it only noted, and of which the steps `back` put back what was lost.
     """
+    theirs = frozenset(key for other in later for key in set_by(other, workflow.spec.cluster))
     lost = frozenset(lost_for_good(workflow))
     meant = {s.action.group for s in workflow.steps if isinstance(s.action, SetOffsets) and not s.action.is_back}
     noted = {step.action.group for step in back if isinstance(step.action, SetOffsets)} - meant
@@ -175,7 +187,11 @@ def without_lost_places(workflow: Workflow, back: Iterable[WorkflowStep] = ()) -
         undo=tuple(
             replace(row, state=UndoState.KEPT)
             if isinstance(row, OffsetUndo)
-            and (row.name in lost or (row.group not in noted and not _was_setting(workflow, row.group)))
+            and (
+                row.name in lost
+                or row.key in theirs
+                or (row.group not in noted and not _was_setting(workflow, row.group))
+            )
             else row
             for row in workflow.undo
         ),

@@ -230,7 +230,8 @@ class LookAtTopics:
 class LookAtUnit:
     """Ask the cluster what it says of the unit now, and of `topics`, for the core to judge; changes nothing. `ends`: it is
     counted how much the group has left to read up to there. `verbs`: it is looked until one of these commands answers
-    `question`, which may come once all was well for `hold_ms`.
+    `question`, which may come once all was well for `hold_ms`. `with_readers`: who reads its outputs is asked as well, which takes
+    long where there are many groups.
     """
 
     cluster: str
@@ -241,6 +242,7 @@ class LookAtUnit:
     question: str = ""
     verbs: tuple[str, ...] = ()
     hold_ms: int = 0
+    with_readers: bool = False
     do: Literal["look_at_unit"] = "look_at_unit"
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from recoveryd.units.facts import Group, PartitionEnds, UnitFacts
 from recoveryd.workflows.model.actions import TopicForm
+from recoveryd.workflows.model.colliding import Names
 from recoveryd.workflows.model.positions import PartitionLook, To
 
 
@@ -26,6 +27,8 @@ class WantedFacts:
     are counted. `internal`: the internal topics of these units are to be looked at as well. `quotas`: (cluster, client id) of
     those whose byte rates are asked for. `contracts`: units of which only what their contracts need is asked, if the clusters tell it.
     `copied_as`: what stands in front of the names of copies of the internal topics, which are looked at too; empty = there are none.
+    `names_on`: the cluster of which the names of all topics are wanted, because some are to be made; empty = none are.
+    `without_readers`: who else reads the outputs of the units is not asked.
     """
 
     groups: tuple[GroupWanted, ...] = ()
@@ -36,6 +39,8 @@ class WantedFacts:
     quotas: tuple[tuple[str, str], ...] = ()
     contracts: tuple[str, ...] = ()
     copied_as: str = ""
+    names_on: str = ""
+    without_readers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,8 @@ class TopicFound:
 @dataclass(frozen=True, slots=True)
 class Found:
     """`groups` in the order of the question. `topics`: None = it does not exist. `counts`: visible records; a topic too large to be counted is absent.
-    `quotas`: how much a client id may read per second, None = nothing is set for it by itself.
+    `quotas`: how much a client id may read per second, None = nothing is set for it by itself. `names`: of all topics of a cluster, as far as
+    they may be seen.
     """
 
     groups: tuple[GroupFound, ...] = ()
@@ -75,3 +81,4 @@ class Found:
     counts: Mapping[str, int] = field(default_factory=dict)
     at_ms: int = 0
     quotas: Mapping[str, float | None] = field(default_factory=dict)
+    names: Names = field(default_factory=dict)

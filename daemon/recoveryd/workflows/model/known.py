@@ -13,15 +13,15 @@ from recoveryd.workflows.model.workflow import Workflow
 @dataclass(frozen=True, slots=True)
 class Workflows:
     """Immutable. `live` and `ended` share no id. `due_ms`: when the present step of a live one is asked for again;
-    `asked_ms`: since when the facts of a plan are asked for; `resting`: the step and the try of it that was heard to wait, so
-    that nothing is under way until the next one. All are soft, as is `readiness`. `noted_bytes`: an estimate for each ended one.
+    `asked_ms`: since when the facts of a plan are asked for; `heard`: the step and the last try of it of which was heard. All are soft, as is
+    `readiness`. `noted_bytes`: an estimate for each ended one.
     """
 
     live: Mapping[str, Workflow] = field(default_factory=dict)
     ended: Mapping[str, Workflow] = field(default_factory=dict)
     due_ms: Mapping[str, int] = field(default_factory=dict)
     asked_ms: Mapping[str, int] = field(default_factory=dict)
-    resting: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    heard: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     noted_bytes: Mapping[str, int] = field(default_factory=dict)
     readiness: Readiness = Readiness()
 
@@ -46,13 +46,11 @@ class Workflows:
         (ended if is_over(workflow) else live)[workflow.id] = workflow
         due_ms = {i: at for i, at in self.due_ms.items() if i in live}
         asked_ms = {i: at for i, at in self.asked_ms.items() if i in live and i != workflow.id}
-        resting = {i: at for i, at in self.resting.items() if i in live}
+        heard = {i: last for i, last in self.heard.items() if i in live}
         size = {i: n for i, n in self.noted_bytes.items() if i != workflow.id}
         if is_over(workflow):
             size[workflow.id] = noted_bytes(workflow)
-        return replace(
-            self, live=live, ended=ended, due_ms=due_ms, asked_ms=asked_ms, resting=resting, noted_bytes=size
-        )
+        return replace(self, live=live, ended=ended, due_ms=due_ms, asked_ms=asked_ms, heard=heard, noted_bytes=size)
 
     def with_due(self, workflow_id: str, at_ms: int) -> "Workflows":
         return replace(self, due_ms={**self.due_ms, workflow_id: at_ms})
@@ -61,8 +59,8 @@ class Workflows:
         """Unless they are asked for already."""
         return replace(self, asked_ms={workflow_id: at_ms, **self.asked_ms})
 
-    def with_rest(self, workflow_id: str, step: str, try_number: int) -> "Workflows":
-        return replace(self, resting={**self.resting, workflow_id: (step, try_number)})
+    def with_heard(self, workflow_id: str, step: str, try_number: int) -> "Workflows":
+        return replace(self, heard={**self.heard, workflow_id: (step, try_number)})
 
     def without(self, forgotten: Collection[str]) -> "Workflows":
         """Without some of the ended ones."""

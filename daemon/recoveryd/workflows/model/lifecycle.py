@@ -19,6 +19,7 @@ from recoveryd.kernel.states import State
 from recoveryd.workflows.model.workflow import Workflow
 
 S = State
+REUSABLE = frozenset({S.PLANNED, S.REJECTED, S.EXPIRED})  # another one may have the id of one of these
 _ENDS = frozenset({S.COMPLETED, S.FAILED, S.STOPPED, S.ROLLED_BACK})
 
 MOVES: dict[State, frozenset[State]] = {

@@ -138,7 +138,7 @@ class ReprocessSpec:
 
 @dataclass(frozen=True, slots=True)
 class SavepointSpec:
-    """`live`: while the application runs."""
+    """`live`: while the application runs. `name`: empty = the id that its workflow gets."""
 
     unit: str
     name: str
@@ -204,7 +204,7 @@ class UpgradeSpec:
     """From the version that is `unit` to the one that is `to_unit`. Of `online`: `staged_unit` is the new version as it runs beside
     the old one, `tail_unit` as it reads what lies between the two stops; both have its group. `to_group` is that of the
     new version, which is another one if its application id is. `anew_after`: an earlier upgrade that ended while this group
-    read a tail.
+    read a tail. `run`: the id of the upgrade itself, after which it names what it makes.
     """
 
     unit: str
@@ -219,6 +219,7 @@ class UpgradeSpec:
     group: str = ""
     to_group: str = ""
     anew_after: str | None = None
+    run: str = ""
     dry_run: bool = False
     plan_hash: str | None = None
     verb: Literal["upgrade"] = "upgrade"
@@ -259,7 +260,7 @@ class RunbookSpec:
     """`sink` and `state`: up to where, in the inputs, what the application wrote and what it keeps go, as the sink and a
     checkpoint say; by topic and partition the next offset that is not in it. `ranges` [start, stop) of `topic` are what
     `replay` and `shadow` copy, to `target`. `quotas`: bytes/s by client id. `waive`: a reason by gate. `hold_ms`: so long a
-    shadow is well before it may be promoted.
+    shadow is well before it may be promoted. `run`: the id of the runbook itself, after which it names what it makes.
     """
 
     unit: str
@@ -279,6 +280,7 @@ class RunbookSpec:
     hold_ms: int = 0
     cluster: str = ""
     group: str = ""
+    run: str = ""
     dry_run: bool = False
     plan_hash: str | None = None
     verb: Literal["runbook"] = "runbook"

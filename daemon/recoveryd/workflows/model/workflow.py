@@ -251,6 +251,16 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True)
+class Rest:
+    """The try of a step of which it was heard that nothing of it is under way any more: it waits, or failed before it changed
+    anything. Of steps that change something, so that the next daemon too knows what may still be called off.
+    """
+
+    step: str
+    try_number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Steering:
     """What the workflow wants of those that it began: `verb`, under command ids made of `number`, which stay the same
     until they were read. `left`: ids of those of whom that is not known yet.
@@ -286,6 +296,7 @@ class Workflow(StatusNoun):
     error_code: str | None = None
     report: Mapping[str, Any] | None = None
     steering: Steering | None = None
+    rest: Rest | None = None
     ordinal: int = 0
     kind = KIND
 

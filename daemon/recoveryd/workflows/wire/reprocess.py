@@ -4,8 +4,9 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
+from recoveryd.kernel.catalogue import Code
 from recoveryd.recovery.wire.parts import PlanHash
-from recoveryd.wire.fields import Name
+from recoveryd.wire.fields import TOPIC_HINT, Name, is_topic_name
 from recoveryd.wire.forms import CommandData, verb_form
 from recoveryd.wire.problems import shown, wrong
 from recoveryd.workflows.model.positions import OnNoRecord, OnOutOfRange
@@ -41,11 +42,20 @@ def parse_outputs(value: Any) -> dict[str, OutputChoice]:
 
 def _parse_choice(name: str, choice: Any) -> OutputChoice:
     if isinstance(choice, dict) and list(choice) == ["new"]:
-        return OutputChoice(OutputPolicy.NEW, topic_name(choice["new"]))
+        return OutputChoice(OutputPolicy.NEW, _new_topic(choice["new"]))
     if choice not in _POLICIES:
         hint = f'Say {", ".join(_POLICIES)} or {{"new": "another-topic"}}.'
         raise wrong(f"has {shown(choice)} for {shown(name)}", hint)
     return OutputChoice(OutputPolicy(choice))
+
+
+def _new_topic(name: Any) -> str:
+    """One that is to be made has to be one that Kafka takes, or it would be refused once the application is stopped."""
+    if not isinstance(name, str) or not is_topic_name(name):
+        raise wrong(f"names {shown(name)}, which is no topic", TOPIC_HINT)
+    if name.startswith("_"):
+        raise wrong(f"names {shown(name)}, an internal topic", code=Code.INTERNAL_TOPIC)
+    return name
 
 
 def _parse_between(value: Any) -> dict[str, IntermediatePolicy]:

@@ -13,7 +13,10 @@ from recoveryd.workflows.wire.reprocess import OUTPUTS_SCHEMA, parse_outputs
 
 class SavepointData(CommandData):
     unit: Name = Field(description="a unit of the daemon's config")
-    name: Name = Field(description="of the savepoint; no other one has it")
+    name: Name | None = Field(
+        default=None,
+        description="of the savepoint; no other one has it; left out: the id of what is begun, as a schedule needs it",
+    )
     live: bool = Field(
         default=False,
         description="cut while the application runs; the savepoint says whether offsets and state are of one moment",
@@ -24,7 +27,7 @@ class SavepointData(CommandData):
     )
 
     def to_core(self) -> SavepointSpec:
-        return SavepointSpec(self.unit, self.name, self.live, dry_run=self.dry_run, plan_hash=self.plan_hash)
+        return SavepointSpec(self.unit, self.name or "", self.live, dry_run=self.dry_run, plan_hash=self.plan_hash)
 
 
 SAVEPOINT_FORM: Final = verb_form(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, TopicMetadata
 
 from recoveryd.adapters.kafka.client import Properties, make_consumer, problem
 from recoveryd.adapters.kafka.group_facts import read_committed
@@ -22,6 +22,7 @@ from recoveryd.recovery.spec import AtTime
 from recoveryd.units.facts import Group, UnitFacts
 from recoveryd.units.model import Unit
 from recoveryd.workflows.model.actions import TopicForm
+from recoveryd.workflows.model.colliding import Names, names_of
 from recoveryd.workflows.model.facts import Found, GroupFound, GroupWanted, TopicFound, WantedFacts
 from recoveryd.workflows.model.positions import PartitionLook
 from recoveryd.workflows.model.size import TOPIC_MOST
@@ -46,7 +47,9 @@ class Gatherer:
         """Raises `ClusterProblem`."""
         now_ms = self._now_ms()
         known = self._units()
-        units = {name: await self._find_unit(known[name], known, now_ms) for name in wanted.units if name in known}
+        asked_readers = not wanted.without_readers
+        asked = [known[name] for name in wanted.units if name in known]
+        units = {each.name: await self._find_unit(each, known, now_ms, with_readers=asked_readers) for each in asked}
         for name in wanted.contracts:
             if (
                 name in known
@@ -66,7 +69,12 @@ class Gatherer:
             counts=await self._reach.run(self._count, wanted.counted),
             at_ms=now_ms,
             quotas=await self._find_quotas(wanted.quotas),
+            names=await self._find_names(wanted.names_on),
         )
+
+    async def _find_names(self, cluster: str) -> Names:
+        """None where no cluster is named."""
+        return await self._reach.run(_list_names, self._reach.admin(cluster)) if cluster else {}
 
     async def _find_quotas(self, clients: Iterable[tuple[str, str]]) -> dict[str, float | None]:
         found: dict[str, float | None] = {}
@@ -75,7 +83,7 @@ class Gatherer:
             found |= {name: rates.get(name) for name in names}
         return found
 
-    async def _find_unit(self, unit: Unit, known: Mapping[str, Unit], now_ms: int) -> UnitFacts:
+    async def _find_unit(self, unit: Unit, known: Mapping[str, Unit], now_ms: int, *, with_readers: bool) -> UnitFacts:
         return await self._reach.run(
             read_unit,
             self._reach.clusters[unit.cluster],
@@ -83,6 +91,7 @@ class Gatherer:
             known.values(),
             now_ms,
             self._reach.accesses[unit.cluster],
+            with_readers=with_readers,
         )
 
     async def _find_contract(self, unit: Unit, now_ms: int) -> UnitFacts | None:
@@ -172,12 +181,20 @@ def _count_visible(properties: Properties, admin: AdminClient, shape: TopicShape
     return seen
 
 
-def _topics_of(properties: Properties, admin: AdminClient, group: str) -> tuple[str, ...]:
-    """Every topic on which the group has a commit."""
+def _list_topics(admin: AdminClient) -> Mapping[str, TopicMetadata]:
     try:
-        known = admin.list_topics(timeout=TIMEOUT_S).topics
+        return admin.list_topics(timeout=TIMEOUT_S).topics
     except KafkaException as error:
         raise problem(error, "list the topics") from error
+
+
+def _list_names(admin: AdminClient) -> Names:
+    return names_of(_list_topics(admin))
+
+
+def _topics_of(properties: Properties, admin: AdminClient, group: str) -> tuple[str, ...]:
+    """Every topic on which the group has a commit."""
+    known = _list_topics(admin)
     keys = [(name, p) for name, topic in known.items() if not name.startswith("__") for p in topic.partitions]
     return tuple(sorted(read_committed(properties, group, keys)))
 

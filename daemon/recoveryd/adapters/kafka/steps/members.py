@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from recoveryd.adapters.kafka.steps.reporting import report
+from recoveryd.adapters.kafka.steps.reporting import report, still_untried
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
 
@@ -15,5 +15,7 @@ def told(group: str, members: Sequence[str]) -> str:
     return f"the group {group} has {len(members)} members: {', '.join(members[:_NAMED_MOST])}{more}"
 
 
-def not_empty(effect: TakeStep, group: str, members: tuple[str, ...]) -> StepReported:
-    return report(effect, Outcome.NOT_YET, told(group, members), members=members)
+def not_empty(effect: TakeStep, group: str, members: tuple[str, ...], *, is_tried: bool = False) -> StepReported:
+    """`is_tried`: it was seen when something may have been changed already."""
+    evidence = effect.seen if is_tried else still_untried(effect)
+    return report(effect, Outcome.NOT_YET, told(group, members), members=members, evidence=evidence)

@@ -21,7 +21,7 @@ from recoveryd.adapters.kafka.raw_requests import connected
 from recoveryd.adapters.kafka.steps.members import not_empty
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S, offset_in, read_log
-from recoveryd.adapters.kafka.steps.reporting import report, untried
+from recoveryd.adapters.kafka.steps.reporting import report, still_untried, untried
 from recoveryd.adapters.kafka.topic_admin import TopicShape, describe
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
@@ -103,7 +103,7 @@ class OffsetSteps:
             members = await self._members_again(action, refused)
             if not members:
                 raise
-            return not_empty(effect, action.group, members)
+            return not_empty(effect, action.group, members, is_tried=True)
         after = await self._standing(action, keys)
         wrong = [
             row for row in rows if row not in foreign and offset_in(after, row) != _goal(row, is_back=action.is_back)
@@ -145,7 +145,7 @@ class OffsetSteps:
         if found.fulfils(Desired.STOPPED):
             return None
         why = f"offsets of {unit} can be set only while it is stopped, and it is {found.state.value}: {found.why}"
-        return report(effect, Outcome.NOT_YET, why, evidence=effect.seen)
+        return report(effect, Outcome.NOT_YET, why, evidence=still_untried(effect))
 
     async def _standing(self, action: SetOffsets, keys: Sequence[_Key]) -> _Found:
         if not action.connector:

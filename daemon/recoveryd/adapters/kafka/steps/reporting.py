@@ -1,5 +1,6 @@
 """What became of a step."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from recoveryd.errors import ClusterProblem
@@ -23,5 +24,9 @@ def is_first(effect: TakeStep) -> bool:
 
 def untried(effect: TakeStep, problem: ClusterProblem) -> StepReported:
     """For a step that failed while it looked, before it changed anything."""
-    told = failed(effect, problem)
-    return replace(told, evidence={**effect.seen, UNTRIED: effect.try_number}) if is_first(effect) else told
+    return replace(failed(effect, problem), evidence=still_untried(effect))
+
+
+def still_untried(effect: TakeStep) -> Mapping[str, object]:
+    """The evidence of a try that ends before it changed anything: what comes next is as much the first as this one was."""
+    return {**effect.seen, UNTRIED: effect.try_number} if is_first(effect) else effect.seen

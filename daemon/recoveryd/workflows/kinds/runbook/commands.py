@@ -7,6 +7,7 @@ from recoveryd.kernel.states import State
 from recoveryd.kernel.times import format_time_ms
 from recoveryd.workflows.kinds.runbook.names import DECIDE, VERIFY
 from recoveryd.workflows.machine.draft import WorkflowDraft
+from recoveryd.workflows.machine.holding import held_from
 from recoveryd.workflows.machine.on_commands import known, stop_workflow, wrong_state
 from recoveryd.workflows.machine.patience import GREEN_SEEN, GREEN_SINCE, UNSEEN_MS
 from recoveryd.workflows.machine.steps import done
@@ -38,6 +39,10 @@ def on_promote(draft: WorkflowDraft, event: CommandReceived, command: Promote) -
     if draft.now_ms < ready_ms:
         message = f"what {workflow.id} staged may be promoted from {format_time_ms(ready_ms)} on"
         draft.answer(event, "rejected", message, Code.NOT_READY.value)
+        return
+    held = held_from(draft, workflow, workflow.plan)
+    if held is not None:  # the copy to the target would be refused, and the shadow end with it
+        draft.answer(event, "rejected", held.message, held.code.value, held.hint)
         return
     _decide(draft, event, workflow, command, "promoted")
 
@@ -95,7 +100,8 @@ def _decide(draft: WorkflowDraft, event: CommandReceived, workflow: Workflow, co
     step = workflow.step
     assert step is not None
     draft.answer(event, "accepted", f"what {workflow.id} staged is {word}")
-    told = {"choice": command.verb, "by": command.meta.source}
+    waived = {name: told for name, told in step.evidence.items() if name == "waived"}  # holds in what follows too
+    told = {"choice": command.verb, "by": command.meta.source, **waived}
     why = f"{word} by {command.meta.who}: {command.meta.reason}"
     done(draft, workflow, step, StepReported(workflow.id, step.name, step.tries, Outcome.DONE, why, evidence=told))
 

@@ -10,8 +10,15 @@ from recoveryd.units.facts import UnitFacts
 from recoveryd.units.model import Unit
 from recoveryd.workflows.kinds.runbook.blocks import make_blocks
 from recoveryd.workflows.kinds.runbook.gates import evidence_of, find_gates
-from recoveryd.workflows.kinds.runbook.names import IDENTIFY, VERIFY
-from recoveryd.workflows.kinds.runbook.paths import COPIES, is_empty, problem_of_input, propose, ranges_of
+from recoveryd.workflows.kinds.runbook.names import DECIDE, IDENTIFY, VERIFY
+from recoveryd.workflows.kinds.runbook.paths import (
+    COPIES,
+    is_empty,
+    problem_of_input,
+    problem_of_target,
+    propose,
+    ranges_of,
+)
 from recoveryd.workflows.kinds.runbook.report import path_of, what_stays
 from recoveryd.workflows.kinds.runbook.truths import Alignment, align
 from recoveryd.workflows.machine.kind import Around
@@ -38,7 +45,7 @@ def judge(workflow: Workflow, step: WorkflowStep, event: StepReported, around: A
         case "confirm_input":
             return _confirmed(spec, unit, facts, event, around)
         case "verify" | "verify_again":
-            return _verified(workflow, step, unit, facts, event, around)
+            return _verified(workflow, _with_waivers(workflow, step), unit, facts, event, around)
         case "promote_or_discard":
             step = _with_waivers(workflow, step)
             return _held(step, _verified(workflow, step, unit, facts, event, around), around)
@@ -110,14 +117,21 @@ def _confirmed(spec: RunbookSpec, unit: Unit, facts: UnitFacts, event: StepRepor
         problem = problem_of_input(unit, facts, spec.path, spec, alignment)
         if problem is not None:
             return _stopped(event, problem, Code.INPUT_NOT_CONFIRMED, evidence)
-    if path in COPIES and is_empty(ranges_of(spec, alignment.ranges)):
-        return _stopped(
-            event, f"nothing is to be copied any more: {alignment.told}", Code.INPUT_NOT_CONFIRMED, evidence
-        )
+    problem = _problem_of_copies(spec, alignment) if path in COPIES else None
+    if problem is not None:
+        return _stopped(event, problem, Code.INPUT_NOT_CONFIRMED, evidence)
     counts = [f"{sum(b.state.value == grade for b in blocks)} {grade}" for grade in ("ok", "warn", "fail", "unknown")]
     unsure = [f"{b.name}: {b.told}" for b in blocks if b.if_unknown]
     why = f"of five dependencies {', '.join(c for c in counts if c[0] != '0')}" + "".join(f"; {u}" for u in unsure)
     return replace(event, why=why, evidence=evidence)
+
+
+def _problem_of_copies(spec: RunbookSpec, alignment: Alignment) -> str | None:
+    """Why what would be copied now cannot be, whatever the plan saw."""
+    ranges = ranges_of(spec, alignment.ranges)
+    if is_empty(ranges):
+        return f"nothing is to be copied any more: {alignment.told}"
+    return problem_of_target(spec, ranges)
 
 
 def _stopped(event: StepReported, why: str, code: Code, evidence: Mapping[str, object]) -> StepReported:
@@ -139,8 +153,9 @@ def _verified(
 
 
 def _with_waivers(workflow: Workflow, step: WorkflowStep) -> WorkflowStep:
-    """What was waived before the hold began is waived in it."""
-    told = (evidence_of(workflow, VERIFY).get("waived"), step.evidence.get("waived"))
+    """What was waived before is waived in this step too."""
+    before = (evidence_of(workflow, name).get("waived") for name in (VERIFY, DECIDE))
+    told = (*before, step.evidence.get("waived"))
     waived = {gate: why for each in told if isinstance(each, Mapping) for gate, why in each.items()}
     return replace(step, evidence={**step.evidence, "waived": waived})
 

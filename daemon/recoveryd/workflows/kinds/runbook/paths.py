@@ -1,6 +1,6 @@
 """The five ways of a runbook: which one is proposed and why, and the steps that each takes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -8,6 +8,7 @@ from recoveryd.units.contract import make_contract
 from recoveryd.units.facts import UnitFacts
 from recoveryd.units.findings import Grade
 from recoveryd.units.model import Behaviour, ClauseName, Unit
+from recoveryd.workflows.kinds.reprocess import undeclared
 from recoveryd.workflows.kinds.runbook.gates import evidence_of
 from recoveryd.workflows.kinds.runbook.names import (
     AGAIN,
@@ -38,7 +39,7 @@ from recoveryd.workflows.model.actions import (
     TopicForm,
 )
 from recoveryd.workflows.model.size import named_after
-from recoveryd.workflows.model.spec import OutputChoice, OutputPolicy, RunbookPath, RunbookSpec
+from recoveryd.workflows.model.spec import OutputChoice, OutputPolicy, Ranges, RunbookPath, RunbookSpec
 from recoveryd.workflows.model.workflow import TopicUndo, UndoState, Workflow, WorkflowStep
 
 _KEPT: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
@@ -48,6 +49,12 @@ _ENDS: Final = {
     RunbookPath.RESTORE_STATE: "-restore-9999",
     RunbookPath.REPLAY: "-9999",
     RunbookPath.SHADOW: "-publish-9999",
+}
+
+_FROM_ELSEWHERE: Final = "take it from a backup, or decide to go on without"
+_WITHOUT: Final = {
+    RunbookPath.REPLAY: _FROM_ELSEWHERE,
+    RunbookPath.RESTORE_STATE: "`reprocess` with `accept_missing` begins without them",
 }
 
 
@@ -61,10 +68,13 @@ def propose(unit: Unit, facts: UnitFacts, spec: RunbookSpec, alignment: Alignmen
     """The way by what is known; where it is not known that a way does no harm, a person is called."""
     problem = problem_of_input(unit, facts, RunbookPath.RESUME, spec, alignment)
     if problem is not None:
-        return Proposal(RunbookPath.ESCALATE, f"{problem}: take it from a backup, or decide to go on without")
-    if alignment.verdict is TruthVerdict.STATE_STALE:
-        return _restored(unit, spec, alignment)
-    return _written_again(alignment, ", ".join(unit.appended))
+        return Proposal(RunbookPath.ESCALATE, f"{problem}: {_FROM_ELSEWHERE}")
+    is_stale = alignment.verdict is TruthVerdict.STATE_STALE
+    found = _restored(unit, spec, alignment) if is_stale else _written_again(alignment, ", ".join(unit.appended))
+    gone = problem_of_input(unit, facts, found.path, spec, alignment)
+    if gone is None:
+        return found
+    return Proposal(RunbookPath.ESCALATE, f"{alignment.told}, and {gone}: {_WITHOUT[found.path]}")
 
 
 def _written_again(alignment: Alignment, twice: str) -> Proposal:
@@ -87,6 +97,9 @@ def _written_again(alignment: Alignment, twice: str) -> Proposal:
 
 
 def _restored(unit: Unit, spec: RunbookSpec, alignment: Alignment) -> Proposal:
+    unsaid = undeclared(unit)
+    if unsaid is not None:
+        return Proposal(RunbookPath.ESCALATE, f"{alignment.told}, and {unsaid.message}")
     left = sorted(set(unit.outputs) - set(outputs_of(unit, spec)))
     if left:
         why = (
@@ -120,6 +133,8 @@ def problem_of_input(
     if path is RunbookPath.RESUME:
         clause = next(c for c in make_contract(unit, facts) if c.name is ClauseName.OFFSETS)
         return clause.told if clause.state is Grade.FAIL else None
+    if path is RunbookPath.RESTORE_STATE:
+        return _not_from_the_start(unit, facts) if spec.savepoint is None else None
     for topic, ranges in ranges_of(spec, alignment.ranges).items() if path in COPIES else ():
         ends = facts.topics[topic].ends if topic in facts.topics else {}
         for partition, (start, stop) in ranges.items():
@@ -130,11 +145,40 @@ def problem_of_input(
     return None
 
 
+def _not_from_the_start(unit: Unit, facts: UnitFacts) -> str | None:
+    """Why empty state cannot be filled by processing all of the inputs again."""
+    gone = {
+        f"{name} {partition}": ends.log_start
+        for name in unit.inputs
+        for partition, ends in sorted(facts.topics[name].ends.items())
+        if ends.log_start
+    }
+    if not gone:
+        return None
+    place, start = next(iter(gone.items()))
+    more = f", as do {len(gone) - 1} more" if len(gone) > 1 else ""
+    return f"there is no savepoint, and {place} begins at {start:,}{more}: what was before it cannot be processed again"
+
+
 def ranges_of(
     spec: RunbookSpec, apart: Mapping[str, Mapping[int, tuple[int, int]]]
 ) -> Mapping[str, Mapping[int, tuple[int, int]]]:
     """What is copied: what was said, else where the truths lie apart."""
     return {spec.topic: spec.ranges} if spec.topic is not None and spec.ranges else apart
+
+
+def problem_of_target(spec: RunbookSpec, ranges: Mapping[str, Ranges]) -> str | None:
+    """Why what is to be copied cannot go where it shall: records of several topics would lie between each other."""
+    if spec.target is None or len(ranges) <= 1:
+        return None
+    return f"{', '.join(ranges)} cannot all go to {spec.target}"
+
+
+def targets_of(spec: RunbookSpec, path: RunbookPath, ranges: Iterable[str], run: str) -> dict[str, str]:
+    """By topic, the topic to which it is copied at first. `run`: the id of the runbook."""
+    if path is RunbookPath.SHADOW:
+        return {topic: staged_name(topic, run) for topic in ranges}
+    return {topic: spec.target or named_after(topic, f".{run}") for topic in ranges}
 
 
 def is_empty(ranges: Mapping[str, Mapping[int, tuple[int, int]]]) -> bool:
@@ -170,7 +214,9 @@ def _steps(
     yield WorkflowStep(EXECUTE, _execute(workflow, spec, path, copies))
     yield WorkflowStep(VERIFY, look_at(spec, seen))
     if path is RunbookPath.SHADOW:
-        question = f"look at {', '.join(staged_name(workflow, topic) for topic in copies)}, then promote or discard it"
+        question = (
+            f"look at {', '.join(staged_name(topic, workflow.id) for topic in copies)}, then promote or discard it"
+        )
         yield WorkflowStep(DECIDE, _choice(spec, seen, question))
     yield WorkflowStep(CLOSE, LookAtUnit(spec.cluster, spec.group, spec.unit, spec.error_topics))
 
@@ -242,7 +288,8 @@ def _copy(
     ranges: Mapping[int, tuple[int, int]],
     is_staged: bool = False,
 ) -> ChildRun:
-    target = staged_name(workflow, topic) if is_staged else spec.target or named_after(topic, f".{workflow.id}")
+    path = RunbookPath.SHADOW if is_staged else RunbookPath.REPLAY
+    target = targets_of(spec, path, [topic], workflow.id)[topic]
     starts, stops = ({p: pair[at] for p, pair in ranges.items()} for at in (0, 1))
     data = copy_data(spec.cluster, topic, target, starts, stops)
     if not is_staged:
@@ -254,8 +301,8 @@ def _limited(spec: RunbookSpec, data: dict[str, Any]) -> dict[str, Any]:
     return data | ({"limits": {"max_bytes_per_s": spec.max_bytes_per_s}} if spec.max_bytes_per_s is not None else {})
 
 
-def staged_name(workflow: Workflow, topic: str) -> str:
-    return named_after(topic, f".shadow-{workflow.id}")
+def staged_name(topic: str, run: str) -> str:
+    return named_after(topic, f".shadow-{run}")
 
 
 def _staged_forms(
@@ -263,7 +310,7 @@ def _staged_forms(
 ) -> Iterator[TopicForm]:
     for topic in copies:
         partitions, replicas = seen["copied"][topic]
-        yield TopicForm(staged_name(workflow, topic), partitions, replicas, _KEPT)
+        yield TopicForm(staged_name(topic, workflow.id), partitions, replicas, _KEPT)
 
 
 def steps_of_choice(workflow: Workflow, choice: str) -> tuple[WorkflowStep, ...]:

@@ -7,22 +7,34 @@ from typing import Final
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused, nearest_name
 from recoveryd.kernel.states import State
+from recoveryd.units.approvals import approval_of_all
 from recoveryd.units.facts import UnitFacts
 from recoveryd.units.model import Unit
 from recoveryd.workflows.kinds.earlier import savepoint_of
+from recoveryd.workflows.kinds.reprocess import refuse_kind, undeclared
 from recoveryd.workflows.kinds.reset import unit_of
 from recoveryd.workflows.kinds.runbook.names import CHOOSE, CLOSE, CONFIRM, EXECUTE, IDENTIFY, PROTECT, VERIFY
-from recoveryd.workflows.kinds.runbook.paths import COPIES, is_empty, outputs_of, problem_of_input, propose, ranges_of
+from recoveryd.workflows.kinds.runbook.paths import (
+    COPIES,
+    is_empty,
+    outputs_of,
+    problem_of_input,
+    problem_of_target,
+    propose,
+    ranges_of,
+    targets_of,
+)
 from recoveryd.workflows.kinds.runbook.truths import Alignment, align
 from recoveryd.workflows.machine.kind import Knows, Planned
 from recoveryd.workflows.model.actions import AskPerson, LookAtUnit, Settle
+from recoveryd.workflows.model.colliding import is_there, refuse_collision
 from recoveryd.workflows.model.facts import Found, GroupWanted, WantedFacts
 from recoveryd.workflows.model.hashing import hash_of
 from recoveryd.workflows.model.known import Workflows
 from recoveryd.workflows.model.params import WorkflowParams
 from recoveryd.workflows.model.positions import Current
 from recoveryd.workflows.model.size import refuse_copy
-from recoveryd.workflows.model.spec import OutputChoice, RunbookPath, RunbookSpec, SavepointSpec
+from recoveryd.workflows.model.spec import OutputChoice, Ranges, RunbookPath, RunbookSpec, SavepointSpec
 from recoveryd.workflows.model.workflow import Change, QuotaUndo, WorkflowPlan, WorkflowStep
 
 _NAMED_MOST: Final = 20  # partitions of a hint
@@ -43,7 +55,8 @@ def complete(spec: RunbookSpec, knows: Knows) -> RunbookSpec | Refused:
     problem = _strange(spec, unit) or _left_out(spec, unit, outputs)
     if problem is not None:
         return problem
-    return replace(spec, savepoint=savepoint, outputs=outputs, cluster=unit.cluster, group=unit.consumer_group)
+    named = replace(spec, cluster=unit.cluster, group=unit.consumer_group, run=knows.run)
+    return replace(named, savepoint=savepoint, outputs=outputs)
 
 
 def _newest_savepoint(unit: Unit, workflows: Workflows) -> str | None:
@@ -74,6 +87,7 @@ def _left_out(spec: RunbookSpec, unit: Unit, outputs: Mapping[str, OutputChoice]
         if left:
             message = f"outputs: nothing is said about {left[0]}, which {unit.name} writes again"
             return Refused(Code.MISSING_FIELD, message, 'Say recreate, keep, append or {"new": name} for it.')
+        return undeclared(unit)
     if spec.path is RunbookPath.SHADOW and spec.target is None:
         message = "target: a shadow has to know the topic that it may be promoted to"
         return Refused(Code.MISSING_FIELD, message, "Name the topic as target.")
@@ -89,13 +103,14 @@ def wanted(spec: RunbookSpec, params: WorkflowParams) -> WantedFacts:
         units=(unit.name,),
         topics=tuple((spec.cluster, name) for name in topics),
         quotas=tuple((spec.cluster, client) for client in spec.quotas),
+        names_on=spec.cluster if spec.path in {RunbookPath.AUTO, *COPIES} else "",
     )
 
 
 def make_plan(spec: RunbookSpec, found: Found, params: WorkflowParams) -> Planned | Refused:
     unit, facts = params.units[spec.unit], found.units[spec.unit]
     alignment = align(unit, facts, spec)
-    problem = _refuse(spec, unit, facts, alignment, found)
+    problem = _refuse(spec, unit, facts, alignment, found, params)
     if problem is not None:
         return problem
     proposal = propose(unit, facts, spec, alignment)
@@ -103,10 +118,16 @@ def make_plan(spec: RunbookSpec, found: Found, params: WorkflowParams) -> Planne
         QuotaUndo(client, found.quotas.get(client), rate, cluster=spec.cluster) for client, rate in spec.quotas.items()
     )
     is_auto = spec.path is RunbookPath.AUTO
-    findings = (
+    findings: tuple[str, ...] = (
         f"{alignment.verdict.value}: {alignment.told}",
         f"{proposal.path.value} would be proposed: {proposal.why}" if is_auto else f"the path is {spec.path.value}",
     )
+    refused = _refuse(replace(spec, path=proposal.path), unit, facts, alignment, found, params) if is_auto else None
+    if refused is not None:
+        findings = (
+            *findings,
+            f"{proposal.path.value} could not be carried out as things are: {refused.message}",
+        )
     plan = WorkflowPlan(
         hash=hash_of(_matter(spec, facts, found)),
         changes=(
@@ -117,13 +138,43 @@ def make_plan(spec: RunbookSpec, found: Found, params: WorkflowParams) -> Planne
         ambiguous_topics=tuple(name for name, _ in facts.internal.ambiguous),
     )
     leases = frozenset(row.key for row in quotas)
-    return Planned(plan, _first_steps(spec), f"seven steps for {unit.name}; {findings[-1]}", quotas, leases=leases)
+    copied = tuple(ranges_of(spec, alignment.ranges)) if spec.path in COPIES else ()
+    told = f"seven steps for {unit.name}; {findings[1]}"
+    return Planned(plan, _first_steps(spec), told, quotas, leases=leases, reads=copied)
 
 
-def _refuse(spec: RunbookSpec, unit: Unit, facts: UnitFacts, alignment: Alignment, found: Found) -> Refused | None:
+def _refuse(
+    spec: RunbookSpec, unit: Unit, facts: UnitFacts, alignment: Alignment, found: Found, params: WorkflowParams
+) -> Refused | None:
     problem = _refuse_topics(spec, unit, facts, found)
-    if problem is not None or spec.path not in COPIES:
+    if problem is not None:
         return problem
+    if spec.path is RunbookPath.RESTORE_STATE:
+        return _refuse_restore(spec, unit, facts, alignment, params)
+    return _refuse_copies(spec, unit, facts, alignment, found) if spec.path in COPIES else None
+
+
+def _refuse_restore(
+    spec: RunbookSpec, unit: Unit, facts: UnitFacts, alignment: Alignment, params: WorkflowParams
+) -> Refused | None:
+    """Why the workflow that this begins would be refused."""
+    verb = "reprocess" if spec.savepoint is None else "restore_savepoint"
+    asked = approval_of_all(params.approvals, verb, unit, params.units)
+    if asked is not None and asked.dead_end is not None:
+        return Refused(Code.NOT_AN_APPROVER, f"{verb}, which this begins: {asked.dead_end}")
+    strange = refuse_kind(unit) if spec.savepoint is None else None
+    problem = problem_of_input(unit, facts, spec.path, spec, alignment)
+    if strange is not None or problem is None:
+        return strange
+    return Refused(
+        Code.INPUT_INCOMPLETE, problem, "Send a `reprocess` with `accept_missing`, or restore the inputs first."
+    )
+
+
+def _refuse_copies(
+    spec: RunbookSpec, unit: Unit, facts: UnitFacts, alignment: Alignment, found: Found
+) -> Refused | None:
+    """Of a path that copies: why the replays that this begins would be refused."""
     ranges = ranges_of(spec, alignment.ranges)
     if is_empty(ranges):
         message = f"nothing is to be copied: {alignment.told}"
@@ -131,12 +182,12 @@ def _refuse(spec: RunbookSpec, unit: Unit, facts: UnitFacts, alignment: Alignmen
     outside = problem_of_input(unit, facts, spec.path, spec, alignment)
     if outside is not None:
         return Refused(Code.OFFSET_OUTSIDE_LOG, outside, "Name a range that the log holds.")
-    if spec.target is not None and len(ranges) > 1:
-        message = f"target: {', '.join(ranges)} cannot all go to {spec.target}"
-        return Refused(Code.INVALID_VALUE, message, "Name one topic with its ranges.")
-    named = (refuse_copy(spec.target or topic, found) for topic, found in ranges.items())
+    mixed = problem_of_target(spec, ranges)
+    if mixed is not None:
+        return Refused(Code.INVALID_VALUE, f"target: {mixed}", "Name one topic with its ranges.")
+    named = (refuse_copy(spec.target or topic, there) for topic, there in ranges.items())
     uncopied = next((refused for refused in named if refused is not None), None)
-    return uncopied or _refuse_target(spec, facts, found, next(iter(ranges)))
+    return uncopied or _refuse_made(spec, found, ranges) or _refuse_target(spec, facts, found, ranges)
 
 
 def _refuse_topics(spec: RunbookSpec, unit: Unit, facts: UnitFacts, found: Found) -> Refused | None:
@@ -173,17 +224,41 @@ def _replay_of(spec: RunbookSpec, found: Found) -> str:
     return f'recoveryctl replay {said} {there} --reason "asked for in a runbook of {spec.unit}"'
 
 
-def _refuse_target(spec: RunbookSpec, facts: UnitFacts, found: Found, topic: str) -> Refused | None:
-    if spec.path is not RunbookPath.SHADOW or spec.target is None:
+def _refuse_made(spec: RunbookSpec, found: Found, ranges: Mapping[str, Ranges]) -> Refused | None:
+    """Of topics that it is to make: one of the name is there, or Kafka would not let it stand beside another."""
+    made = [name for name in targets_of(spec, spec.path, ranges, spec.run).values() if name != spec.target]
+    there = next((name for name in made if is_there(name, found.names)), None)
+    if there is not None:
+        message = f"{there} exists already, and is the name of the topic that this would copy to"
+        return Refused(Code.INVALID_VALUE, message, "Choose another id for the runbook.")
+    return refuse_collision((*made, *([spec.target] if spec.target is not None else [])), found.names)
+
+
+def _refuse_target(spec: RunbookSpec, facts: UnitFacts, found: Found, ranges: Mapping[str, Ranges]) -> Refused | None:
+    """As the replay that writes to it would be: of a shadow, the one that publishes what was staged."""
+    if spec.target is None:
         return None
-    there = found.topics.get(spec.target)
-    if there is None:
-        return Refused(Code.TARGET_TOPIC_MISSING, f"target: {spec.target} does not exist")
+    there, is_shadow = found.topics.get(spec.target), spec.path is RunbookPath.SHADOW
+    if there is None:  # a replay makes it
+        missing = Refused(Code.TARGET_TOPIC_MISSING, f"target: {spec.target} does not exist")
+        return missing if is_shadow else None
+    ((topic, wanted),) = ranges.items()
     source = facts.topics[topic]
-    if there.form.partitions < source.partitions:
+    written = [p for p, (start, stop) in wanted.items() if stop > start]
+    needed = source.partitions if is_shadow else max(written) + 1
+    if there.form.partitions < needed:
         message = f"{spec.target} has {there.form.partitions} partitions and {topic} {source.partitions}"
         return Refused(Code.TARGET_PARTITIONS, message, "Choose a target with as many.")
-    return None
+    if "compact" in there.form.configs.get("cleanup.policy", "delete") and (is_shadow or not source.is_compacted):
+        message = (
+            f"target: {spec.target} is compacted: records without a key would be refused and repeated keys removed"
+        )
+        return Refused(Code.TARGET_COMPACTED, message)
+    held = next((p for p in written if p in there.ends and there.ends[p].records_most), None)
+    if held is None or is_shadow:
+        return None
+    message = f"target: partition {held} of {spec.target} has up to {there.ends[held].records_most:,} records already"
+    return Refused(Code.TARGET_NOT_EMPTY, message, "Name another target, or none: a new topic is made then.")
 
 
 def _copied(spec: RunbookSpec, alignment: Alignment, found: Found) -> Iterator[Change]:
@@ -217,7 +292,7 @@ def _first_steps(spec: RunbookSpec) -> tuple[WorkflowStep, ...]:
     open_yet = Settle("the path is not chosen yet")
     chosen = "" if spec.path is RunbookPath.AUTO else f"{spec.path.value} was asked for"
     return (
-        WorkflowStep(IDENTIFY, look),
+        WorkflowStep(IDENTIFY, replace(look, with_readers=True)),
         WorkflowStep(CONFIRM, look),
         WorkflowStep(CHOOSE, Settle(chosen) if chosen else AskPerson("confirm the path that will be proposed")),
         WorkflowStep(PROTECT, open_yet),

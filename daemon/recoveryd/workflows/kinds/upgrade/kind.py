@@ -37,6 +37,7 @@ from recoveryd.workflows.kinds.upgrade.other_id import (
     problem_elsewhere,
     stays_elsewhere,
     steps_elsewhere,
+    taken_names,
     undo_elsewhere,
 )
 from recoveryd.workflows.kinds.upgrade.versions import compared, findings_of, inputs_of, unfixed
@@ -79,8 +80,10 @@ def _complete(spec: UpgradeSpec, knows: Knows) -> UpgradeSpec | Refused:
     problem = _problem_of_units(old, new)
     if problem is not None:
         return problem
-    named = replace(spec, cluster=old.cluster, group=old.consumer_group, to_group=new.consumer_group)
-    return complete_online(named, knows) if _is_online(spec) else left_over(spec) or named
+    named = replace(spec, cluster=old.cluster, group=old.consumer_group, to_group=new.consumer_group, run=knows.run)
+    if _is_online(spec):
+        return complete_online(named, knows)
+    return left_over(spec) or (taken_names(named, knows) if named.is_other_id else None) or named
 
 
 def _is_online(spec: UpgradeSpec) -> bool:
@@ -111,6 +114,7 @@ def _wanted(spec: UpgradeSpec, params: WorkflowParams) -> WantedFacts:
     return WantedFacts(
         groups=(GroupWanted(spec.cluster, spec.group, Current(), dict.fromkeys(read, ())),),
         units=(spec.unit, spec.to_unit),
+        names_on=spec.cluster if spec.is_other_id else "",
     )
 
 
@@ -124,7 +128,7 @@ def _plan(spec: UpgradeSpec, found: Found, params: WorkflowParams) -> Planned | 
     old, new = _units(spec, params)
     problem = _problem(spec, found)
     if problem is None and spec.is_other_id:
-        problem = problem_elsewhere(old, new, found, params)
+        problem = problem_elsewhere(spec, old, new, found, params)
     if problem is not None:
         return problem
     compatibility = compared(old, new, found)
@@ -147,14 +151,21 @@ def _plan(spec: UpgradeSpec, found: Found, params: WorkflowParams) -> Planned | 
                 "versions": (verdict.value, [difference.meant for difference in differences]),
             }
         ),
-        changes=(Change("unit", spec.group, None, old.name, new.name),),
+        changes=(Change("unit", spec.group, None, old.name, new.name), *_taken_over(spec, old, new)),
         findings=(*findings_of(old, new, found), *(findings_elsewhere(old, new, found) if spec.is_other_id else ())),
         ambiguous_topics=tuple(name for name, _ in internal.ambiguous),
         version=VersionChange(verdict, differences, *unfixed(spec, old.inputs, committed, logs, "")),
     )
     told = f"{new.name} is to go on where {old.name} stops, and is {verdict.value}"
     stopped = UnitUndo(old.name, is_told=old.control is ControlKind.MANUAL)
-    return Planned(plan, tuple(_steps(spec, old, new, found, plan)), told, (stopped,))
+    copied = internal.certain if spec.is_other_id else ()
+    return Planned(plan, tuple(_steps(spec, old, new, found, plan)), told, (stopped,), reads=copied)
+
+
+def _taken_over(spec: UpgradeSpec, old: Unit, new: Unit) -> Iterator[Change]:
+    """Offsets that the restore sets for another application id; under the same one nothing is set."""
+    for topic in (*new.inputs, *new.intermediate) if spec.is_other_id else ():
+        yield Change("offset", topic, None, None, f"where {old.name} is stopped")
 
 
 def _problem(spec: UpgradeSpec, found: Found) -> Refused | None:

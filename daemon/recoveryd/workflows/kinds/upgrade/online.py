@@ -89,6 +89,7 @@ def wanted_online(spec: UpgradeSpec, params: WorkflowParams) -> WantedFacts:
         groups=tuple(GroupWanted(spec.cluster, group, Current(), named) for group in (spec.group, spec.to_group)),
         units=(spec.unit, spec.to_unit),
         topics=tuple((spec.cluster, name) for name in (*tails, *tails.values())),
+        names_on=spec.cluster if tails else "",
     )
 
 
@@ -129,6 +130,7 @@ def plan_online(spec: UpgradeSpec, found: Found, params: WorkflowParams) -> Plan
         _tail_form(tail, topic.form) for source, tail in tails.items() if (topic := found.topics[source]) is not None
     )
     assert spec.ready is not None
+    goal = f"the cut of {old.name}" if spec.cutover is Cutover.EXACT else f"where {spec.staged_unit} is stopped"
     plan = WorkflowPlan(
         hash=hash_of(
             {
@@ -143,18 +145,15 @@ def plan_online(spec: UpgradeSpec, found: Found, params: WorkflowParams) -> Plan
         ),
         changes=(
             Change("unit", spec.to_group, None, old.name, new.name),
-            *(
-                Change("offset", t, None, None, f"the cut of {old.name}")
-                for t in new.inputs
-                if spec.cutover is Cutover.EXACT
-            ),
+            *(Change("offset", topic, None, None, goal) for topic in new.inputs),
             *(Change("topic", form.name, None, None, f"empty, {form.partitions} partitions") for form in forms),
         ),
         findings=tuple(_findings(spec, old, new, found)),
         version=VersionChange(VersionVerdict.COMPATIBLE, (), *unfixed(spec, new.inputs, committed, logs, "")),
     )
     told = f"{new.name} is to run beside {old.name} as {spec.staged_unit}, and to take over {spec.cutover.value}"
-    return Planned(plan, tuple(_steps(spec, params, found, tails, forms)), told, (UnitUndo(old.name),))
+    steps = tuple(_steps(spec, params, found, tails, forms))
+    return Planned(plan, steps, told, (UnitUndo(old.name),), reads=tuple(tails))
 
 
 def _tail_form(name: str, form: TopicForm) -> TopicForm:

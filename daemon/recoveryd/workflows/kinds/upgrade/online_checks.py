@@ -16,6 +16,7 @@ from recoveryd.workflows.kinds.reset import refuse_group, unit_of
 from recoveryd.workflows.kinds.upgrade.names import COMPARE, DELETE_TAIL, START_BESIDE
 from recoveryd.workflows.kinds.upgrade.online_back import may_have_read_tail
 from recoveryd.workflows.machine.kind import Knows
+from recoveryd.workflows.model.colliding import refuse_collision
 from recoveryd.workflows.model.facts import Found
 from recoveryd.workflows.model.known import Workflows
 from recoveryd.workflows.model.params import WorkflowParams
@@ -223,7 +224,7 @@ def _of_tails(spec: UpgradeSpec, found: Found, tails: dict[str, str]) -> Refused
         if there.records_most:
             return Refused(Code.TARGET_NOT_EMPTY, f"{tail} has records already", hint)
         return Refused(Code.INVALID_VALUE, f"tail_unit: {tail} exists already", hint)
-    return None
+    return refuse_collision(tails.values(), found.names)
 
 
 def between_of(facts: UnitFacts) -> str | None:

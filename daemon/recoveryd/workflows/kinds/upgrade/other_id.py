@@ -11,7 +11,9 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
 from recoveryd.units.approvals import approval_of_all
 from recoveryd.units.model import Unit
-from recoveryd.workflows.kinds.reprocess import NOTE, STOP
+from recoveryd.workflows.kinds.earlier import savepoint_of
+from recoveryd.workflows.kinds.reprocess import NOTE, STOP, undeclared
+from recoveryd.workflows.kinds.savepoint import copied_as
 from recoveryd.workflows.kinds.upgrade.draining import (
     lost_offsets_back,
     not_drained,
@@ -21,6 +23,7 @@ from recoveryd.workflows.kinds.upgrade.draining import (
 )
 from recoveryd.workflows.kinds.upgrade.names import COMPARE, COMPARE_AGAIN, EMPTY_AGAIN, START_OLD, STOP_NEW
 from recoveryd.workflows.kinds.upgrade.versions import unfixed
+from recoveryd.workflows.machine.kind import Knows
 from recoveryd.workflows.model.actions import (
     AwaitEmpty,
     AwaitStarted,
@@ -30,17 +33,38 @@ from recoveryd.workflows.model.actions import (
     RunChildren,
     TakeSnapshot,
 )
+from recoveryd.workflows.model.colliding import is_there, refuse_collision
 from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.facts import Found
+from recoveryd.workflows.model.lifecycle import REUSABLE
 from recoveryd.workflows.model.params import WorkflowParams
+from recoveryd.workflows.model.size import refuse_copy
 from recoveryd.workflows.model.spec import UpgradeSpec
 from recoveryd.workflows.model.workflow import StepState, UnitUndo, VersionChange, Workflow, WorkflowStep
 
 SAVE, RESTORE = "take_savepoint", "restore_savepoint"
 ENDS = "-restore-9999"  # the longest that ids of what it begins have behind its own
+CUT, RESTORED = "cut", "restore"  # behind its own id, in those of the two
 
 
-def problem_elsewhere(old: Unit, new: Unit, found: Found, params: WorkflowParams) -> Refused | None:
+def taken_names(spec: UpgradeSpec, knows: Knows) -> Refused | None:
+    """Whether somebody has the id or the name of what this is to begin: it would be refused once the old version is stopped."""
+    if savepoint_of(_id_of(spec.run, CUT), knows.workflows) is not None:
+        message = f"there is a savepoint {_id_of(spec.run, CUT)} already, and this would take one of that name"
+        return Refused(Code.ID_IN_USE, message, "Choose another id, or delete it: recoveryctl savepoint delete.")
+    for end in (CUT, RESTORED):
+        found = knows.workflows.get(_id_of(spec.run, end))
+        if found is not None and found.state not in REUSABLE:
+            message = f"workflow {found.id} exists already, and this would begin one of that id"
+            return Refused(Code.ID_IN_USE, message, "Choose another id.")
+    return None
+
+
+def _id_of(run: str, end: str) -> str:
+    return f"{run}-{end}"
+
+
+def problem_elsewhere(spec: UpgradeSpec, old: Unit, new: Unit, found: Found, params: WorkflowParams) -> Refused | None:
     """Why the new version cannot take over what the old one leaves; nothing is stopped then."""
     for verb, unit in (("savepoint", old), ("restore_savepoint", new)):
         asked = approval_of_all(params.approvals, verb, unit, params.units)
@@ -65,7 +89,27 @@ def problem_elsewhere(old: Unit, new: Unit, found: Found, params: WorkflowParams
     if full is not None:
         message = f"{full} has records: {new.name} has state of its own already"
         return Refused(Code.TARGET_NOT_EMPTY, message, "Delete its internal topics, or choose another application id.")
-    return None
+    return undeclared(new) or _names_in_the_way(spec, old, new, found)
+
+
+def _names_in_the_way(spec: UpgradeSpec, old: Unit, new: Unit, found: Found) -> Refused | None:
+    """Of topics that the savepoint and the restore will make."""
+    facts, before = found.units[old.name], copied_as(_id_of(spec.run, CUT))
+    internal = {name: facts.topics[name].partitions for name in facts.internal.certain if name in facts.topics}
+    for name, partitions in internal.items():
+        if is_there(before + name, found.names):
+            message = f"{before + name} exists already, and is the name of the copy of {name} that this would make"
+            return Refused(Code.INVALID_VALUE, message, "Choose another id, or take that topic away.")
+        uncopied = refuse_copy(before + name, range(partitions)) or refuse_copy(_renamed(name, old, new), ())
+        if uncopied is not None:
+            return uncopied
+    return refuse_collision(
+        (made for name in internal for made in (before + name, _renamed(name, old, new))), found.names
+    )
+
+
+def _renamed(name: str, old: Unit, new: Unit) -> str:
+    return new.consumer_group + name.removeprefix(old.consumer_group)
 
 
 def findings_elsewhere(old: Unit, new: Unit, found: Found) -> Iterator[str]:
@@ -88,9 +132,9 @@ def steps_elsewhere(
     note = TakeSnapshot(spec.cluster, spec.group, committed, tuple(old.outputs), is_live=True, topic_ids=ids)
     restored = {"to_unit": new.name, "outputs": dict.fromkeys(new.outputs, "append")}
     yield WorkflowStep(NOTE, note)
-    yield WorkflowStep(SAVE, RunChildren((ChildRun("cut", "savepoint", {"unit": old.name}),)))
+    yield WorkflowStep(SAVE, RunChildren((ChildRun(CUT, "savepoint", {"unit": old.name}),)))
     yield WorkflowStep(COMPARE, replace(note, end_topics=()))
-    yield WorkflowStep(RESTORE, RunChildren((ChildRun("restore", "restore_savepoint", restored),)))
+    yield WorkflowStep(RESTORE, RunChildren((ChildRun(RESTORED, "restore_savepoint", restored),)))
     yield WorkflowStep(COMPARE_AGAIN, replace(note, end_topics=()))
 
 
@@ -118,8 +162,8 @@ def _named(workflow: Workflow, step: WorkflowStep) -> WorkflowStep:
     runs = (
         replace(
             run,
-            recovery=f"{workflow.id}-{run.recovery}",
-            data={**run.data, field: f"{workflow.id}-cut"},
+            recovery=_id_of(workflow.id, run.recovery),
+            data={**run.data, field: _id_of(workflow.id, CUT)},
             before=before,
         )
         for run in step.action.runs
