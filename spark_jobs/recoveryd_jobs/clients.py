@@ -20,6 +20,7 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from recoveryd_jobs.contract.leaders import MAKES_NO_TOPIC
+from recoveryd_jobs.contract.meeting import MEETS_SOON
 
 FETCH_BYTES = 8 * 1024 * 1024
 QUEUE_FULL_SPEED_BYTES = 64 * 1024 * 1024
@@ -77,6 +78,7 @@ def make_reader(
 ) -> Consumer:
     """A consumer for `assign` only: no group, no commits, no offset reset, an event at each end of a partition."""
     return Consumer({
+        **MEETS_SOON,
         **opened(client),
         "client.id": client_id,
         "group.id": client_id,  # the library requires one; nothing ever joins the group or commits to it
@@ -119,6 +121,7 @@ def make_writer(
     would end the transaction.
     """
     return Producer({
+        **MEETS_SOON,
         **opened(client),
         "client.id": client_id,
         "transactional.id": transactional_id,
@@ -140,6 +143,7 @@ def make_writer(
 def make_sender(client: Mapping[str, str], client_id: str) -> Producer:
     """A small producer without transactions for progress records, which are hints and may get lost."""
     return Producer({
+        **MEETS_SOON,
         **opened(client),
         "client.id": client_id,
         "linger.ms": 5,
@@ -150,7 +154,13 @@ def make_sender(client: Mapping[str, str], client_id: str) -> Producer:
 
 
 def make_admin(client: Mapping[str, str], client_id: str) -> AdminClient:
-    return AdminClient({**opened(client), **MAKES_NO_TOPIC, "client.id": client_id, "reconnect.backoff.max.ms": 2000})
+    return AdminClient({
+        **MEETS_SOON,
+        **opened(client),
+        **MAKES_NO_TOPIC,
+        "client.id": client_id,
+        "reconnect.backoff.max.ms": 2000,
+    })  # fmt: skip
 
 
 def shut_out(client: Mapping[str, str], client_id: str) -> str:

@@ -52,6 +52,9 @@ class ScriptedProducer:
         self.written: list[bytes | None] = []
         self._open: list[bytes] = []
 
+    def list_topics(self, _topic: str, timeout: float) -> None:
+        self._play("meet")
+
     def init_transactions(self, _timeout_s: float) -> None:
         self._play("init")
 
@@ -109,9 +112,22 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Make:
     ) -> tuple[TransactionalWriter, ScriptedProducer]:
         producer = ScriptedProducer(script)
         monkeypatch.setattr(transactions, "make_transactional_producer", lambda *_a, **_k: producer)
-        return TransactionalWriter({}, "id", 30_000, deadline_s), producer
+        return TransactionalWriter({}, "id", "t", 30_000, deadline_s), producer
 
     return made
+
+
+def test_a_client_knows_a_broker_before_it_looks_for_the_coordinator_of_its_transactions(make: Make) -> None:
+    """Once is not enough: a bootstrap server may have answered, and its connection ends with that."""
+    writer, producer = make()
+    writer.open(5.0)
+    assert producer.calls == ["meet", "meet", "init"]
+
+
+def test_a_cluster_that_does_not_answer_at_first_is_asked_all_the_same(make: Make) -> None:
+    writer, producer = make(meet=[TIMED_OUT], init=[TIMED_OUT])
+    writer.open(5.0)
+    assert producer.calls == ["meet", "init", "init"]
 
 
 def test_a_commit_without_an_answer_is_asked_for_again_and_lands_once(make: Make) -> None:
@@ -266,7 +282,7 @@ def test_a_full_queue_is_waited_for(make: Make, monkeypatch: pytest.MonkeyPatch)
 def test_becoming_the_writer_is_tried_until_the_deadline(make: Make) -> None:
     writer, producer = make(init=[TIMED_OUT, TIMED_OUT])
     writer.open(5.0)
-    assert producer.calls == ["init", "init", "init"]
+    assert producer.calls == ["meet", "meet", "init", "init", "init"]
     writer, _producer = make(init=[TIMED_OUT])
     with pytest.raises(ClusterProblem) as caught:
         writer.open(0.0)

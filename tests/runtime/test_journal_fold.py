@@ -45,6 +45,21 @@ def test_what_was_garbage_before_is_not_kept() -> None:
         let_go()
 
 
+def test_what_others_froze_is_not_walked_again() -> None:
+    let_go()
+    frozen = Held()
+    seen = weakref.ref(frozen)
+    gc.freeze()  # as the daemon does with all that it imported
+    del frozen
+    try:
+        with kept_for_good():
+            assert seen() is not None
+    finally:
+        let_go()
+        gc.collect()
+    assert seen() is None
+
+
 def test_what_was_kept_can_be_collected_once_it_was_let_go() -> None:
     with kept_for_good():
         held = Held()

@@ -119,11 +119,8 @@ def returned_at(recovery: Recovery, observed: Observed) -> Mapping[int, int]:
     lane the counts may be behind, but never ahead.
     """
     plan = recovery.plan
-    if (
-        plan is None
-        or not plan.is_following
-        or (recovery.limits.max_records, recovery.limits.max_bytes) == (None, None)
-    ):
+    has_cap = recovery.limits.max_records is not None or recovery.limits.max_bytes is not None
+    if plan is None or not has_cap or not plan.is_following:  # the last one looks at all partitions
         return {}
     rows = {p.partition: p for p in recovery.progress.partitions}
     found: dict[int, int] = {}

@@ -30,7 +30,7 @@ def with_lane_positions(recovery: Recovery, heartbeat: LaneHeartbeat, lanes: Map
         lag = sum(max(0, (r.stop or 0) - r.position) for r in rows)
     # Behind a moving head, the rate alone does not give the time left: the forecast, made each minute, does.
     eta = recovery.progress.eta_seconds if following else lag / records_per_s if lag and records_per_s > 0 else None
-    progress = replace(
+    progress = replaced(
         recovery.progress,
         partitions=rows,
         records_per_s=records_per_s,
@@ -47,7 +47,7 @@ def with_readers(recovery: Recovery, readers: Mapping[int, Heard]) -> Recovery:
     is_working = recovery.state is State.VERIFYING
     records_per_s = sum(b.records_per_s for b in beats if b.state != "done") if is_working else 0.0
     done, whole = sum(b.verified_offsets for b in beats), sum(b.offsets_to_verify for b in beats)
-    progress = replace(
+    progress = replaced(
         recovery.progress,
         records_per_s=records_per_s,
         bytes_per_s=sum(b.bytes_per_s for b in beats if b.state != "done") if is_working else 0.0,

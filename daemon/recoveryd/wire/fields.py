@@ -39,7 +39,8 @@ _CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 class Strict(BaseModel):
     """Base of all JSON objects here: exact types, no unknown fields."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+    # What checks a kind of record is made when the first one comes: of dozens of kinds, most processes meet a few.
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod

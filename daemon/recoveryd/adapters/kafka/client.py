@@ -19,6 +19,7 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.wire.topics import MAX_RECORD_BYTES
 from recoveryd_jobs.contract.garbage import collect_in_own_thread
 from recoveryd_jobs.contract.leaders import MAKES_NO_TOPIC
+from recoveryd_jobs.contract.meeting import MEETS_SOON
 
 C = TypeVar("C")
 Properties = Mapping[str, Any]  # librdkafka properties
@@ -78,7 +79,7 @@ def _made_admin(config: dict[str, Any]) -> AdminClient:
 def _made(kind: Callable[[dict[str, Any]], C], config: dict[str, Any]) -> C:
     """A client. Raises `ClusterProblem` where its properties cannot be used, as a file that does not exist."""
     try:
-        return kind(config)
+        return kind({**MEETS_SOON, **config})
     except KafkaException as error:
         why = next((told for told in map(_unreadable, _FILES, _FILES.values(), repeat(config)) if told), "")
         message = f"The client properties cannot be used: {why or error.args[0].str()}"

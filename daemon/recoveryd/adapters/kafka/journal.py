@@ -93,7 +93,9 @@ class KafkaJournal:
         let_go()
 
     def _make_writer(self) -> TransactionalWriter:
-        return TransactionalWriter(self._properties, self._writer_id, _TRANSACTION_TIMEOUT_MS, _COMMIT_DEADLINE_S)
+        return TransactionalWriter(
+            self._properties, self._writer_id, self._names.status, _TRANSACTION_TIMEOUT_MS, _COMMIT_DEADLINE_S
+        )
 
     def _open(self) -> Folded:
         self._session.open()

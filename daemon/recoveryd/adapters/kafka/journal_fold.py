@@ -7,6 +7,7 @@ Kafka. Blocking. Each topic has one partition and is read once from its start to
 import contextlib
 import ctypes
 import gc
+import threading
 import time
 from collections.abc import Iterable, Iterator
 
@@ -33,6 +34,8 @@ SEEN_AT_MOST = 100_000
 _SIGNAL = b"io.recoveryd.signal."
 _COMMAND = b"io.recoveryd.command."
 _END_TIMEOUT_S = 10.0
+
+_is_kept = threading.Event()  # what an earlier `kept_for_good` kept is kept still
 
 
 def fold_status(topic: StatusTopic, records: Iterable[ControlRecord]) -> StatusFold:
@@ -92,20 +95,24 @@ def kept_for_good() -> Iterator[None]:
     time to fold, and not later, when a walk over ten thousand recoveries would stop the loop for a tenth of a second.
 
     The collector can only be told of everything that there is now. So garbage goes first: a client of librdkafka that
-    an exception's traceback still holds would be kept too, and connect for ever.
+    an exception's traceback still holds would be kept too, and connect for ever. What others froze, as the process its
+    imports, holds none: to walk it takes a tenth of a second, in which nobody leads.
     """
     with uncollected():
-        gc.unfreeze()
+        if _is_kept.is_set():
+            let_go()
         gc.collect()
         try:
             yield
         finally:
             gc.freeze()
+            _is_kept.set()
 
 
 def let_go() -> None:
     """The collector walks again what was kept: it may be garbage by now."""
     gc.unfreeze()
+    _is_kept.clear()
 
 
 def give_back() -> None:

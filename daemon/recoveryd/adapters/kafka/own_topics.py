@@ -15,6 +15,7 @@ from recoveryd.adapters.kafka.topic_admin import await_topic, create, describe, 
 from recoveryd.errors import ClusterProblem, OwnTopicProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.wire.topics import OwnTopic, TopicDifference, differences
+from recoveryd_jobs.contract.meeting import meet
 
 _FIND_S = 25.0  # of a cluster where nobody answers this is told after a bit more
 _TIMEOUT_S = 45.0  # a broker that answered once may take long to make topics
@@ -107,6 +108,7 @@ def _probe(properties: Properties, transactional_id: str, topic: str) -> str | N
     producer = make_transactional_producer(properties, transactional_id, 10_000)
     failures: list[ClusterProblem] = []
     try:
+        meet(producer, topic, _TIMEOUT_S)
         producer.init_transactions(_TIMEOUT_S)
         producer.begin_transaction()
         producer.produce(

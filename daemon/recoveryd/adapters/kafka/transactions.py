@@ -21,6 +21,7 @@ from recoveryd.adapters.kafka.client import Properties, make_transactional_produ
 from recoveryd.adapters.kafka.living_clients import version_of
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
+from recoveryd_jobs.contract.meeting import meet
 
 _CALL_S = 5.0
 _RETRY_S = 0.05
@@ -62,10 +63,13 @@ class _Aborted(Exception):  # noqa: N818  (named for what happened)
 
 
 class TransactionalWriter:
-    """One client that holds a transactional id, until it raises `SessionLost`."""
+    """One client that holds a transactional id, until it raises `SessionLost`. `topic`: one that it will write to."""
 
-    def __init__(self, properties: Properties, transactional_id: str, timeout_ms: int, deadline_s: float) -> None:
+    def __init__(
+        self, properties: Properties, transactional_id: str, topic: str, timeout_ms: int, deadline_s: float
+    ) -> None:
         self._id = transactional_id
+        self._topic = topic
         self._properties, self._version = properties, version_of(properties)
         self._deadline_s = deadline_s
         self._producer: Producer = make_transactional_producer(properties, transactional_id, timeout_ms)
@@ -97,6 +101,7 @@ class TransactionalWriter:
     def open(self, deadline_s: float) -> None:
         """Fence earlier holders and end their open transaction."""
         give_up_s = time.monotonic() + deadline_s
+        meet(self._producer, self._topic, _CALL_S)
         while True:
             try:
                 self._producer.init_transactions(_CALL_S)
