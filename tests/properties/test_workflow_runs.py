@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from recoveryd.holds.draft import HOLDS
 from recoveryd.holds.spec import Release, StartHold
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import StopCommand
@@ -16,16 +17,18 @@ from recoveryd.recovery.commands import Approve, Pause, Reject, Resume
 from recoveryd.units.facts import Member
 from recoveryd.workflows.machine.command_ids import command_id
 from recoveryd.workflows.machine.draft import WORKFLOWS
-from recoveryd.workflows.model.actions import RunChildren
+from recoveryd.workflows.model.actions import CreateTopics, DeleteTopics, RecreateTopics, RunChildren, SetOffsets
 from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported, WorkflowFacts
 from recoveryd.workflows.model.facts import Found
 from recoveryd.workflows.model.spec import Ack, Discard, Escalate, Promote, Rollback, RunbookPath
 from recoveryd.workflows.model.workflow import Workflow
 from tests.builders.core import make_hold
+from tests.workflows import test_upgrade_online, test_upgrade_other_id
 from tests.workflows.app_world import PARTITIONS, AppWorld
 from tests.workflows.runbook_world import RunbookWorld
 from tests.workflows.test_savepoint import restore, save
+from tests.workflows.two_versions import TwoVersions
 from tests.workflows.world import OWNED, GroupWorld, report
 
 World = GroupWorld | AppWorld
@@ -44,6 +47,8 @@ BEGUN: dict[str, tuple[Callable[[], World], Callable[..., object]]] = {
         ),
     ),
     "restore_state": (RunbookWorld, lambda world: world.begin(RunbookPath.RESTORE_STATE)),
+    "upgrade beside": (test_upgrade_online.two_versions, test_upgrade_online.upgrade),
+    "upgrade elsewhere": (test_upgrade_other_id.two_versions, test_upgrade_other_id.upgrade),
 }
 STEERING = (Pause, Resume, StopCommand, Rollback, Promote, Discard, Escalate)
 
@@ -108,6 +113,8 @@ class Chaos:
                 self.hear(self.late.pop(random.randrange(len(self.late))))
             case "world" if isinstance(world, RunbookWorld) and random.random() < 0.5:
                 world.deliver()
+            case "world" if isinstance(world, TwoVersions):
+                world.people(rounds=random.choice((1, 2, 4)))
             case "world" if isinstance(world, AppWorld) and random.random() < 0.5:
                 world.run_through(about.id)
             case _:
@@ -158,3 +165,38 @@ def test_whatever_happens_there_is_an_answer_and_an_end(name: str, seed: int) ->
     chaos.settle()
     check(chaos.workflows)
     assert [w.id for w in chaos.workflows if not w.is_terminal and w.state is not State.PLANNED] == []
+
+
+def changed_by(effect: TakeStep) -> set[str]:
+    """Topics that a step takes away, makes, or sets a group in. What it takes away of its own is not meant."""
+    match effect.action:
+        case SetOffsets(is_back=False):
+            return {getattr(row, "name", "") for row in effect.rows}
+        case CreateTopics(topics=forms) | RecreateTopics(topics=forms, is_back=False):
+            return {form.name for form in forms}
+        case DeleteTopics(topics=named, is_back=False):
+            return set(named)
+        case _:
+            return set()
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", list(BEGUN))
+def test_nothing_is_changed_in_a_topic_that_somebody_holds(name: str, seed: int) -> None:
+    """Where all is heard, whichever daemon leads."""
+    make, begin = BEGUN[name]
+    world = make()
+    begin(world)
+    chaos = Chaos(world, Random(f"{name} held {seed}"))
+    chaos.not_heard = chaos.fails = 0
+    take = world.take
+
+    def taken(effect: TakeStep) -> StepReported:
+        held = {topic for _, topic in world.state.of(HOLDS).held}
+        assert not changed_by(effect) & held, effect.step
+        return take(effect)
+
+    world.take = taken  # type: ignore[method-assign]
+    for _ in range(OPERATIONS):
+        chaos.operate()
+        check(chaos.workflows)
