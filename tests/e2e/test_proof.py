@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.builders.history import create_topics
-from tests.e2e.asking import await_progress, lane_progress
+from tests.e2e.asking import await_progress
 from tests.e2e.follower import Document
 from tests.e2e.log_reader import whole_log
 from tests.e2e.stack import Stack
@@ -32,37 +32,52 @@ def recoveryctl(stack: Stack, *arguments: str) -> tuple[int, str]:
     return done.exit_code, done.stdout + done.stderr
 
 
-def tampered_replay(stack: Stack, source: str, damage: Callable[[Tampering], object], **more: Any) -> Document:
-    """A replay that was paused in the middle, while `damage` was done; its last status."""
+def tampered_replay(
+    stack: Stack, source: str, damage: Callable[[Tampering], object], moves: tuple[int, ...] = (), **more: Any
+) -> Document:
+    """A replay that was paused in the middle, while `damage` was done; its last status. `moves`: source partitions of which
+    it moves what their newest receipts claim to the target's end. Behind a smaller receipt the order would be another.
+    """
     recovery = f"damaged{next(_numbers)}"
     target = f"{stack.prefix}{recovery}".replace(".", "-")
     stack.control.replay(recovery, source, target, target_create=True, limits={"max_records_per_s": 400}, **more)
     await_progress(stack, recovery, 400)
     stack.follower.wait(lambda: has_copied_of(stack, recovery, (0, 1)), 60.0, "receipts of the partitions to damage")
     tampering = Tampering(stack, recovery, target)
-    while not rests_in_order(stack, recovery, tampering):
-        stack.control.command("resume", recovery)
-        await_progress(stack, recovery, lane_progress(stack, recovery)[-1][1] + 200)
+    pause(stack, recovery)
+    while small := [p for p in moves if not tampering.ends_in_large_receipt(p)]:
+        go_on(stack, recovery, small[0])
     damage(tampering)
     stack.control.command("throttle", recovery, {"limits": {"max_records_per_s": None}})
     stack.control.command("resume", recovery)
     return stack.follower.wait_state(recovery, ["completed", "failed"], 120)
 
 
-def rests_in_order(stack: Stack, recovery: str, tampering: Tampering) -> bool:
-    """Whether it was paused where what a newest receipt claims may move to the target's end: behind a smaller one of its
-    partition the order would be another.
-    """
+def pause(stack: Stack, recovery: str) -> None:
     stack.control.command("pause", recovery)
     stack.follower.wait_state(recovery, "paused", 30)
-    return tampering.ends_in_large_receipts()
+
+
+def go_on(stack: Stack, recovery: str, partition: int) -> None:
+    """For some hundred records of this partition."""
+    before = copied_of(stack, recovery).get(partition, 0)
+    stack.control.command("resume", recovery)
+    stack.follower.wait(
+        lambda: copied_of(stack, recovery).get(partition, 0) >= before + 200, 60.0, f"more of partition {partition}"
+    )
+    pause(stack, recovery)
 
 
 def has_copied_of(stack: Stack, recovery: str, partitions: tuple[int, ...], least: int = 200) -> bool:
     """Whether so many records of each of these source partitions are in receipts."""
+    copied = copied_of(stack, recovery)
+    return all(copied.get(p, 0) >= least for p in partitions)
+
+
+def copied_of(stack: Stack, recovery: str) -> dict[int, int]:
+    """By source partition, the position of its newest receipt."""
     status = stack.follower.status(recovery)
-    rows = {} if status is None else {p["partition"]: p["position"] for p in status["progress"]["partitions"]}
-    return all(rows.get(p, 0) >= least for p in partitions)
+    return {} if status is None else {p["partition"]: p["position"] for p in status["progress"]["partitions"]}
 
 
 def double_what_is_there(tampering: Tampering) -> int:
@@ -119,7 +134,7 @@ def test_missing_altered_and_doubled_records_fail_a_copy_with_their_places_and_e
         claim_an_altered_record(tampering)
         doubled.append(double_what_is_there(tampering))
 
-    ended = tampered_replay(stack, plain, damage)
+    ended = tampered_replay(stack, plain, damage, moves=(0,))
     found = ended["verification"]
     assert (ended["state"], ended["error_code"], found["result"], found["scope"]) == (
         "failed",
@@ -158,7 +173,7 @@ def test_a_missing_an_altered_and_a_turned_record_of_a_repartitioned_copy_and_do
         hide_alter_and_turn(tampering)
         doubled.append(double_what_is_there(tampering))
 
-    ended = tampered_replay(stack, keyed, damage, target_mapping="key_hash")
+    ended = tampered_replay(stack, keyed, damage, moves=(0, 1), target_mapping="key_hash")
     found = ended["verification"]
     assert_doubled_are_named(ended, doubled[0])
     assert (ended["state"], ended["error_code"], found["scope"]) == ("failed", "RCV-3007", "source")
@@ -249,7 +264,7 @@ def test_a_chunk_of_another_recovery_that_a_receipt_claims_is_altered(stack: Sta
         mine, theirs = tampering.claimed(number), other.claimed(0)
         tampering.claim(number, [*(r.offset for r in mine[:-3]), *(r.offset for r in theirs[:3])])
 
-    ended = tampered_replay(stack, plain, steal, target_on_existing="append")
+    ended = tampered_replay(stack, plain, steal, moves=(0,), target_on_existing="append")
     found = ended["verification"]
     assert (ended["state"], ended["error_code"]) == ("failed", "RCV-3007")
     assert [d["kind"] for d in found["differences"] if d["kind"] != "ledger"] == ["altered"] * 3
