@@ -137,40 +137,63 @@ def measure_pressure(
         usable -= 1
     if not usable:
         return None
-    slo_s, value_s = protection.slo_s, track.values[-1]
-    if protection.kind is SignalKind.LATENCY:
-        if idle_s is None:
-            return None
-        rest = idle_s / slo_s
-        strain = latency_strain(_peak_s(track.values[-usable:], slo_s) / slo_s, rest)
-        level = latency_strain(_level_s(track.values[-usable:], slo_s) / slo_s, rest)
-        aim = latency_strain(target_share(target, rest), rest)
-        # Where noise alone brings the worst of a few samples near the target, that has to be compared with noise.
-        peak_aim = latency_strain(target_share(target, max(rest, (peak_s or 0.0) / slo_s)), rest)
-        last = track.values[-usable:][-LEVEL_OF:]
-        # Two that are calm are the middle of any three.
-        middle = latency_strain(_middle(last) / slo_s, rest) if len(last) > 1 else math.inf
+    values, times_ms = track.values[-usable:], track.times_ms[-usable:]
+    if protection.kind is SignalKind.LAG:
+        strains = _of_lag(protection, times_ms, values, delay_s, target)
+    elif idle_s is None:
+        return None
     else:
-        slope = growth(track.times_ms[-usable:], track.values[-usable:])
-        strain = lag_strain(value_s, slope, delay_s, protection.idle_s, slo_s)
-        aim = lag_strain(target * slo_s, 0.0, delay_s, protection.idle_s, slo_s)
-        level = middle = strain
-        peak_aim = aim
-    age_ms = max(0, now_ms - track.times_ms[-1])
-    is_calm = middle < CALM_SHARE * aim
-    is_far = strain < CALM_SHARE * aim or (peak_aim > aim and is_calm)
+        strains = _of_latency(values, protection.slo_s, idle_s, idle_s if peak_s is None else peak_s, target)
+    value_s, is_calm = values[-1], strains.middle < CALM_SHARE * strains.aim
     return Pressure(
-        protection.name,
-        protection.kind,
-        value_s / slo_s,
-        strain,
-        peak_aim - strain,
-        value_s,
-        age_ms,
-        aim - level,
-        is_calm,
-        is_far,
+        name=protection.name,
+        kind=protection.kind,
+        share=value_s / protection.slo_s,
+        strain=strains.peak,
+        room=strains.peak_aim - strains.peak,
+        value_s=value_s,
+        age_ms=max(0, now_ms - times_ms[-1]),
+        level_room=strains.aim - strains.level,
+        is_calm=is_calm,
+        is_far=strains.peak < CALM_SHARE * strains.aim or (strains.peak_aim > strains.aim and is_calm),
     )
+
+
+class _Strains(NamedTuple):
+    """By the worst, and by two kinds of median, of the last few samples; and at the target, as the worst and the medians
+    are compared with it.
+    """
+
+    peak: float
+    level: float
+    middle: float
+    peak_aim: float
+    aim: float
+
+
+def _of_latency(values: tuple[float, ...], slo_s: float, idle_s: float, peak_s: float, target: float) -> _Strains:
+    rest, last = idle_s / slo_s, values[-LEVEL_OF:]
+
+    def strain(value_s: float) -> float:
+        return latency_strain(value_s / slo_s, rest)
+
+    return _Strains(
+        peak=strain(_peak_s(values, slo_s)),
+        level=strain(_level_s(values, slo_s)),
+        middle=strain(_middle(last)) if len(last) > 1 else math.inf,  # two that are calm are the middle of any three
+        # Where noise alone brings the worst of a few samples near the target, that has to be compared with noise.
+        peak_aim=latency_strain(target_share(target, max(idle_s, peak_s) / slo_s), rest),
+        aim=latency_strain(target_share(target, rest), rest),
+    )
+
+
+def _of_lag(
+    protection: Protection, times_ms: tuple[int, ...], values: tuple[float, ...], delay_s: float, target: float
+) -> _Strains:
+    idle_s, slo_s = protection.idle_s, protection.slo_s
+    strain = lag_strain(values[-1], growth(times_ms, values), delay_s, idle_s, slo_s)
+    aim = lag_strain(target * slo_s, 0.0, delay_s, idle_s, slo_s)
+    return _Strains(strain, strain, strain, aim, aim)
 
 
 def _level_s(values: tuple[float, ...], slo_s: float) -> float:
