@@ -4,10 +4,13 @@ A deadline that only an idle machine keeps says nothing about the product. So ea
 time that it usually takes, and gets several times as much; speed is measured in `bench`.
 """
 
+import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _PATIENCE = 5.0
 _AT_LEAST_S = 120.0
@@ -16,6 +19,20 @@ _AT_LEAST_S = 120.0
 def patient_s(usual_s: float) -> float:
     """The deadline in seconds of a wait that takes up to `usual_s` on an idle machine."""
     return max(_AT_LEAST_S, _PATIENCE * usual_s)
+
+
+async def until_it_works(
+    ask: Callable[[], Awaitable[T]], is_passing: Callable[[Exception], bool], usual_s: float = 60
+) -> T:
+    """The answer once there is one: it is asked again after what passes, with the deadline of a wait of `usual_s`."""
+    async with asyncio.timeout(patient_s(usual_s)):
+        while True:
+            try:
+                return await ask()
+            except Exception as error:
+                if not is_passing(error):
+                    raise
+                await asyncio.sleep(0.1)
 
 
 def lines_of(work: Callable[[], Any]) -> int:

@@ -22,7 +22,9 @@ from recoveryd.ports import JournalBatch
 from recoveryd_sandbox.broker import Broker
 from tests.builders.records import make_recovery
 from tests.contract.harness import KafkaHarness
+from tests.contract.journals import is_retriable
 from tests.e2e.log_reader import await_markers
+from tests.patience import until_it_works
 
 pytestmark = pytest.mark.broker
 
@@ -38,16 +40,7 @@ def reader(kafka: KafkaHarness) -> Iterator[StatusReader]:
 
 async def patiently(ask: Callable[[], Awaitable[object]]) -> None:
     """As the daemon does: again after a retriable problem, as long as its transactions have no coordinator."""
-    give_up_s = time.monotonic() + DEADLINE_S
-    while True:
-        try:
-            await ask()
-        except ClusterProblem as problem:
-            if not problem.retriable or time.monotonic() > give_up_s:
-                raise
-            await asyncio.sleep(0.1)
-        else:
-            return
+    await until_it_works(ask, is_retriable, 10)
 
 
 async def commit(kafka: KafkaHarness, *batches: JournalBatch) -> None:

@@ -4,12 +4,17 @@ import asyncio
 import itertools
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 from recoveryd.ports import ApplicationControl
 from recoveryd.units.control import Desired, Needs, Report, Wish
 from tests.patience import patient_s
 
 _KEYS = itertools.count()
+
+
+class MovedClock(Protocol):
+    now_ms: int
 
 
 def wish(desired: Desired, unit: str = "app", key: str = "", **more) -> Wish:
@@ -33,6 +38,14 @@ async def until_it_says(control: ApplicationControl, wanted: Wish, text: str) ->
         assert time.monotonic() < give_up_s, report
         await asyncio.sleep(0.02)
     return report
+
+
+async def late(control: ApplicationControl, wanted: Wish, clock: MovedClock, limit_ms: int) -> Report:
+    """The report after the time that it has from when it was told, and not from when that was wanted."""
+    for _ in range(2):
+        assert (await control.ask(wanted)).needs is Needs.TIME
+    clock.now_ms += limit_ms
+    return await control.ask(wanted)
 
 
 async def until(holds: Callable[[], bool], what: str) -> None:

@@ -16,7 +16,7 @@ from recoveryd.adapters.control.connect import ConnectApplication, ConnectApplic
 from recoveryd.adapters.control.connect_api import SinkConnector
 from recoveryd.units.control import ApplicationState, Desired, Needs
 from recoveryd_sandbox.pki import Certificates, make_certificates
-from tests.control.asking import asked, wish
+from tests.control.asking import asked, late, wish
 from tests.control.serving import Answering, Asked, serving
 
 TRACE = (
@@ -230,10 +230,7 @@ async def test_one_that_is_told_to_resume_long_after_it_was_wanted_has_its_time_
     connect.tasks, connect.is_obeying = [], False
     async with controlled(connect, clock) as control:
         wanted = wish(Desired.RUNNING, since_ms=clock.now_ms - 3_600_000)
-        for _ in range(2):
-            assert (await control.ask(wanted)).needs is Needs.TIME
-        clock.now_ms += 60_000
-        report = await control.ask(wanted)
+        report = await late(control, wanted, clock, 60_000)
     assert (report.state, report.needs) == (ApplicationState.STOPPED, Needs.MENDING)
     assert report.why.endswith("60 s after running was wanted")
 

@@ -24,7 +24,7 @@ from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.workflow import OffsetUndo
 from recoveryd_sandbox.connect_worker import Connector, ConnectWorker
 from tests.control.asking import asked, until, wish
-from tests.patience import patient_s
+from tests.patience import patient_s, until_it_works
 from tests.streams.data import make_topics, write
 
 pytestmark = pytest.mark.broker
@@ -50,16 +50,7 @@ async def control(worker: ConnectWorker, unique: str) -> AsyncIterator[ConnectAp
 
 async def insisted(ask: Callable[[], Awaitable[None]]) -> None:
     """Once the group of the workers does not rebalance any more: until then Connect refuses everything."""
-    give_up_s = time.monotonic() + patient_s(60)
-    while True:
-        try:
-            await ask()
-        except HttpRefusal as refused:
-            if not refused.is_passing or time.monotonic() > give_up_s:
-                raise
-            await asyncio.sleep(0.1)
-        else:
-            return
+    await until_it_works(ask, lambda refused: isinstance(refused, HttpRefusal) and refused.is_passing)
 
 
 @pytest.mark.scenario("S-RUN-22")

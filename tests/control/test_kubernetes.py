@@ -17,7 +17,7 @@ from recoveryd.adapters.control.kube_api import KubeApi, NoKubernetes
 from recoveryd.adapters.control.kubernetes import KubernetesApplication, KubernetesApplications
 from recoveryd.units.control import ApplicationState, Desired, Needs
 from recoveryd_sandbox.pki import Certificates, make_certificates
-from tests.control.asking import asked, wish
+from tests.control.asking import asked, late, wish
 from tests.control.serving import Answering, Asked, serving
 
 TOKEN = "s3cret-token"
@@ -233,10 +233,7 @@ async def test_one_that_is_told_to_start_long_after_it_was_wanted_has_its_time_a
     cluster.is_at_once = False
     async with controlled(cluster, tmp_path, certificates, clock=clock, replicas=2) as control:
         wanted = wish(Desired.RUNNING, since_ms=clock.now_ms - 3_600_000)
-        for _ in range(2):
-            assert (await control.ask(wanted)).needs is Needs.TIME
-        clock.now_ms += 60_000
-        report = await control.ask(wanted)
+        report = await late(control, wanted, clock, 60_000)
         assert (report.state, report.needs) == (ApplicationState.CHANGING, Needs.MENDING)
 
 

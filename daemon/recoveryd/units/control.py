@@ -19,7 +19,7 @@ is not taken for stopped, and that there are as many instances after the start a
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -86,3 +86,10 @@ class Report:
 
     def fulfils(self, desired: Desired) -> bool:
         return self.state.value == desired.value
+
+    def in_time(self, wish: Wish, waited_ms: int, limit_ms: int) -> "Report":
+        """It needs more time, or, after all that it has for this wish, mending."""
+        if waited_ms < limit_ms:
+            return replace(self, needs=Needs.TIME)
+        why = f"{self.why}, {waited_ms / 1000:.0f} s after {wish.desired.value} was wanted"
+        return replace(self, why=why, needs=Needs.MENDING)

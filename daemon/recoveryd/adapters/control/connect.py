@@ -65,11 +65,7 @@ class ConnectApplications:
         seen = await self._seen(application, lambda found: self._bring(application, wish, found))
         if seen.fulfils(wish.desired) or seen.needs is not Needs.TIME:
             return seen
-        waited_ms = wish.waited_ms(self._now_ms(), self._sent_ms(wish))
-        if waited_ms < application.timeout_ms:
-            return seen
-        why = f"{seen.why}, {waited_ms / 1000:.0f} s after {wish.desired.value} was wanted"
-        return replace(seen, why=why, needs=Needs.MENDING)
+        return seen.in_time(wish, wish.waited_ms(self._now_ms(), self._sent_ms(wish)), application.timeout_ms)
 
     def _sent_ms(self, wish: Wish) -> int | None:
         sent = self._sent.get(wish.unit)

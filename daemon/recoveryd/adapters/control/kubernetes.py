@@ -96,22 +96,18 @@ class KubernetesApplications:
             report = _unknown(application, problem)
             if not problem.is_passing:
                 return report
-        return self._in_time(application, wish, report)
+        return report.in_time(wish, wish.waited_ms(self._now_ms(), self._scaled_ms(wish)), application.timeout_ms)
 
-    def _in_time(self, application: KubernetesApplication, wish: Wish, report: Report) -> Report:
+    def _scaled_ms(self, wish: Wish) -> int | None:
         key, at_ms = self._scaled.get(wish.unit, ("", 0))
-        waited_ms = wish.waited_ms(self._now_ms(), at_ms if key == wish.key else None)
-        if waited_ms < application.timeout_ms:
-            return replace(report, needs=Needs.TIME)
-        why = f"{report.why}, {waited_ms / 1000:.0f} s after {wish.desired.value} was wanted"
-        return replace(report, why=why, needs=Needs.MENDING)
+        return at_ms if key == wish.key else None
 
     def _scale(self, application: KubernetesApplication, wish: Wish, seen: _Workload, report: Report) -> Report:
         goal = 0 if wish.desired is Desired.STOPPED else _replicas(application, wish)
         if goal is None:
             why = f"nobody knows how many replicas {application.workload} had; set `replicas` of its control"
             return replace(report, why=why, needs=Needs.MENDING)
-        if self._scaled.get(wish.unit, ("", 0))[0] == wish.key:
+        if self._scaled_ms(wish) is not None:
             why = f"{application.workload} was scaled to {goal} and is at {seen.wanted} again: something else scales it"
             return replace(report, why=why, needs=Needs.MENDING)
         application.api.patch(f"{application.path}/scale", {"spec": {"replicas": goal}})
