@@ -152,13 +152,17 @@ def check(workflows: list[Workflow]) -> None:
             assert not is_own or child is None or child.is_terminal or child.is_rolling_back, "nobody waits for it"
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("name", list(BEGUN))
-def test_whatever_happens_there_is_an_answer_and_an_end(name: str, seed: int) -> None:
+def begun(name: str, seed: str) -> Chaos:
     make, begin = BEGUN[name]
     world = make()
     begin(world)
-    chaos = Chaos(world, Random(f"{name} {seed}"))
+    return Chaos(world, Random(seed))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", list(BEGUN))
+def test_whatever_happens_there_is_an_answer_and_an_end(name: str, seed: int) -> None:
+    chaos = begun(name, f"{name} {seed}")
     for _ in range(OPERATIONS):
         chaos.operate()
         check(chaos.workflows)
@@ -184,12 +188,9 @@ def changed_by(effect: TakeStep) -> set[str]:
 @pytest.mark.parametrize("name", list(BEGUN))
 def test_nothing_is_changed_in_a_topic_that_somebody_holds(name: str, seed: int) -> None:
     """Where all is heard, whichever daemon leads."""
-    make, begin = BEGUN[name]
-    world = make()
-    begin(world)
-    chaos = Chaos(world, Random(f"{name} held {seed}"))
+    chaos = begun(name, f"{name} held {seed}")
     chaos.not_heard = chaos.fails = 0
-    take = world.take
+    world, take = chaos.world, chaos.world.take
 
     def taken(effect: TakeStep) -> StepReported:
         held = {topic for _, topic in world.state.of(HOLDS).held}

@@ -3,6 +3,7 @@ death of the daemon.
 """
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -323,11 +324,11 @@ SHADOW = {"topic": "orders", "ranges": {0: (10, 20), 1: (0, 5)}, "target": "tota
 STAGED = "orders.shadow-w1"
 
 
-def shadowed(**more: object) -> RunbookWorld:
+def shadowed(waived: Mapping[RunbookGate, str] = WAIVED, **more: object) -> RunbookWorld:
     world = RunbookWorld(STATELESS)
     world.members = [Member("m", "shop-1", "host")]
     world.committed |= {("orders", p): 100 for p in range(PARTITIONS)}
-    gates = {**WAIVED, RunbookGate.OUTPUT: "looked at by hand"}
+    gates = {**waived, RunbookGate.OUTPUT: "looked at by hand"}
     assert world.begin(RunbookPath.SHADOW, waive=gates, **{**SHADOW, **more}) == "accepted"
     world.deliver()
     return world
@@ -677,12 +678,7 @@ def test_state_is_not_begun_anew_where_nobody_said_what_writing_twice_does_or_co
 
 
 def test_what_was_waived_before_a_shadow_is_promoted_is_waived_when_it_is_looked_at_once_more() -> None:
-    world = RunbookWorld(STATELESS)
-    world.members = [Member("m", "shop-1", "host")]
-    world.committed |= {("orders", p): 100 for p in range(PARTITIONS)}
-    waive = {RunbookGate.OUTPUT: "looked at by hand", RunbookGate.LIVE: "a test cluster"}
-    world.begin(RunbookPath.SHADOW, waive=waive, hold_ms=60_000, **SHADOW)
-    world.deliver()
+    world = shadowed({RunbookGate.LIVE: "a test cluster"}, hold_ms=60_000)
     assert world.note("verify", "it has no error topics") == "accepted"
     world.committed["orders", 0] = 90
     world.pass_time(70, every_s=10)

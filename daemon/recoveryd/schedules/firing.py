@@ -153,9 +153,9 @@ def with_name(verb: str, data: Mapping[str, object], due_ms: int) -> dict[str, o
     """The data with a name that no other run has, where the command gives one to something new: each run after the first
     would be refused.
     """
-    field = _NAMES.get(verb)
-    name = None if field is None else data.get(field)
-    return {**data, str(field): f"{name}{_stamp(due_ms)}"} if isinstance(name, str) else dict(data)
+    field = _NAMES.get(verb, "")
+    name = data.get(field)
+    return {**data, field: f"{name}{_stamp(due_ms)}"} if isinstance(name, str) else dict(data)
 
 
 def _stamp(due_ms: int) -> str:

@@ -28,7 +28,7 @@ class WantedFacts:
     those whose byte rates are asked for. `contracts`: units of which only what their contracts need is asked, if the clusters tell it.
     `copied_as`: what stands in front of the names of copies of the internal topics, which are looked at too; empty = there are none.
     `names_on`: the cluster of which the names of all topics are wanted, because some are to be made; empty = none are.
-    `without_readers`: who else reads the outputs of the units is not asked.
+    `with_readers`: who else reads the outputs of the units is asked as well.
     """
 
     groups: tuple[GroupWanted, ...] = ()
@@ -40,7 +40,7 @@ class WantedFacts:
     contracts: tuple[str, ...] = ()
     copied_as: str = ""
     names_on: str = ""
-    without_readers: bool = False
+    with_readers: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,9 +47,8 @@ class Gatherer:
         """Raises `ClusterProblem`."""
         now_ms = self._now_ms()
         known = self._units()
-        asked_readers = not wanted.without_readers
-        asked = [known[name] for name in wanted.units if name in known]
-        units = {each.name: await self._find_unit(each, known, now_ms, with_readers=asked_readers) for each in asked}
+        asked, with_readers = [known[name] for name in wanted.units if name in known], wanted.with_readers
+        units = {each.name: await self._find_unit(each, known, now_ms, with_readers=with_readers) for each in asked}
         for name in wanted.contracts:
             if (
                 name in known
@@ -73,7 +72,7 @@ class Gatherer:
         )
 
     async def _find_names(self, cluster: str) -> Names:
-        """None where no cluster is named."""
+        """Empty where no cluster is named."""
         return await self._reach.run(_list_names, self._reach.admin(cluster)) if cluster else {}
 
     async def _find_quotas(self, clients: Iterable[tuple[str, str]]) -> dict[str, float | None]:

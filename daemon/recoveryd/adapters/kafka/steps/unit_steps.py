@@ -19,7 +19,7 @@ class UnitSteps:
         """The group is asked before its topics, so that it cannot look as if it were beyond their ends."""
         left = await self._left(action) if action.ends else None
         topics = tuple((action.cluster, name) for name in action.topics)
-        wanted = WantedFacts(units=(action.unit,), topics=topics, without_readers=not action.with_readers)
+        wanted = WantedFacts(units=(action.unit,), topics=topics, with_readers=action.with_readers)
         found = await self._gatherer.gather(wanted)
         return report(effect, Outcome.DONE, f"looked at {action.unit}", found=found, left=left)
 
