@@ -21,7 +21,7 @@ from recoveryd_sandbox.errors import BrokerFailed
 from recoveryd_sandbox.formatted import META, Formatted
 from recoveryd_sandbox.jars import kafka_jars
 from recoveryd_sandbox.java import find_java
-from recoveryd_sandbox.jvm import Jvm, log_text, start
+from recoveryd_sandbox.jvm import SHORT_LIVED, Jvm, log_text, start
 from recoveryd_sandbox.ports import free_ports, is_free
 from recoveryd_sandbox.process import freeze, identify
 from recoveryd_sandbox.properties import HOST, SingleNode, ports_in
@@ -65,7 +65,7 @@ class Broker:
     """A Kafka node in `folder`. Without `port` it takes the one the folder had before, else a free one.
 
     `overrides` are Kafka's own broker properties; they win over the sandbox's, except for the addresses. They are for a
-    node that stands alone; a `layout` brings its own.
+    node that stands alone; a `layout` brings its own. `flags` are those of its JVM.
     As a context manager it starts on entry and stops on exit. Not thread-safe.
     """
 
@@ -76,11 +76,12 @@ class Broker:
         overrides: Mapping[str, str] = _NO_OVERRIDES,
         heap: str = "768m",
         layout: Layout | None = None,
+        flags: tuple[str, ...] = SHORT_LIVED,
     ) -> None:
         self._folder = folder.absolute()
         self._wanted_port = port
         self._layout = SingleNode(overrides) if layout is None else layout
-        self._heap = heap
+        self._heap, self._flags = heap, flags
         self._ports: tuple[int, int] | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -137,7 +138,7 @@ class Broker:
             raise BrokerFailed(
                 f"{self._folder} is in use by a broker with pid {other.process.pid}.", "End that one first."
             )
-        jvm = Jvm(find_java(), kafka_jars())
+        jvm = Jvm(find_java(), kafka_jars(), flags=self._flags)
         give_up_at_s = time.monotonic() + deadline_s
         self._folder.mkdir(parents=True, exist_ok=True)
         for attempt in range(1, _PORT_TRIES_MAX + 1):

@@ -24,6 +24,7 @@ from recoveryd_sandbox.errors import SandboxError
 from recoveryd_sandbox.gameday import observer
 from recoveryd_sandbox.gameday.judge import LiveSecond, Second
 from recoveryd_sandbox.gameday.scenario import GROUP, HEALTH_NAME, PARTITIONS, TOPIC, Load, Slos
+from recoveryd_sandbox.jvm import AS_IN_USE
 from recoveryd_sandbox.topics import Topics
 
 _POLL_S = 0.2
@@ -35,7 +36,7 @@ class GamedayStack:
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="recoveryd-gameday-"))
-        self.broker = Broker(self.folder / "kafka")
+        self.broker = Broker(self.folder / "kafka", heap="1g", flags=AS_IN_USE)
         self.mute = self.folder / "telemetry.cut"
         self.seconds: list[Second] = []
         self.live: list[LiveSecond] = []
