@@ -5,11 +5,13 @@ This produce latency is what a replay must not spoil, so it is measured as an ap
 latencies long, and the traffic stays the same.
 """
 
+import hashlib
 import itertools
+import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
@@ -216,10 +218,12 @@ def produce(
 
 class LiveReader:
     """Reads a topic in a group from its end on and commits each second: the protected group of the demo and the game
-    day. `slow_down` makes it take no more than so many records per second, until `hurry`.
+    day. `slow_down` makes it take no more than so many records per second, until `hurry`. With `work_s` it computes for
+    so many seconds of a core per record, so whatever else uses the cores makes it slower.
     """
 
-    def __init__(self, bootstrap: str, topic: str, group: str) -> None:
+    def __init__(self, bootstrap: str, topic: str, group: str, work_s: float = 0.0) -> None:
+        self._work_s = work_s
         self._records_per_s: float | None = None
         self._behind_s = 0.0
         self._topic = topic
@@ -261,10 +265,13 @@ class LiveReader:
         committed_s, has_read = time.monotonic(), False
         while not self._stop.is_set():
             most_per_s, began_s = self._records_per_s, time.monotonic()
-            wanted = _READ_RECORDS if most_per_s is None else max(1, int(most_per_s * _READ_S))
+            wanted = _READ_RECORDS
+            if self._work_s or most_per_s is not None:
+                wanted = max(1, int(_READ_S / max(self._work_s, 1 / (most_per_s or math.inf))))
             records = [message for message in consumer.consume(wanted, _READ_S) if message.error() is None]
             if records:
                 self._behind_s = time.time() - records[-1].timestamp()[1] / 1000
+            _compute(records, self._work_s)
             has_read |= bool(records)
             if most_per_s is not None:
                 self._stop.wait(max(0.0, began_s + _READ_S - time.monotonic()))
@@ -272,6 +279,15 @@ class LiveReader:
                 consumer.commit(asynchronous=True)
                 committed_s, has_read = time.monotonic(), False
         consumer.close()
+
+
+def _compute(records: Sequence[Message], work_s: float) -> None:
+    """Something with each record, until this thread has had so many seconds of a core for each."""
+    until_s = time.thread_time() + len(records) * work_s
+    for value in itertools.cycle([message.value() or b"" for message in records]):
+        if time.thread_time() >= until_s:
+            return
+        hashlib.sha256(value)
 
 
 def _with_time(value: bytes, now: datetime) -> bytes:

@@ -6,8 +6,8 @@ and has an SLO.
 
 Each second the producer reports the p99 of its own acknowledgements to recoveryd, as a health signal on the control
 topic; not while FILE exists. It also says it on stdout, for what is measured beside recoveryd. With `--swing-s` it writes
-at half its rate and at twice its rate, in turns of so many seconds. The consumer reads no more than its rate, if it is
-given one. Both run until their parent ends them or is gone.
+at half its rate and at twice its rate, in turns of so many seconds. The consumer computes for each record as if it could
+do no more than its rate with a core of its own, if it is given one. Both run until their parent ends them or is gone.
 """
 
 import argparse
@@ -75,9 +75,7 @@ def consume(bootstrap: str, most_records_per_s: float) -> None:
     can.
     """
     parent = os.getppid()
-    reader = LiveReader(bootstrap, TOPIC, GROUP)
-    if most_records_per_s:
-        reader.slow_down(most_records_per_s)
+    reader = LiveReader(bootstrap, TOPIC, GROUP, work_s=1 / most_records_per_s if most_records_per_s else 0.0)
     reader.start()
     while os.getppid() == parent:
         time.sleep(_SIGNAL_S)

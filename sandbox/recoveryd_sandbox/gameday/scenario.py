@@ -43,7 +43,8 @@ class SloSection(Section):
 
 class Load(Section):
     """Live traffic, and the backlog that is copied; both are in the same topic. `swing`: live traffic at half its rate
-    and at twice its rate, in turns of this length. `reader_records_per_s`: the protected group can do no more.
+    and at twice its rate, in turns of this length. `reader_records_per_s`: the protected group computes for each
+    record, and with a core of its own can do no more.
     """
 
     live_records_per_s: Rate
