@@ -16,6 +16,7 @@ from recoveryd.live.pressure import (
     baseline_s,
     measure_pressure,
     peak_at_rest_s,
+    peak_count,
     with_baseline_sample,
 )
 
@@ -177,7 +178,8 @@ def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: Co
         if age_ms > _fresh_ms(track, delay_ms, params):
             (lost if age_ms > params.lost_after_ms else stale).append(name)
             continue
-        peak_s = None if base is None else peak_at_rest_s(samples, base, protection.slo_s)
+        count = peak_count(track.times_ms, delay_ms / 1000)
+        peak_s = None if base is None else peak_at_rest_s(samples, base, protection.slo_s, count)
         pressure = measure_pressure(protection, track, since_ms, base, delay_ms / 1000, now_ms, params.target, peak_s)
         if pressure is not None:
             pressures.append(pressure)

@@ -160,6 +160,7 @@ class ControllerState:
     comfortable: float | None = None
     probing_ms: int | None = None  # since when the rate has gone on beyond the comfortable one
     causes: Mapping[str, RiseCause] = field(default_factory=dict)  # by signal
+    is_used: bool = False  # lanes have copied since the recovery began
     alarmed: frozenset[str] = frozenset()  # signals whose newest sample somebody called critical
     memory: Memory = Memory()
     is_stale: bool = False
