@@ -19,8 +19,10 @@ BASELINE_AT_LEAST = 6
 BASELINE_AT_MOST = 36
 REST_MOST = 0.8  # of the SLO
 REST_LEAST = 0.08  # of the SLO, for the strain: what a latency does below that tells nothing of how much is left
-PEAK_OF = 3  # for the strain so many samples count at least, so that a single low one raises nothing
-PEAK_SHARE = 0.75  # of them: their upper quartile counts, of three the worst. Beyond it single samples hold no rate
+PEAK_OF = 5  # for the strain so many samples count at least, so that a few low ones raise nothing
+PEAK_SHARE = (
+    0.75  # of them: their upper quartile counts, of up to three the worst. Beyond it single samples hold no rate
+)
 LEVEL_OF = (
     3  # and their median has to be beyond the target too before it is lowered, so that a single high one lowers nothing
 )

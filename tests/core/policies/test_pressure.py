@@ -90,14 +90,15 @@ def test_room_is_by_the_upper_quartile_of_a_loop_delay_and_room_to_lower_by_the_
     assert (found.room, found.level_room) == (pytest.approx(aim - upper), pytest.approx(aim - middle))
 
 
-def test_samples_from_before_the_last_loop_delay_do_not_make_the_peak_but_three_always_do() -> None:
+def test_samples_from_before_the_last_loop_delay_do_not_make_the_peak_but_five_always_do() -> None:
     protection = Protection("p99", SignalKind.LATENCY, 0.2)
-    track = Track((1_000, 2_000, 3_000, 4_000), (0.15, 0.15, 0.05, 0.1), (0,) * 4)
-    found = measure_pressure(protection, track, -1, 0.0125, 2.0, 5_000)
+    values = (0.15, 0.15, 0.15, 0.05, 0.05, 0.1)
+    track = Track(tuple(range(1_000, 7_000, 1_000)), values, (0,) * 6)
+    found = measure_pressure(protection, track, -1, 0.0125, 2.0, 7_000)
     assert found is not None
-    assert found.strain == pytest.approx(latency_strain(0.75, 0.08))
-    later = Track((*track.times_ms, 5_000), (*track.values, 0.05), (0,) * 5)
-    found = measure_pressure(protection, later, -1, 0.0125, 2.0, 6_000)
+    assert found.strain == pytest.approx(latency_strain(0.75, 0.08)), "of the last five the second highest"
+    later = Track((*track.times_ms, 7_000), (*track.values, 0.05), (0,) * 7)
+    found = measure_pressure(protection, later, -1, 0.0125, 2.0, 8_000)
     assert found is not None
     assert found.strain == pytest.approx(latency_strain(0.5, 0.08))
 

@@ -149,7 +149,7 @@ def _fresh_ms(track: Track, delay_ms: int, params: ControllerParams) -> float:
     """How old a fresh sample may be. The loop delay allows for one missed sample at our own period; a signal with a
     longer period may miss one as well.
     """
-    return min(params.lost_after_ms, delay_ms + max(0.0, track.gap_ms - params.period_ms))
+    return min(params.lost_after_ms, delay_ms + (track.gap_ms if track.gap_ms > params.period_ms else 0.0))
 
 
 def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: ControllerParams) -> Assessment:

@@ -63,7 +63,7 @@ class ControllerParams:
     loop_delay_ms: int = 12_000
     measure_delay: bool = True
     cut_latency_ms: int = 2_000  # until a cut reaches the lanes
-    raise_latency_ms: int = 5_000  # until a raise reaches the lanes
+    raise_latency_ms: int = 2_000  # until a raise reaches the lanes
     gain_up: float = 0.2
     gain_down: float = 1.0
     dead_band: float = 0.05
