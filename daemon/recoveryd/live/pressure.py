@@ -27,6 +27,7 @@ LEVEL_OF = (
     3  # and their median has to be beyond the target too before it is lowered, so that a single high one lowers nothing
 )
 CALM_SHARE = 0.4  # of the strain at the target: a signal whose median is below that is calm
+LAG_ROOM = 0.5  # what a lag at rest leaves at least
 LEAD_SAMPLES = 6
 LEAD_SLOPE = 0.15  # seconds of lag per second; slower growth counts as noise
 
@@ -162,13 +163,21 @@ def measure_pressure(
         kind=protection.kind,
         share=value_s / protection.slo_s,
         strain=strains.peak,
-        room=strains.peak_aim - strains.peak,
+        room=_room(strains.peak_aim, strains.peak, protection.kind),
         value_s=value_s,
         age_ms=max(0, now_ms - times_ms[-1]),
-        level_room=strains.aim - strains.level,
+        level_room=_room(strains.aim, strains.level, protection.kind),
         is_calm=is_calm,
         is_far=strains.peak < CALM_SHARE * strains.aim or (strains.peak_aim > strains.aim and is_calm),
     )
+
+
+def _room(aim: float, strain: float, kind: SignalKind) -> float:
+    """How much strain is left up to the target. Where the target of a lag is near its rest, that would hardly ever be
+    much, so of a lag the part that is left counts as well.
+    """
+    room = aim - strain
+    return max(room, LAG_ROOM * room / aim) if kind is SignalKind.LAG and room > 0 else room
 
 
 class _Strains(NamedTuple):

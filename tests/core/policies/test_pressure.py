@@ -103,6 +103,15 @@ def test_samples_from_before_the_last_loop_delay_do_not_make_the_peak_but_five_a
     assert found.strain == pytest.approx(latency_strain(0.5, 0.08))
 
 
+@pytest.mark.parametrize(("value_s", "room"), [(1.0, 0.5), (2.5, 0.5), (2.75, 0.25), (3.0, 0.0), (4.0, -0.4)])
+def test_a_lag_at_rest_leaves_half_of_its_scale_however_near_its_target_is_to_rest(value_s: float, room: float) -> None:
+    """With a commit interval of 2.5 s and an SLO of 5 s the target of 3 s is a fifth of the way to the SLO."""
+    protection = Protection("board", SignalKind.LAG, 5.0, idle_s=2.5)
+    found = measure_pressure(protection, Track((1_000,), (value_s,), (0,)), -1, None, 10.0, 1_000)
+    assert found is not None
+    assert (found.room, found.level_room) == (pytest.approx(room), pytest.approx(room))
+
+
 def test_a_latency_far_below_its_slo_is_not_strained_however_little_it_is_at_rest() -> None:
     protection = Protection("p99", SignalKind.LATENCY, 0.2)
     track = Track((1_000, 2_000, 3_000), (0.016,) * 3, (0,) * 3)
