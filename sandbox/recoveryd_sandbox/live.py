@@ -7,7 +7,6 @@ latencies long, and the traffic stays the same.
 
 import hashlib
 import itertools
-import math
 import threading
 import time
 from collections import deque
@@ -265,13 +264,13 @@ class LiveReader:
         committed_s, has_read = time.monotonic(), False
         while not self._stop.is_set():
             most_per_s, began_s = self._records_per_s, time.monotonic()
-            wanted = _READ_RECORDS
-            if self._work_s or most_per_s is not None:
-                wanted = max(1, int(_READ_S / max(self._work_s, 1 / (most_per_s or math.inf))))
+            record_s = max(self._work_s, 1 / most_per_s if most_per_s else 0.0)
+            wanted = max(1, int(_READ_S / record_s)) if record_s else _READ_RECORDS
             records = [message for message in consumer.consume(wanted, _READ_S) if message.error() is None]
             if records:
                 self._behind_s = time.time() - records[-1].timestamp()[1] / 1000
-            _compute(records, self._work_s)
+            if self._work_s:
+                _compute(records, self._work_s)
             has_read |= bool(records)
             if most_per_s is not None:
                 self._stop.wait(max(0.0, began_s + _READ_S - time.monotonic()))

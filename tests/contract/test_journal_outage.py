@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.adapters.kafka.journal import KafkaJournal
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.decision import Notice
 from recoveryd.kernel.state import DaemonRecord
 from recoveryd.ports import JournalBatch
 from recoveryd_sandbox.broker import Broker
 from tests.contract.harness import KafkaHarness
-from tests.contract.journals import opened
+from tests.contract.journals import commit, opened
 
 pytestmark = [pytest.mark.broker, pytest.mark.faults]
 
@@ -27,19 +26,6 @@ def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A broker for these tests only, since they stop it."""
     with Broker(tmp_path_factory.mktemp("outage")) as started:
         yield started
-
-
-async def commit_until_it_landed(journal: KafkaJournal, batch: JournalBatch) -> None:
-    """Commit as the writer loop does: the same batch again after a retriable problem."""
-    while True:
-        try:
-            await journal.commit(batch)
-        except ClusterProblem as problem:
-            if not problem.retriable:
-                raise
-            await asyncio.sleep(0.1)
-        else:
-            return
 
 
 async def hang(broker: Broker) -> None:
@@ -69,7 +55,7 @@ async def test_every_batch_lands_once_over_an_outage(
             if number == ROUNDS // 3:
                 outage = asyncio.ensure_future(fault(own_broker))  # type: ignore[arg-type]
             notice = Notice("counted", "r1", {"number": number})
-            await commit_until_it_landed(journal, JournalBatch(notices=[notice], daemon=DaemonRecord(number)))
+            await commit(journal, JournalBatch(notices=[notice], daemon=DaemonRecord(number)))
         assert outage is not None
         await outage
         folded = await opened(journal)

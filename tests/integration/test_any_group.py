@@ -14,7 +14,6 @@ from recoveryd.adapters.clock import SystemClock
 from recoveryd.adapters.control.controls import ManualApplications
 from recoveryd.adapters.kafka.steps.taker import KafkaSteps
 from recoveryd.adapters.kafka.topic_admin import await_topic
-from recoveryd.errors import ClusterProblem
 from recoveryd.recovery.spec import Earliest
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.facts import GroupType
@@ -25,8 +24,9 @@ from recoveryd.workflows.model.facts import GroupFound, GroupWanted, WantedFacts
 from recoveryd.workflows.model.workflow import OffsetUndo
 from tests.builders.group_members import UNKNOWN_MEMBER, connect_worker, share_member, streams_member, tell
 from tests.builders.history import create_topics
+from tests.contract.journals import is_retriable
 from tests.e2e.clients import commit
-from tests.patience import patient_s
+from tests.patience import patient_s, until_it_works
 
 pytestmark = pytest.mark.broker
 
@@ -42,14 +42,8 @@ class Asker:
     async def gather(self) -> GroupFound:
         """As the daemon does, again while the cluster has no coordinator for a new group yet."""
         wanted = WantedFacts((GroupWanted("main", self.group, Earliest(), {self.topic: ()}),))
-        async with asyncio.timeout(patient_s(60.0)):
-            while True:
-                try:
-                    return (await self.admin.gather(GatherForWorkflow("w", wanted))).found.groups[0]
-                except ClusterProblem as problem:
-                    if not problem.retriable:
-                        raise
-                await asyncio.sleep(0.1)
+        answer = await until_it_works(lambda: self.admin.gather(GatherForWorkflow("w", wanted)), is_retriable)
+        return answer.found.groups[0]
 
     async def take(self, action: AwaitEmpty | TakeSnapshot | SetOffsets, *rows: OffsetUndo) -> StepReported:
         return await self.admin.take(TakeStep("w", "s", 1, action, rows))
