@@ -18,11 +18,16 @@ from recoveryd.live.freshness import Track
 BASELINE_AT_LEAST = 6
 BASELINE_AT_MOST = 36
 REST_MOST = 0.8  # of the SLO
-PEAK_OF = 3  # for the strain the worst of the last few samples counts, so that a single low one raises nothing
+REST_LEAST = 0.08  # of the SLO, for the strain: what a latency does below that tells nothing of how much is left
+PEAK_OF = 5  # for the strain so many samples count at least, so that a few low ones raise nothing
+PEAK_SHARE = (
+    0.75  # of them: their upper quartile counts, of up to three the worst. Beyond it single samples hold no rate
+)
 LEVEL_OF = (
     3  # and their median has to be beyond the target too before it is lowered, so that a single high one lowers nothing
 )
 CALM_SHARE = 0.4  # of the strain at the target: a signal whose median is below that is calm
+LAG_ROOM = 0.5  # what a lag at rest leaves at least
 LEAD_SAMPLES = 6
 LEAD_SLOPE = 0.15  # seconds of lag per second; slower growth counts as noise
 
@@ -82,13 +87,20 @@ def baseline_s(samples: tuple[float, ...], slo_s: float) -> float | None:
     return min(max(median(samples), 1e-6), REST_MOST * slo_s)
 
 
-def peak_at_rest_s(samples: Sequence[float], idle_s: float, slo_s: float) -> float:
-    """What the worst of a few samples usually is at rest: the median over all such few in succession. As for the peak,
-    those over the SLO do not count; at least the latency at rest.
+def peak_at_rest_s(samples: Sequence[float], idle_s: float, slo_s: float, count: int = PEAK_OF) -> float:
+    """What the peak of so many samples usually is at rest: the median over all in succession. As for the peak, those
+    over the SLO do not count; at least the latency at rest.
     """
     usual = [value for value in samples if value < slo_s]
-    peaks = [max(usual[at : at + PEAK_OF]) for at in range(len(usual) - PEAK_OF + 1)]
+    count = max(PEAK_OF, min(count, len(usual)))
+    peaks = [_upper(usual[at : at + count]) for at in range(len(usual) - count + 1)]
     return max(idle_s, _middle(peaks)) if peaks else idle_s
+
+
+def peak_count(times_ms: Sequence[int], delay_s: float) -> int:
+    """How many of the newest samples tell of the present rate: those of the last loop delay, `PEAK_OF` at least."""
+    since_ms = times_ms[-1] - delay_s * 1000 if times_ms else 0
+    return max(PEAK_OF, sum(at_ms > since_ms for at_ms in times_ms))
 
 
 def latency_strain(share: float, rest: float) -> float:
@@ -143,20 +155,29 @@ def measure_pressure(
     elif idle_s is None:
         return None
     else:
-        strains = _of_latency(values, protection.slo_s, idle_s, idle_s if peak_s is None else peak_s, target)
+        count = peak_count(times_ms, delay_s)
+        strains = _of_latency(values, count, protection.slo_s, idle_s, idle_s if peak_s is None else peak_s, target)
     value_s, is_calm = values[-1], strains.middle < CALM_SHARE * strains.aim
     return Pressure(
         name=protection.name,
         kind=protection.kind,
         share=value_s / protection.slo_s,
         strain=strains.peak,
-        room=strains.peak_aim - strains.peak,
+        room=_room(strains.peak_aim, strains.peak, protection.kind),
         value_s=value_s,
         age_ms=max(0, now_ms - times_ms[-1]),
-        level_room=strains.aim - strains.level,
+        level_room=_room(strains.aim, strains.level, protection.kind),
         is_calm=is_calm,
         is_far=strains.peak < CALM_SHARE * strains.aim or (strains.peak_aim > strains.aim and is_calm),
     )
+
+
+def _room(aim: float, strain: float, kind: SignalKind) -> float:
+    """How much strain is left up to the target. Where the target of a lag is near its rest, that would hardly ever be
+    much, so of a lag the part that is left counts as well.
+    """
+    room = aim - strain
+    return max(room, LAG_ROOM * room / aim) if kind is SignalKind.LAG and room > 0 else room
 
 
 class _Strains(NamedTuple):
@@ -171,14 +192,17 @@ class _Strains(NamedTuple):
     aim: float
 
 
-def _of_latency(values: tuple[float, ...], slo_s: float, idle_s: float, peak_s: float, target: float) -> _Strains:
-    rest, last = idle_s / slo_s, values[-LEVEL_OF:]
+def _of_latency(
+    values: tuple[float, ...], count: int, slo_s: float, idle_s: float, peak_s: float, target: float
+) -> _Strains:
+    """`count`: how many of the newest make the peak."""
+    rest, last = max(REST_LEAST, idle_s / slo_s), values[-LEVEL_OF:]
 
     def strain(value_s: float) -> float:
         return latency_strain(value_s / slo_s, rest)
 
     return _Strains(
-        peak=strain(_peak_s(values, slo_s)),
+        peak=strain(_peak_s(values, slo_s, count)),
         level=strain(_level_s(values, slo_s)),
         middle=strain(_middle(last)) if len(last) > 1 else math.inf,  # two that are calm are the middle of any three
         # Where noise alone brings the worst of a few samples near the target, that has to be compared with noise.
@@ -209,11 +233,16 @@ def _middle(values: Sequence[float]) -> float:
     return sorted(values)[len(values) // 2]
 
 
-def _peak_s(values: tuple[float, ...], slo_s: float) -> float:
-    """The worst of the last few. A single one over the SLO that is over again was answered when it was the newest, and
+def _upper(values: Sequence[float]) -> float:
+    """The upper quartile; of up to three values the worst."""
+    return sorted(values)[math.ceil(PEAK_SHARE * len(values)) - 1]
+
+
+def _peak_s(values: tuple[float, ...], slo_s: float, count: int) -> float:
+    """The upper quartile of the last few. One over the SLO that is over again was answered when it was the newest, and
     does not press afterwards.
     """
     newest = values[-1]
     if newest >= slo_s:
         return newest
-    return max([v for v in values[-PEAK_OF - 1 :] if v < slo_s][-PEAK_OF:])
+    return _upper([v for v in values[-count - 1 :] if v < slo_s][-count:])

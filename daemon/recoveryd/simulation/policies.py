@@ -106,6 +106,7 @@ def control_params(params: ModelParams, *, law: Law = Law.BUDGET, cut: float = 0
     return ControllerParams(
         protections=(lag,) if law is Law.LAG_ONLY else (latency, *live, lag),
         law=law,
+        raise_latency_ms=params.slice_s * 500,  # on average half a slice is left
         start_share=0.10 / params.scale,
         additive_share=0.008 / params.scale,
         additive_cut=cut,

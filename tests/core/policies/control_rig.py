@@ -12,7 +12,7 @@ from recoveryd.live.pressure import PEAK_OF, Protection, SignalKind
 START_MS = 1_800_000_000_000
 PERIOD_MS = 5_000
 LATENCY, GROUP = "produce_latency", "shop"
-IDLE_S, SLO_S = 0.0125, 0.2
+IDLE_S, SLO_S = 0.016, 0.2
 PROTECTIONS = (Protection(LATENCY, SignalKind.LATENCY, SLO_S), Protection(GROUP, SignalKind.LAG, 30.0))
 PARAMS = ControllerParams(
     protections=PROTECTIONS, measure_delay=False, period_ms=PERIOD_MS, loop_delay_ms=25_000, start_share=0.05
@@ -63,7 +63,7 @@ class Rig:
 
     def settle(self, z: float, **more: Any) -> "Rig":
         """So many steps that the next one at this pressure sees no other."""
-        for _ in range(PEAK_OF - 1):
+        for _ in range(max(PEAK_OF, self.params.loop_delay_ms // PERIOD_MS) - 1):
             self.tick(z, **more)
         return self
 

@@ -12,7 +12,7 @@ from recoveryd.live.law.types import ControllerState, ControlVerdict, Law, Rule
 from recoveryd.live.pressure import Protection, SignalKind, latency_strain
 from tests.core.policies.control_rig import CEILING, FLOOR, GROUP, LATENCY, PARAMS, PERIOD_MS, Rig, latency_at, started
 
-AIM = latency_strain(0.6, 0.0625)  # the strain at the target
+AIM = latency_strain(0.6, 0.08)  # the strain at the target
 
 
 @pytest.mark.scenario("S-RUN-1")
@@ -90,7 +90,7 @@ def test_the_baseline_does_not_drift_while_the_replay_runs() -> None:
 def test_at_the_floor_the_baseline_follows_drift_but_not_a_sick_broker() -> None:
     rig = started(2.0)
     for _ in range(60):
-        rig.tick(0.3, lag_s=90.0)  # 0.02 s, less than twice the idle 0.0125 s
+        rig.tick(0.3, lag_s=90.0)  # 0.02 s, less than twice the idle 0.016 s
     assert rig.state.rate == FLOOR
     assert rig.state.baselines[LATENCY][-1] == pytest.approx(latency_at(0.3))
     for _ in range(60):
@@ -153,6 +153,24 @@ def test_3_lag_over_its_slo_cuts_even_while_latency_is_calm() -> None:
     decision = rig.tick(0.0, lag_s=60.0)
     assert (decision.rule, decision.wanted_bytes_per_s) == (Rule.GUARD, pytest.approx(20.0))
     assert decision.why == "shop is at 2.00 of its SLO: cut to 50%"
+
+
+def test_3_what_the_start_of_the_lanes_does_to_live_traffic_is_no_reason_for_a_cut() -> None:
+    """Before they copy, no lower rate would change it; as soon as they do, it is judged as ever."""
+    rig = Rig().rest()
+    rig.tick(0.0, achieved=None)
+    told = [rig.tick(None, achieved=0.0, more=(Reading(LATENCY, 0.5, rig.now_ms + PERIOD_MS),)) for _ in range(4)]
+    assert {(d.rule, d.rate_bytes_per_s) for d in told} == {(Rule.FOREIGN, 5.0)}
+    assert "nothing is copied yet" in told[0].why
+    copying = rig.tick(None, achieved=4.0, more=(Reading(LATENCY, 0.5, rig.now_ms + PERIOD_MS),))
+    assert (copying.rule, copying.wanted_bytes_per_s) == (Rule.GUARD, pytest.approx(2.0))
+
+
+def test_3_a_signal_that_somebody_called_critical_counts_before_anything_is_copied() -> None:
+    rig = Rig().rest()
+    rig.tick(0.0, achieved=None)
+    alarm = Reading(LATENCY, 0.3, rig.now_ms + PERIOD_MS, is_critical=True)
+    assert rig.tick(None, achieved=0.0, more=(alarm,)).rule is Rule.GUARD
 
 
 def test_3_the_comfortable_rate_is_three_quarters_of_the_first_cut_in_a_while() -> None:
@@ -226,14 +244,14 @@ def test_5_calm_raises_a_rate_beyond_what_was_safe_although_single_samples_are_n
     rig.state = replace(rig.state, comfortable=20.0)
     for z in (0.1, 0.95, 0.2) * 20:
         rig.tick(z)
-    assert 22.0 < rig.state.rate < 60.0
+    assert rig.state.rate > 22.0
 
 
 def test_5_where_the_middle_of_the_noise_is_not_calm_single_samples_near_the_target_hold_the_rate() -> None:
     rig = in_noise(20.0)
     for z in (0.75, 0.95, 0.8) * 20:
         rig.tick(z)
-    assert (rig.state.rate, rig.state.published) == (pytest.approx(20.0, rel=0.02), 20.0)
+    assert rig.state.rate == pytest.approx(20.0, rel=0.15)
 
 
 def test_3_cuts_in_noise_on_the_way_back_leave_most_of_what_was_safe() -> None:
@@ -294,7 +312,7 @@ def test_4_beyond_what_was_safe_at_another_time_the_rate_grows_the_faster_the_lo
             rig.tick(0.1)
         rates.append(rig.state.rate)
     steps = [after / before for before, after in pairwise(rates)]
-    assert 1.1 < steps[0] < 1.5 < steps[1] < steps[2] < 2.3
+    assert 1.05 < steps[0] < steps[1] < 1.5 < steps[2] < 2.3
     assert rig.decision is not None
     assert rig.decision.why.endswith("beyond what was safe before")
 
@@ -303,39 +321,36 @@ def test_4_beyond_what_was_safe_at_another_time_the_rate_grows_the_faster_the_lo
     ("z", "factor"),
     [
         (0.6, math.exp(0.2 * 0.2 * (AIM - 0.6))),
-        (0.84, math.exp(0.2 * 0.2 * (AIM - 0.84))),
+        (0.8, math.exp(0.2 * 0.2 * (AIM - 0.8))),
         (0.86, 1.0),
-        (0.94, 1.0),
+        (0.93, 1.0),
         (0.99, math.exp(1.0 * 0.2 * (AIM - 0.99))),
     ],
 )
 def test_5_the_budget_follows_the_pressure_and_rests_near_the_target(z: float, factor: float) -> None:
     rig = started(40.0)
-    before = rig.settle(z).state.rate  # of the last few latencies the worst one counts
+    before = rig.settle(z).state.rate  # of the last few latencies the upper quartile counts
     assert rig.tick(z).wanted_bytes_per_s == pytest.approx(before * factor)
 
 
-def test_5_a_single_high_sample_raises_nothing_and_lowers_nothing() -> None:
-    rig = started(40.0).settle(0.6).settle(0.6)
-    before = rig.state.rate
-    told = [rig.tick(z) for z in (0.99, 0.6, 0.6)]
-    assert [d.wanted_bytes_per_s for d in told] == [before] * 3
-    assert rig.tick(0.6).wanted_bytes_per_s > before
+@pytest.mark.parametrize("calm", [0.3, 0.6])
+def test_5_one_high_sample_of_those_of_a_loop_delay_changes_nothing(calm: float) -> None:
+    rig = started(5.0).settle(calm).settle(calm)
+    rates = [rig.state.rate, *(rig.tick(z).wanted_bytes_per_s for z in (calm, 0.99, calm, calm, calm))]
+    assert all(after > 1.001 * before for before, after in pairwise(rates))
 
 
-def test_5_a_single_high_sample_in_a_calm_raises_nothing_and_those_behind_it_less_than_else() -> None:
-    rig = started(40.0).settle(0.3).settle(0.3)
+def test_5_two_high_samples_of_those_of_a_loop_delay_raise_nothing_and_lower_nothing() -> None:
+    rig = started(40.0).settle(0.6)
+    for z in (0.99, 0.6, 0.6):
+        rig.tick(z)
     before = rig.state.rate
-    rates = [before, *(rig.tick(z).wanted_bytes_per_s for z in (0.99, 0.3, 0.3, 0.3, 0.3))]
-    assert rates[1] == before
-    factors = [after / earlier for earlier, after in pairwise(rates[1:])]
-    assert 1.0 < factors[0] < 1.02 < factors[-1]
+    assert rig.tick(0.99).wanted_bytes_per_s == before
 
 
 def test_5_two_high_samples_of_three_lower_it() -> None:
     rig = started(40.0).settle(0.3)
-    before = rig.state.rate
-    rig.tick(0.99)
+    before = rig.tick(0.99).wanted_bytes_per_s
     assert rig.tick(0.99).wanted_bytes_per_s < before
 
 
@@ -460,7 +475,7 @@ def test_a_ceiling_that_is_not_known_leaves_the_floor() -> None:
 
 
 def test_latency_at_gives_the_latency_of_a_pressure() -> None:
-    assert (latency_at(0.0), latency_at(1.0)) == (pytest.approx(0.0125), pytest.approx(0.2))
+    assert (latency_at(0.0), latency_at(1.0)) == (pytest.approx(0.016), pytest.approx(0.2))
     assert ControllerState().rate == 0.0
 
 

@@ -58,6 +58,7 @@ def test_another_hour_says_nothing() -> None:
 @pytest.mark.parametrize("z", [0.9, 0.99])
 def test_a_recovery_that_finds_live_traffic_near_its_slo_begins_low_whatever_is_remembered(z: float) -> None:
     rig = remembering(60.0)
+    rig.tick(z, active=False)
     assert rig.tick(z).rate_bytes_per_s == 5.0
 
 

@@ -12,7 +12,7 @@ from recoveryd.live.admission import refuse_start
 from recoveryd.live.freshness import Track
 from recoveryd.live.law.types import ControllerState
 from recoveryd.recovery.stops.conditions import Condition, HeadState, event_time, idle, live_slo, retention_race
-from tests.core.policies.control_rig import GROUP, LATENCY, PARAMS, PERIOD_MS, started
+from tests.core.policies.control_rig import GROUP, LATENCY, PARAMS, started
 
 NOW_MS = 1_800_000_000_000
 BOTH = frozenset({0, 1})
@@ -111,6 +111,6 @@ def test_a_start_is_refused_by_the_last_sample_of_a_slow_signal_as_long_as_the_c
     rig = started()
     slow = Track((rig.now_ms - 60_000, rig.now_ms), (5.0, 31.0), (0, 0))
     over = replace(rig.state, tracks={**rig.state.tracks, GROUP: slow})
-    fresh_ms = PARAMS.loop_delay_ms + 60_000 - PERIOD_MS
+    fresh_ms = PARAMS.loop_delay_ms + 60_000
     assert refuse_start(over, rig.now_ms + fresh_ms, PARAMS) == "shop is at 31 s before the start, its SLO is 30 s"
     assert refuse_start(over, rig.now_ms + fresh_ms + 1, PARAMS) is None

@@ -16,6 +16,7 @@ from recoveryd.live.pressure import (
     baseline_s,
     measure_pressure,
     peak_at_rest_s,
+    peak_count,
     with_baseline_sample,
 )
 
@@ -148,7 +149,7 @@ def _fresh_ms(track: Track, delay_ms: int, params: ControllerParams) -> float:
     """How old a fresh sample may be. The loop delay allows for one missed sample at our own period; a signal with a
     longer period may miss one as well.
     """
-    return min(params.lost_after_ms, delay_ms + max(0.0, track.gap_ms - params.period_ms))
+    return min(params.lost_after_ms, delay_ms + (track.gap_ms if track.gap_ms > params.period_ms else 0.0))
 
 
 def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: ControllerParams) -> Assessment:
@@ -177,7 +178,8 @@ def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: Co
         if age_ms > _fresh_ms(track, delay_ms, params):
             (lost if age_ms > params.lost_after_ms else stale).append(name)
             continue
-        peak_s = None if base is None else peak_at_rest_s(samples, base, protection.slo_s)
+        count = peak_count(track.times_ms, delay_ms / 1000)
+        peak_s = None if base is None else peak_at_rest_s(samples, base, protection.slo_s, count)
         pressure = measure_pressure(protection, track, since_ms, base, delay_ms / 1000, now_ms, params.target, peak_s)
         if pressure is not None:
             pressures.append(pressure)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from recoveryd.live.freshness import Track
 from recoveryd.live.law.assessment import Assessment, is_over
 from recoveryd.live.law.moves import granted_least, told
-from recoveryd.live.law.noise import chance_of, usual_share
+from recoveryd.live.law.noise import evidence_of, usual_share
 from recoveryd.live.law.types import ControllerParams, ControllerState, RiseCause, Trial
 from recoveryd.live.pressure import Pressure, SignalKind
 
@@ -26,7 +26,10 @@ SAME = (0.9, 1.25)  # parts of the pressure before a cut between which it counts
 SAMPLES = 2
 TAKEN_BACK = 0.9
 DOUBT_DELAYS = 3  # loop delays for which a doubt stays open
-BY_CHANCE = 0.07  # what noise shows less often than that is taken for more than noise
+EVIDENCE = 2.4  # for a cut in noise (`noise.evidence_of`)
+EVIDENCE_FREQUENT = 3.5  # of a signal whose next sample comes soon
+SUSPICION = 0.7  # of that: nothing is raised
+FREQUENT = 6  # samples per loop delay: of a signal that has so many, one more is waited for
 OURS_MS = 300_000
 FOREIGN_MS = 600_000  # after that it is asked again
 
@@ -70,10 +73,10 @@ def _doubt(state: ControllerState, cause: RiseCause, seen: Assessment, over: Pre
     """A rise that was not cut yet."""
     if over.name not in seen.newest:
         return RiseDoubt(state.rate, f"{told(over)}: waits for the next sample", cause)
-    if is_noisy(state, over):
+    if is_noisy(state, over) or _is_frequent(state, seen, over):
         if _is_more_than_noise(state, seen, over, now_ms):
             return None
-        return RiseDoubt(state.rate, f"{told(over)} as at times without a replay: waits for the next sample", cause)
+        return RiseDoubt(state.rate, f"{told(over)} as noise is now and then: waits for the next sample", cause)
     if follows(state) or _is_open(cause, seen, now_ms):
         return None
     why = f"{told(over)} without a raise before: waits for the next sample"
@@ -155,6 +158,14 @@ def _is_open(cause: RiseCause, seen: Assessment, now_ms: int) -> bool:
     return cause.doubted_ms is not None and 0 <= now_ms - cause.doubted_ms < DOUBT_DELAYS * seen.delay_ms
 
 
+def under_suspicion(state: ControllerState, seen: Assessment, now_ms: int) -> str | None:
+    """A latency that was over its SLO of late, more often than noise usually is though not often enough for a cut."""
+    latencies = (p for p in seen.pressures if p.kind is SignalKind.LATENCY)
+    return next(
+        (p.name for p in latencies if _evidence(state, seen, p, now_ms) >= SUSPICION * _enough(state, seen, p)), None
+    )
+
+
 def follows(state: ControllerState) -> bool:
     """Whether the rate was raised within the last loop delay."""
     least = granted_least(state)
@@ -166,12 +177,26 @@ def is_noisy(state: ControllerState, over: Pressure) -> bool:
     return usual_share(state, over.name, _slo_s(over)) > 0
 
 
+def _is_frequent(state: ControllerState, seen: Assessment, over: Pressure) -> bool:
+    """Whether the next sample comes so soon that waiting for it does little harm."""
+    gap_ms = state.tracks.get(over.name, Track()).gap_ms
+    return 0 < FREQUENT * gap_ms <= seen.delay_ms
+
+
 def _is_more_than_noise(state: ControllerState, seen: Assessment, over: Pressure, now_ms: int) -> bool:
     """Whether it has been over so often of late, in succession or not, as noise would hardly show by chance."""
+    return _evidence(state, seen, over, now_ms) >= _enough(state, seen, over)
+
+
+def _enough(state: ControllerState, seen: Assessment, signal: Pressure) -> float:
+    return EVIDENCE_FREQUENT if _is_frequent(state, seen, signal) else EVIDENCE
+
+
+def _evidence(state: ControllerState, seen: Assessment, signal: Pressure, now_ms: int) -> float:
     since_ms = max(-1 if state.cut_ms is None else state.cut_ms, now_ms - DOUBT_DELAYS * seen.delay_ms)
-    track, slo_s = state.tracks.get(over.name, Track()), _slo_s(over)
+    track, slo_s = state.tracks.get(signal.name, Track()), _slo_s(signal)
     recent = [v >= slo_s for at_ms, v in zip(track.times_ms, track.values, strict=True) if at_ms > since_ms]
-    return chance_of(recent, usual_share(state, over.name, slo_s)) < BY_CHANCE
+    return evidence_of(recent, usual_share(state, signal.name, slo_s))
 
 
 def _slo_s(over: Pressure) -> float:

@@ -40,6 +40,7 @@ from recoveryd.live.law.types import (
 
 _PUBLICATIONS_AT_MOST = 32
 _FLOOR_SHARE = 0.001
+_USED_SHARE = 0.05
 
 
 def step(
@@ -51,7 +52,7 @@ def step(
     known = state
     state, news = fold_readings(state, inputs, now_ms, params)
     if not inputs.active:
-        return _rest(state, news, now_ms, params)
+        return _rest(known, state, news, now_ms, params)
     if not state.active:
         state = _begin(state, inputs, news, now_ms, params)
     elif news and state.floor_since_ms is not None:
@@ -62,6 +63,8 @@ def step(
     seen = assess(state, news, now_ms, params)
     if state.is_unseen and _may_rise(seen, params) and seen.room > params.dead_band:
         state = _begin(state, inputs, news, now_ms, params)
+    if not state.is_used and (inputs.achieved_bytes_per_s or 0.0) >= _USED_SHARE * state.rate > 0:
+        state = replace(state, is_used=True)
     before = state.rate
     state = _with_live_load(state, inputs, seen, now_ms, params)
     move = choose(state, seen, inputs, now_ms, params)
@@ -76,7 +79,7 @@ def step(
 
 
 def _rest(
-    state: ControllerState, news: frozenset[str], now_ms: int, params: ControllerParams
+    known: ControllerState, state: ControllerState, news: frozenset[str], now_ms: int, params: ControllerParams
 ) -> tuple[ControllerState, ControlDecision]:
     """No recovery wants to copy: what is measured now becomes the baseline of the next one."""
     # Samples from before the end of the last replay show its load, and are not used.
@@ -93,6 +96,7 @@ def _rest(
         cut_ms=since_ms,
     )
     kept = with_baselines(kept, news, -1 if since_ms is None else since_ms, params)
+    kept = with_counted(known, kept, params)
     seen = assess(kept, news, now_ms, params)
     told = Move(0.0, Rule.PROTECT, "no recovery wants to copy")
     return kept, _decision(kept, told, ControlVerdict.IDLE, state.published > 0, seen, None, now_ms)
@@ -112,7 +116,7 @@ def _begin(
         seen = assess(state, news, now_ms, params)
         if safe > rate and _may_rise(seen, params) and seen.room > params.dead_band:
             rate = safe
-    return replace(state, rate=rate, budget=rate, comfortable=safe)
+    return replace(state, rate=rate, budget=rate, comfortable=safe, is_used=False)
 
 
 def _may_rise(seen: Assessment, params: ControllerParams) -> bool:

@@ -8,7 +8,7 @@ higher rate may still have been in force counts for that one: noise is rather fo
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import comb
+from math import log
 from typing import Final
 
 from recoveryd.live.freshness import Track
@@ -21,6 +21,11 @@ _LEAST: Final = 0.5  # of fewer samples nothing is kept
 _LOWER: Final = 0.5  # of a rate: those up to this show what is there without it
 _LOW: Final = 1.5  # times the floor: what these show would hardly be less at the floor
 _ENOUGH: Final = 12
+_AT_REST: Final = 0  # the step of no rate
+_MOST: Final = 0.97  # of shares, so that a logarithm of the rest is never too large
+_MOST_USUAL: Final = 0.9
+_RARE: Final = 0.02  # share of samples over the SLO that any signal may show by chance
+_TOO_MUCH: Final = 0.5  # share of samples over the SLO that a rate which is too high shows at least
 
 
 def with_counted(before: ControllerState, state: ControllerState, params: ControllerParams) -> ControllerState:
@@ -55,23 +60,28 @@ def usual_share(state: ControllerState, name: str, slo_s: float) -> float:
     return max(at_rest, sum(c.over for c in lower) / samples if samples >= _ENOUGH else 0.0)
 
 
-def chance_of(recent: Sequence[bool], usual: float) -> float:
-    """How likely a signal that is over its SLO in the share `usual` of samples shows at least the `recent` ones (newest
-    last), in the run of newest ones where that is least likely.
+def evidence_of(recent: Sequence[bool], usual: float) -> float:
+    """How much speaks for it that a signal which is over its SLO in the share `usual` of samples is over it more often
+    now, by `recent` samples (newest last): a cumulative sum of logarithms of likelihood ratios, at least 0.
     """
-    runs = (recent[-n:] for n in range(2, len(recent) + 1))
-    return min((_at_least(sum(run), len(run), usual) for run in runs), default=1.0)
+    usual = min(_MOST_USUAL, max(_RARE, usual))
+    more = min(_MOST, max(_TOO_MUCH, 2 * usual))
+    found = 0.0
+    for is_over in recent:
+        found = max(0.0, found + (log(more / usual) if is_over else log((1 - more) / (1 - usual))))
+    return found
 
 
 def _with_sample(counted: Mapping[int, Counted], step: int, *, is_over: bool) -> Mapping[int, Counted]:
-    kept = {at: Counted(c.samples * _FADE, c.over * _FADE) for at, c in counted.items() if c.samples * _FADE > _LEAST}
+    """At rest nothing is forgotten of what replays showed."""
+    faded = {
+        at: Counted(c.samples * _FADE, c.over * _FADE) if step != _AT_REST or at == _AT_REST else c
+        for at, c in counted.items()
+    }
+    kept = {at: c for at, c in faded.items() if c.samples > _LEAST}
     before = kept.get(step, Counted())
     return {**kept, step: Counted(before.samples + 1, before.over + is_over)}
 
 
 def _step_of(rate: float) -> int:
     return math.floor(_STEPS * math.log2(max(1.0, rate)))
-
-
-def _at_least(over: int, of: int, share: float) -> float:
-    return sum(comb(of, n) * share**n * (1 - share) ** (of - n) for n in range(over, of + 1))

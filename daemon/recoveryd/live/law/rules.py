@@ -21,6 +21,7 @@ from recoveryd.live.law.cause import (
     may_be_doubted,
     open_doubt,
     tried_at,
+    under_suspicion,
 )
 from recoveryd.live.law.moves import (
     Move,
@@ -95,6 +96,9 @@ def _guard(
     over = sorted((p for p in seen.pressures if is_over(p)), key=lambda p: (p.share, p.strain), reverse=True)
     if not over:
         return None
+    if not state.is_used and not any(p.name in state.alarmed for p in over):
+        why = f"{told(over[0])}, and nothing is copied yet, so no cut would change it: waits"
+        return Move(min(state.rate, begin_rate(state, inputs, now_ms, params)), Rule.FOREIGN, why)
     floor = bounds(inputs)[0]
     if state.rate <= floor:
         return _from_floor(state, seen, over, inputs, now_ms, params)
@@ -163,7 +167,7 @@ def _steer(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int
     limit = limited(state, inputs, params)
     if limit is not None:
         return limit
-    doubted = open_doubt(state, seen, now_ms)
+    doubted = open_doubt(state, seen, now_ms) or under_suspicion(state, seen, now_ms)
     if doubted is not None:
         why = f"pressure {pressure:.2f}; {doubted} was at its SLO just now: raises nothing"
         return Move(state.rate, Rule.FOREIGN, why)

@@ -63,7 +63,7 @@ class ControllerParams:
     loop_delay_ms: int = 12_000
     measure_delay: bool = True
     cut_latency_ms: int = 2_000  # until a cut reaches the lanes
-    raise_latency_ms: int = 5_000  # until a raise reaches the lanes
+    raise_latency_ms: int = 2_000  # until a raise reaches the lanes
     gain_up: float = 0.2
     gain_down: float = 1.0
     dead_band: float = 0.05
@@ -160,6 +160,7 @@ class ControllerState:
     comfortable: float | None = None
     probing_ms: int | None = None  # since when the rate has gone on beyond the comfortable one
     causes: Mapping[str, RiseCause] = field(default_factory=dict)  # by signal
+    is_used: bool = False  # lanes have copied since the recovery began
     alarmed: frozenset[str] = frozenset()  # signals whose newest sample somebody called critical
     memory: Memory = Memory()
     is_stale: bool = False
