@@ -18,8 +18,8 @@ from recoveryd.live.freshness import Track
 BASELINE_AT_LEAST = 6
 BASELINE_AT_MOST = 36
 REST_MOST = 0.8  # of the SLO
-REST_LEAST = 0.08  # of the SLO, for the strain: what a latency does below that tells nothing of how much is left
-PEAK_OF = 5  # for the strain so many samples count at least, so that a few low ones raise nothing
+REST_LEAST = 0.07  # of the SLO, for the strain: what a latency does below that tells nothing of how much is left
+PEAK_OF = 3  # for the strain so many samples count at least, so that a few low ones raise nothing
 PEAK_SHARE = (
     0.75  # of them: their upper quartile counts, of up to three the worst. Beyond it single samples hold no rate
 )
@@ -97,9 +97,9 @@ def peak_at_rest_s(samples: Sequence[float], idle_s: float, slo_s: float, count:
     return max(idle_s, _middle(peaks)) if peaks else idle_s
 
 
-def peak_count(times_ms: Sequence[int], delay_s: float) -> int:
+def peak_count(times_ms: Sequence[int], delay_s: float, raised_ms: int = -1) -> int:
     """How many of the newest samples tell of the present rate: those of the last loop delay, `PEAK_OF` at least."""
-    since_ms = times_ms[-1] - delay_s * 1000 if times_ms else 0
+    since_ms = max(raised_ms, times_ms[-1] - delay_s * 1000 if times_ms else 0)
     return max(PEAK_OF, sum(at_ms > since_ms for at_ms in times_ms))
 
 
@@ -140,6 +140,7 @@ def measure_pressure(
     now_ms: int,
     target: float = 0.6,
     peak_s: float | None = None,
+    raised_ms: int = -1,
 ) -> Pressure | None:
     """The pressure by samples taken after `since_ms`; None when there is none yet, or no baseline to compare with.
     `target`: share of the SLO to aim at. `peak_s`: what the worst of a few samples is at rest, `idle_s` if not given.
@@ -155,7 +156,7 @@ def measure_pressure(
     elif idle_s is None:
         return None
     else:
-        count = peak_count(times_ms, delay_s)
+        count = peak_count(times_ms, delay_s, raised_ms)
         strains = _of_latency(values, count, protection.slo_s, idle_s, idle_s if peak_s is None else peak_s, target)
     value_s, is_calm = values[-1], strains.middle < CALM_SHARE * strains.aim
     return Pressure(

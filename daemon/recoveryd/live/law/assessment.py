@@ -5,6 +5,7 @@ No rate is chosen here. Readings with a name that is not protected are refused a
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 from dataclasses import dataclass, replace
 
 from recoveryd.live.freshness import RejectReason, Track, counted, loop_delay_ms, with_late_alarm, with_reading
@@ -22,6 +23,7 @@ from recoveryd.live.pressure import (
 
 _READINGS_AT_MOST = 4_096
 _DRIFT_MOST = 2.0
+LATE_MS = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,8 @@ def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: Co
     """Sort the protected signals by freshness, and measure the pressure of the usable ones."""
     delay_ms = measured_delay_ms(state, params)
     since_ms = -1 if state.cut_ms is None else state.cut_ms
+    raises = [b[0] for a, b in pairwise(state.publications) if b[1] > a[1]]
+    raised_ms = raises[-1] + LATE_MS if raises else -1
     pressures: list[Pressure] = []
     unseen: list[str] = []
     lost: list[str] = []
@@ -178,9 +182,9 @@ def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: Co
         if age_ms > _fresh_ms(track, delay_ms, params):
             (lost if age_ms > params.lost_after_ms else stale).append(name)
             continue
-        count = peak_count(track.times_ms, delay_ms / 1000)
+        count = peak_count(track.times_ms, delay_ms / 1000, raised_ms)
         peak_s = None if base is None else peak_at_rest_s(samples, base, protection.slo_s, count)
-        pressure = measure_pressure(protection, track, since_ms, base, delay_ms / 1000, now_ms, params.target, peak_s)
+        pressure = measure_pressure(protection, track, since_ms, base, delay_ms / 1000, now_ms, params.target, peak_s, raised_ms)
         if pressure is not None:
             pressures.append(pressure)
         elif name not in unseen:
