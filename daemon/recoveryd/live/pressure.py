@@ -18,11 +18,9 @@ from recoveryd.live.freshness import Track
 BASELINE_AT_LEAST = 6
 BASELINE_AT_MOST = 36
 REST_MOST = 0.8  # of the SLO
-REST_LEAST = 0.07  # of the SLO, for the strain: what a latency does below that tells nothing of how much is left
+REST_LEAST = 0.06  # of the SLO, for the strain: what a latency does below that tells nothing of how much is left
 PEAK_OF = 3  # for the strain so many samples count at least, so that a few low ones raise nothing
-PEAK_SHARE = (
-    0.75  # of them: their upper quartile counts, of up to three the worst. Beyond it single samples hold no rate
-)
+PEAK_SHARE = 0.75  # of them: their upper quartile counts, so that single ones hold no rate; of up to three the worst
 LEVEL_OF = (
     3  # and their median has to be beyond the target too before it is lowered, so that a single high one lowers nothing
 )
@@ -97,9 +95,8 @@ def peak_at_rest_s(samples: Sequence[float], idle_s: float, slo_s: float, count:
     return max(idle_s, _middle(peaks)) if peaks else idle_s
 
 
-def peak_count(times_ms: Sequence[int], delay_s: float, raised_ms: int = -1) -> int:
-    """How many of the newest samples tell of the present rate: those of the last loop delay, `PEAK_OF` at least."""
-    since_ms = max(raised_ms, times_ms[-1] - delay_s * 1000 if times_ms else 0)
+def peak_count(times_ms: Sequence[int], since_ms: int) -> int:
+    """How many of the newest samples make the peak: those taken after `since_ms`, `PEAK_OF` at least."""
     return max(PEAK_OF, sum(at_ms > since_ms for at_ms in times_ms))
 
 
@@ -140,10 +137,11 @@ def measure_pressure(
     now_ms: int,
     target: float = 0.6,
     peak_s: float | None = None,
-    raised_ms: int = -1,
+    count: int = PEAK_OF,
 ) -> Pressure | None:
     """The pressure by samples taken after `since_ms`; None when there is none yet, or no baseline to compare with.
-    `target`: share of the SLO to aim at. `peak_s`: what the worst of a few samples is at rest, `idle_s` if not given.
+    `target`: share of the SLO to aim at. `peak_s`: what the peak is at rest, `idle_s` if not given. `count`: how many of
+    the newest samples make the peak.
     """
     usable = len(track.times_ms)
     while usable and track.times_ms[-usable] <= since_ms:
@@ -156,7 +154,6 @@ def measure_pressure(
     elif idle_s is None:
         return None
     else:
-        count = peak_count(times_ms, delay_s, raised_ms)
         strains = _of_latency(values, count, protection.slo_s, idle_s, idle_s if peak_s is None else peak_s, target)
     value_s, is_calm = values[-1], strains.middle < CALM_SHARE * strains.aim
     return Pressure(

@@ -8,11 +8,12 @@ import pytest
 
 from recoveryd.live.freshness import Reading
 from recoveryd.live.law.cause import EVIDENCE_FREQUENT
-from recoveryd.live.law.noise import evidence_of, usual_share
+from recoveryd.live.law.noise import evidence_of, step_of, usual_share
 from recoveryd.live.law.types import ControllerState, Counted, Rule
 from tests.core.policies.control_rig import FLOOR, LATENCY, PERIOD_MS, Rig, latency_at, started
 
 SLO_S = latency_at(1.0)
+BY_RATE = {"p99": {step_of(8.0): Counted(20.0, 2.0), step_of(16.0): Counted(50.0, 50.0)}}
 
 
 def tell(rig: Rig, share: float) -> Rule:
@@ -53,14 +54,14 @@ def test_a_signal_that_is_over_its_slo_near_the_floor_is_no_reason_to_go_there()
 
 
 def test_only_rates_up_to_half_of_ours_tell_what_is_there_without_us() -> None:
-    state = ControllerState(rate=16.0, floor=1.0, counted={"p99": {6: Counted(20.0, 2.0), 8: Counted(50.0, 50.0)}})
+    state = ControllerState(rate=16.0, floor=1.0, counted=BY_RATE)
     assert usual_share(state, "p99", 1.0) == pytest.approx(0.1)
     assert usual_share(replace(state, rate=40.0), "p99", 1.0) == pytest.approx(52 / 70)
     assert usual_share(replace(state, rate=8.0), "p99", 1.0) == 0.0
 
 
 def test_a_few_samples_tell_nothing() -> None:
-    state = ControllerState(rate=16.0, floor=1.0, counted={"p99": {2: Counted(11.0, 11.0)}})
+    state = ControllerState(rate=16.0, floor=1.0, counted={"p99": {step_of(2.0): Counted(11.0, 11.0)}})
     assert usual_share(state, "p99", 1.0) == 0.0
 
 

@@ -12,9 +12,12 @@ from recoveryd.live.pressure import (
     lag_strain,
     latency_strain,
     measure_pressure,
+    peak_count,
     target_share,
     with_baseline_sample,
 )
+
+REST = 0.0125 / 0.2
 
 
 @pytest.mark.parametrize(
@@ -65,7 +68,7 @@ def test_pressure_is_of_the_newest_sample_and_strain_of_the_worst_of_three_and_o
     one = measure_pressure(protection, track, 2_000, 0.0125, 25.0, 4_000)
     assert both is not None
     assert one is not None
-    worse, newest, aim = (latency_strain(share, 0.08) for share in (0.5, 0.1, 0.6))
+    worse, newest, aim = (latency_strain(share, REST) for share in (0.5, 0.1, 0.6))
     assert both == Pressure(
         "p99",
         SignalKind.LATENCY,
@@ -81,26 +84,18 @@ def test_pressure_is_of_the_newest_sample_and_strain_of_the_worst_of_three_and_o
     assert measure_pressure(protection, track, 0, None, 25.0, 4_000) is None
 
 
-def test_room_is_by_the_upper_quartile_of_a_loop_delay_and_room_to_lower_by_the_median_of_three() -> None:
+def test_room_is_by_the_upper_quartile_of_what_counts_and_room_to_lower_by_the_median_of_three() -> None:
     protection = Protection("p99", SignalKind.LATENCY, 0.2)
     track = Track((1_000, 2_000, 3_000, 4_000), (0.15, 0.02, 0.1, 0.05), (0,) * 4)
-    found = measure_pressure(protection, track, -1, 0.0125, 25.0, 5_000)
+    found = measure_pressure(protection, track, -1, 0.0125, 25.0, 5_000, count=4)
     assert found is not None
-    upper, middle, aim = (latency_strain(share, 0.08) for share in (0.5, 0.25, 0.6))
+    upper, middle, aim = (latency_strain(share, REST) for share in (0.5, 0.25, 0.6))
     assert (found.room, found.level_room) == (pytest.approx(aim - upper), pytest.approx(aim - middle))
 
 
-def test_samples_from_before_the_last_loop_delay_do_not_make_the_peak_but_five_always_do() -> None:
-    protection = Protection("p99", SignalKind.LATENCY, 0.2)
-    values = (0.15, 0.15, 0.15, 0.05, 0.05, 0.1)
-    track = Track(tuple(range(1_000, 7_000, 1_000)), values, (0,) * 6)
-    found = measure_pressure(protection, track, -1, 0.0125, 2.0, 7_000)
-    assert found is not None
-    assert found.strain == pytest.approx(latency_strain(0.75, 0.08)), "of the last five the second highest"
-    later = Track((*track.times_ms, 7_000), (*track.values, 0.05), (0,) * 7)
-    found = measure_pressure(protection, later, -1, 0.0125, 2.0, 8_000)
-    assert found is not None
-    assert found.strain == pytest.approx(latency_strain(0.5, 0.08))
+@pytest.mark.parametrize(("since_ms", "count"), [(-1, 6), (2_000, 4), (4_500, 3), (6_000, 3)])
+def test_samples_taken_after_a_moment_count_and_three_always_do(since_ms: int, count: int) -> None:
+    assert peak_count((1_000, 2_000, 3_000, 4_000, 5_000, 6_000), since_ms) == count
 
 
 @pytest.mark.parametrize(("value_s", "room"), [(1.0, 0.5), (2.5, 0.5), (2.75, 0.25), (3.0, 0.0), (4.0, -0.4)])
@@ -114,7 +109,7 @@ def test_a_lag_at_rest_leaves_half_of_its_scale_however_near_its_target_is_to_re
 
 def test_a_latency_far_below_its_slo_is_not_strained_however_little_it_is_at_rest() -> None:
     protection = Protection("p99", SignalKind.LATENCY, 0.2)
-    track = Track((1_000, 2_000, 3_000), (0.016,) * 3, (0,) * 3)
+    track = Track((1_000, 2_000, 3_000), (0.012,) * 3, (0,) * 3)
     found = measure_pressure(protection, track, -1, 0.000_2, 25.0, 4_000)
     assert found is not None
     assert (found.strain, found.is_far) == (pytest.approx(0.0, abs=1e-9), True)

@@ -5,8 +5,8 @@ No rate is chosen here. Readings with a name that is not protected are refused a
 """
 
 from collections.abc import Iterator
-from itertools import pairwise
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from recoveryd.live.freshness import RejectReason, Track, counted, loop_delay_ms, with_late_alarm, with_reading
 from recoveryd.live.law.types import ControllerParams, ControllerState, Inputs
@@ -23,7 +23,6 @@ from recoveryd.live.pressure import (
 
 _READINGS_AT_MOST = 4_096
 _DRIFT_MOST = 2.0
-LATE_MS = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +157,7 @@ def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: Co
     """Sort the protected signals by freshness, and measure the pressure of the usable ones."""
     delay_ms = measured_delay_ms(state, params)
     since_ms = -1 if state.cut_ms is None else state.cut_ms
-    raises = [b[0] for a, b in pairwise(state.publications) if b[1] > a[1]]
-    raised_ms = raises[-1] + LATE_MS if raises else -1
+    raised_ms = max((told[0] for before, told in pairwise(state.publications) if told[1] > before[1]), default=-1)
     pressures: list[Pressure] = []
     unseen: list[str] = []
     lost: list[str] = []
@@ -182,9 +180,10 @@ def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: Co
         if age_ms > _fresh_ms(track, delay_ms, params):
             (lost if age_ms > params.lost_after_ms else stale).append(name)
             continue
-        count = peak_count(track.times_ms, delay_ms / 1000, raised_ms)
+        count = peak_count(track.times_ms, max(raised_ms, track.newest_ms - delay_ms))
         peak_s = None if base is None else peak_at_rest_s(samples, base, protection.slo_s, count)
-        pressure = measure_pressure(protection, track, since_ms, base, delay_ms / 1000, now_ms, params.target, peak_s, raised_ms)
+        delay_s, target = delay_ms / 1000, params.target
+        pressure = measure_pressure(protection, track, since_ms, base, delay_s, now_ms, target, peak_s, count)
         if pressure is not None:
             pressures.append(pressure)
         elif name not in unseen:

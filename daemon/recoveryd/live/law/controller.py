@@ -11,7 +11,7 @@ they are tried:
     3 guard       the SLO is reached in samples taken since the last cut: cut by how far it is exceeded
     2 gate        no sample since the last cut, or none since the last step: hold
     6 no wind-up  the lanes do not use what they have: do not raise
-    4 slow start  far below the target: grow exponentially; beyond a rate that was safe, slowly at first
+    4 slow start  far below the target, or as at other rates: grow exponentially; beyond a safe rate, slowly at first
     5 track       integrate the distance to the target
     7 publish     lanes are told of large enough changes, and of every cut at once
 

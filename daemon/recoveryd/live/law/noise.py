@@ -15,23 +15,26 @@ from recoveryd.live.freshness import Track
 from recoveryd.live.law.types import ControllerParams, ControllerState, Counted
 from recoveryd.live.pressure import SignalKind
 
-_STEPS: Final = 2  # of rate, per doubling
+STEPS: Final = 4  # of rate, per doubling
 _FADE: Final = 1 - 1 / 256  # per sample of the signal
 _LEAST: Final = 0.5  # of fewer samples nothing is kept
 _LOWER: Final = 0.5  # of a rate: those up to this show what is there without it
 _LOW: Final = 1.5  # times the floor: what these show would hardly be less at the floor
 _ENOUGH: Final = 12
-_AT_REST: Final = 0  # the step of no rate
+AT_REST: Final = 0  # the step of no rate
 _MOST: Final = 0.97  # of shares, so that a logarithm of the rest is never too large
 _MOST_USUAL: Final = 0.9
 _RARE: Final = 0.02  # share of samples over the SLO that any signal may show by chance
+_LAST: Final = 12  # samples of each step are kept
 _TOO_MUCH: Final = 0.5  # share of samples over the SLO that a rate which is too high shows at least
 
 
 def with_counted(before: ControllerState, state: ControllerState, params: ControllerParams) -> ControllerState:
     """The state with the samples counted that it has and `before` has not, of those that tell of a rate since the last
-    cut.
+    cut. While lanes start up, nothing is copied and samples tell of their start.
     """
+    if state.active and not state.is_used:
+        return state
     since_ms = -1 if state.cut_ms is None else state.cut_ms
     rate = max(
         [rate for at_ms, rate in state.publications if at_ms >= since_ms - params.cut_latency_ms] or [state.published]
@@ -45,7 +48,7 @@ def with_counted(before: ControllerState, state: ControllerState, params: Contro
         if protection.kind is SignalKind.LATENCY and samples:
             counted = state.counted.get(protection.name, {})
             for value in samples:
-                counted = _with_sample(counted, _step_of(rate), is_over=value >= protection.slo_s)
+                counted = _with_sample(counted, step_of(rate), value / protection.slo_s)
             found[protection.name] = counted
     return replace(state, counted={**state.counted, **found}) if found else state
 
@@ -54,7 +57,7 @@ def usual_share(state: ControllerState, name: str, slo_s: float) -> float:
     """The share of samples over the SLO without us, by those at rest and at much lower rates."""
     rest = state.baselines.get(name, ())
     at_rest = sum(value >= slo_s for value in rest) / max(1, len(rest))
-    most = _step_of(max(_LOWER * state.rate, _LOW * state.floor))
+    most = step_of(max(_LOWER * state.rate, _LOW * state.floor))
     lower = [c for step, c in state.counted.get(name, {}).items() if step <= most]
     samples = sum(counted.samples for counted in lower)
     return max(at_rest, sum(c.over for c in lower) / samples if samples >= _ENOUGH else 0.0)
@@ -72,16 +75,16 @@ def evidence_of(recent: Sequence[bool], usual: float) -> float:
     return found
 
 
-def _with_sample(counted: Mapping[int, Counted], step: int, *, is_over: bool) -> Mapping[int, Counted]:
+def _with_sample(counted: Mapping[int, Counted], step: int, share: float) -> Mapping[int, Counted]:
     """At rest nothing is forgotten of what replays showed."""
     faded = {
-        at: Counted(c.samples * _FADE, c.over * _FADE) if step != _AT_REST or at == _AT_REST else c
+        at: Counted(c.samples * _FADE, c.over * _FADE, c.last) if step != AT_REST or at == AT_REST else c
         for at, c in counted.items()
     }
     kept = {at: c for at, c in faded.items() if c.samples > _LEAST}
     before = kept.get(step, Counted())
-    return {**kept, step: Counted(before.samples + 1, before.over + is_over)}
+    return {**kept, step: Counted(before.samples + 1, before.over + (share >= 1), (*before.last, share)[-_LAST:])}
 
 
-def _step_of(rate: float) -> int:
-    return math.floor(_STEPS * math.log2(max(1.0, rate)))
+def step_of(rate: float) -> int:
+    return math.floor(STEPS * math.log2(max(1.0, rate)))

@@ -7,6 +7,7 @@ remembers anything.
 
 import math
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 
 from recoveryd.live.law.additive import halve, step_up
 from recoveryd.live.law.assessment import Assessment, is_over
@@ -36,6 +37,7 @@ from recoveryd.live.law.moves import (
     told,
 )
 from recoveryd.live.law.types import ControllerParams, ControllerState, Inputs, Law, Rule
+from recoveryd.live.law.usual import is_as_elsewhere
 from recoveryd.live.pressure import Pressure
 
 SAFE_SHARE = 0.75  # of the rate at a cut: what was safe
@@ -44,7 +46,18 @@ PROBE = 0.25  # the first rise per loop delay beyond a rate that was safe at ano
 PROBE_AFTER_CUT = 0.03  # and beyond one that was safe before a cut
 CALM_STEP = 0.5  # loop delays that one step back counts as at most, where only single samples are not calm
 CALM_GAIN = 0.4  # of the distance of the median, for a rise where only single samples are not calm
+LEVEL_STEP = (
+    0.3  # of the rate, per loop delay at most: where live traffic shows no more than at other rates, and has room
+)
 RETURN = 4.0  # at least so many times per loop delay, on the way back to a rate that was safe
+
+
+class _Ground(StrEnum):
+    """Why a rate may grow exponentially."""
+
+    FAR = "is far below the target"
+    CALM = "is calm but for single samples"
+    LEVEL = "is no higher than at other rates"
 
 
 def choose(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int, params: ControllerParams) -> Move:
@@ -155,11 +168,10 @@ def _safe_before(state: ControllerState, worst: Pressure) -> float:
 def _steer(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int, params: ControllerParams) -> Move:
     """4 to 6, when every protected signal is fresh, measured since the last cut and below its SLO."""
     share = min(1.0, elapsed_ms(state.informed_ms, now_ms) / seen.delay_ms)
-    pressure, error = seen.share or 0.0, seen.level_room if _may_return(state, seen) else seen.room
-    if seen.is_calm and pressure < params.target:
-        error = max(error, CALM_GAIN * seen.level_room)  # noise alone does not hold a rate
+    pressure, ground = seen.share or 0.0, _ground(state, seen, params)
     if seen.room < -params.dead_band and seen.level_room < -params.dead_band:
         return _track(state, pressure, seen.level_room, share * params.gain_down, params)
+    error = _error(state, seen, ground, params)
     if error <= params.dead_band:
         aim = seen.strain + seen.room
         why = f"pressure {pressure:.2f}; the strain of {seen.strain:.2f} is near {aim:.2f}, that of the target: hold"
@@ -171,9 +183,28 @@ def _steer(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int
     if doubted is not None:
         why = f"pressure {pressure:.2f}; {doubted} was at its SLO just now: raises nothing"
         return Move(state.rate, Rule.FOREIGN, why)
-    return _recover(state, seen, share, inputs, now_ms, params) or _track(
-        state, pressure, error, share * params.gain_up, params
-    )
+    quick = None if ground is None else _recover(state, seen, ground, share, inputs, now_ms, params)
+    return quick or _track(state, pressure, error, share * params.gain_up, params)
+
+
+def _error(state: ControllerState, seen: Assessment, ground: _Ground | None, params: ControllerParams) -> float:
+    """How far live traffic is from its target: by the worst of a few samples, and where noise alone would hold a rate by
+    their median.
+    """
+    error = seen.level_room if _may_return(state, seen) else seen.room
+    if (seen.share or 0.0) >= params.target:
+        return error
+    if ground is _Ground.LEVEL:
+        return max(error, seen.level_room)
+    return max(error, CALM_GAIN * seen.level_room) if seen.is_calm else error
+
+
+def _ground(state: ControllerState, seen: Assessment, params: ControllerParams) -> _Ground | None:
+    if seen.is_far or (seen.share or 0.0) < FAR_SHARE * params.target:
+        return _Ground.FAR
+    if _may_return(state, seen):
+        return _Ground.CALM
+    return _Ground.LEVEL if is_as_elsewhere(state, seen, params) else None
 
 
 def _may_return(state: ControllerState, seen: Assessment) -> bool:
@@ -184,44 +215,57 @@ def _may_return(state: ControllerState, seen: Assessment) -> bool:
 
 
 def _recover(
-    state: ControllerState, seen: Assessment, share: float, inputs: Inputs, now_ms: int, params: ControllerParams
+    state: ControllerState,
+    seen: Assessment,
+    ground: _Ground,
+    share: float,
+    inputs: Inputs,
+    now_ms: int,
+    params: ControllerParams,
 ) -> Move | None:
-    """4. Far below the target: double per loop delay. Back to a rate that was safe within two loop delays, also where
-    only single samples are not calm, and beyond it as `_probe` says.
+    """4. Far below the target: double per loop delay, or a little where live traffic is no higher than at other rates.
+    Back to a rate that was safe within two loop delays, and beyond it as `_probe` says.
     """
     most = math.inf if state.comfortable is None else state.comfortable
-    is_far = seen.is_far or (seen.share or 0.0) < FAR_SHARE * params.target
-    if not is_far and not _may_return(state, seen):
-        return None
     if state.rate >= most:
         # Samples tell of a rate only once it was granted for a loop delay.
         is_known = granted_least(state) >= params.cut_band * most
-        return _probe(state, seen, share, now_ms, params) if is_known else None
+        return _probe(state, seen, ground, share, now_ms, params) if is_known else None
     start = params.start_share * bounds(inputs)[1]
     if state.comfortable is None:
-        factor, what = 2.0, "slow start"
+        factor, what = 1 + _step_most(ground), "slow start"
     else:
         factor, what = max(RETURN, most / max(state.rate, 1e-9)), "back to what was safe"
-        if not is_far and state.publications:
+        if ground is not _Ground.FAR and state.publications:
             # Calm is seldom seen in noise, so what it allows is counted since the rate was told.
             share = min(CALM_STEP, elapsed_ms(state.publications[-1][0], now_ms) / seen.delay_ms)
     rate = min(most, max(state.rate * factor**share, start if state.rate <= 0 else 0.0))
-    how = f"is far below the target {params.target:g}" if is_far else "is calm but for single samples"
-    why = f"pressure {seen.share or 0.0:.2f} {how}: {what}"
+    why = f"pressure {seen.share or 0.0:.2f} {_of(ground, params)}: {what}"
     return Move(rate, Rule.SLOW_START, why, rate + displaced(state))
 
 
-def _probe(state: ControllerState, seen: Assessment, share: float, now_ms: int, params: ControllerParams) -> Move:
-    """4. At the rate that was safe, and still far below the target: as `_track`, and more with each loop delay in which it
-    stays so. What was too much may be so again; a burst, or another hour, is over.
+def _probe(
+    state: ControllerState, seen: Assessment, ground: _Ground, share: float, now_ms: int, params: ControllerParams
+) -> Move:
+    """4. At the rate that was safe, and nothing has changed: as `_track`, and more with each loop delay in which it stays
+    so. What was too much may be so again; a burst, or another hour, is over.
     """
     delays = elapsed_ms(state.probing_ms, now_ms) / seen.delay_ms
     first = PROBE if state.guarded_ms is None else PROBE_AFTER_CUT
-    factor = 1 + min(1.0, first * 2 ** min(delays, 10.0))
+    factor = 1 + min(_step_most(ground), first * 2 ** min(delays, 10.0))
     steady = state.budget * min(params.step_most, math.exp(share * params.gain_up * seen.room))
     budget = max(steady, state.rate * factor**share + displaced(state))
-    why = f"pressure {seen.share or 0.0:.2f} is far below the target {params.target:g}: goes on beyond what was safe before"
+    why = f"pressure {seen.share or 0.0:.2f} {_of(ground, params)}: goes on beyond what was safe before"
     return Move(budget - displaced(state), Rule.SLOW_START, why, budget, is_probe=True)
+
+
+def _step_most(ground: _Ground) -> float:
+    """How much the rate may grow per loop delay, of itself."""
+    return LEVEL_STEP if ground is _Ground.LEVEL else 1.0
+
+
+def _of(ground: _Ground, params: ControllerParams) -> str:
+    return f"{ground} {params.target:g}" if ground is _Ground.FAR else ground
 
 
 def _track(state: ControllerState, pressure: float, error: float, gain: float, params: ControllerParams) -> Move:

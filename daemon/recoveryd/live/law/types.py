@@ -115,10 +115,13 @@ class RiseCause(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """Samples of a signal at rates of one step, and how many of them were over its SLO; old ones count for less."""
+    """Samples of a signal at rates of one step, and how many of them were over its SLO; old ones count for less. `last`:
+    shares of its SLO that the last few used.
+    """
 
     samples: float = 0.0
     over: float = 0.0
+    last: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

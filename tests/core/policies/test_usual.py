@@ -1,0 +1,104 @@
+"""A machine on which a replay runs may show more than at rest, at any rate. What it shows at other rates too holds none."""
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from recoveryd.live.freshness import Reading
+from recoveryd.live.law.assessment import Assessment
+from recoveryd.live.law.noise import step_of
+from recoveryd.live.law.types import ControllerState, Counted
+from recoveryd.live.law.usual import is_as_elsewhere
+from recoveryd.live.pressure import Pressure, SignalKind
+from tests.core.policies.control_rig import LATENCY, PARAMS, PERIOD_MS, SLO_S, Rig
+
+REST = (0.06 * SLO_S,) * 10
+LEVEL = (0.2,) * 12
+
+
+def signal(level_room: float = 0.4, *, kind: SignalKind = SignalKind.LATENCY, is_far: bool = False) -> Pressure:
+    return Pressure(LATENCY, kind, 0.2, 0.6, 0.3, 0.2 * SLO_S, 0, level_room, is_far=is_far)
+
+
+def is_usual(
+    known: Mapping[float, tuple[float, ...]],
+    *signals: Pressure,
+    rate: float = 16.0,
+    safe: float | None = None,
+    rest: tuple[float, ...] = REST,
+) -> bool:
+    """`known`: shares of its SLO by rate."""
+    counted = {step_of(at): Counted(len(shares), 0.0, shares) for at, shares in known.items()}
+    state = ControllerState(rate=rate, comfortable=safe, baselines={LATENCY: rest}, counted={LATENCY: counted})
+    seen = Assessment(signals or (signal(),), (), (), (), (), 10_000, None, frozenset())
+    return is_as_elsewhere(state, seen, PARAMS)
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "expected"),
+    [
+        (LEVEL, LEVEL, True),
+        ((0.2, 0.9, 0.2), LEVEL, True),  # the median counts
+        ((0.1,) * 3, LEVEL, True),
+        ((0.4,) * 3, LEVEL, False),
+        ((0.4,) * 12 + (0.2,) * 6, LEVEL, True),  # the newest count
+        (LEVEL, (0.06,) * 12, False),
+        ((0.2, 0.2), LEVEL, False),
+        (LEVEL, (0.2,) * 3, False),
+    ],
+)
+def test_the_medians_at_this_rate_and_at_a_much_lower_one_are_compared(
+    here: tuple[float, ...], there: tuple[float, ...], *, expected: bool
+) -> None:
+    assert is_usual({16.0: here, 8.0: there}) is expected
+
+
+@pytest.mark.parametrize(
+    ("other", "safe", "expected"),
+    [
+        (8.0, None, True),
+        (14.0, None, False),
+        (0.5, None, False),
+        (32.0, None, False),
+        (32.0, 32.0, True),
+        (32.0, 20.0, False),
+    ],
+)
+def test_other_rates_are_much_lower_ones_and_all_up_to_one_that_was_safe(
+    other: float, safe: float | None, *, expected: bool
+) -> None:
+    """Below 1 byte/s is rest."""
+    assert is_usual({16.0: LEVEL, other: LEVEL}, safe=safe) is expected
+
+
+def test_every_signal_needs_room_and_one_that_is_far_below_its_target_nothing_else() -> None:
+    level = {16.0: LEVEL, 8.0: LEVEL}
+    assert not is_usual(level, signal(0.0))
+    assert not is_usual(level, signal(), signal(0.0))
+    assert is_usual({}, signal(is_far=True))
+    assert is_usual({}, signal(kind=SignalKind.LAG))
+    assert not is_usual({}, signal(0.0, kind=SignalKind.LAG))
+    assert not is_usual(level, rest=())
+
+
+def climb(share_at: Callable[[float], float], steps: int) -> list[float]:
+    """The rates of a start. `share_at`: what a latency takes of its SLO, by the rate; 0.06 at rest."""
+    rig, rates = Rig(), []
+    for step in range(15 + steps):
+        share = share_at(rig.state.published) if step >= 15 else 0.06
+        reading = Reading(LATENCY, share * SLO_S, rig.now_ms + PERIOD_MS)
+        rig.tick(None, active=step >= 15, more=(reading,))
+        rates.append(rig.state.rate)
+    return rates[15:]
+
+
+def test_a_machine_that_shows_more_at_any_rate_is_used_in_a_few_minutes() -> None:
+    level = climb(lambda rate: 0.2 + 0.8 * (rate / 90) ** 4, 100)
+    assert level[-1] > 60.0
+    assert max(level) < 80.0
+
+
+def test_what_grows_with_the_rate_is_no_level() -> None:
+    """The same share where the other machine goes on quickly."""
+    growing = climb(lambda rate: 0.1 + 0.1 * rate / 12, 200)
+    assert max(growing) < 60.0 * 1.05
