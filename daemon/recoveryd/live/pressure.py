@@ -69,6 +69,7 @@ class Pressure(NamedTuple):
     level_room: float = 0.0
     is_calm: bool = False
     is_far: bool = False
+    slo_s: float = math.inf
 
 
 def with_baseline_sample(samples: tuple[float, ...], value: float) -> tuple[float, ...]:
@@ -167,6 +168,7 @@ def measure_pressure(
         level_room=_room(strains.aim, strains.level, protection.kind),
         is_calm=is_calm,
         is_far=strains.peak < CALM_SHARE * strains.aim or (strains.peak_aim > strains.aim and is_calm),
+        slo_s=protection.slo_s,
     )
 
 

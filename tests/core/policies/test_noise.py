@@ -9,11 +9,11 @@ import pytest
 from recoveryd.live.freshness import Reading
 from recoveryd.live.law.cause import EVIDENCE_FREQUENT
 from recoveryd.live.law.noise import evidence_of, step_of, usual_share
-from recoveryd.live.law.types import ControllerState, Counted, Rule
+from recoveryd.live.law.types import AtRate, ControllerState, Rule
 from tests.core.policies.control_rig import FLOOR, LATENCY, PERIOD_MS, Rig, latency_at, started
 
 SLO_S = latency_at(1.0)
-BY_RATE = {"p99": {step_of(8.0): Counted(20.0, 2.0), step_of(16.0): Counted(50.0, 50.0)}}
+BY_RATE = {"p99": {step_of(8.0): AtRate(20.0, 2.0), step_of(16.0): AtRate(50.0, 50.0)}}
 
 
 def tell(rig: Rig, share: float) -> Rule:
@@ -61,7 +61,7 @@ def test_only_rates_up_to_half_of_ours_tell_what_is_there_without_us() -> None:
 
 
 def test_a_few_samples_tell_nothing() -> None:
-    state = ControllerState(rate=16.0, floor=1.0, counted={"p99": {step_of(2.0): Counted(11.0, 11.0)}})
+    state = ControllerState(rate=16.0, floor=1.0, counted={"p99": {step_of(2.0): AtRate(11.0, 11.0)}})
     assert usual_share(state, "p99", 1.0) == 0.0
 
 
@@ -99,7 +99,7 @@ def test_what_was_seen_long_ago_is_forgotten() -> None:
         ("x..x..x..x", 0.1, False),
         ("xxxxx", 0.3, False),
         ("xxxxxx", 0.3, True),
-        ("x" * 24, 0.9, False),
+        ("x" * 6, 0.9, True),  # that is sickness, and what comes after it is told all the same
         ("." * 24, 0.0, False),
     ],
 )
@@ -130,3 +130,11 @@ def test_harm_is_seen_within_seconds() -> None:
             samples.append(chance.random() < 0.5)
         waits.append(len(samples) - 20)
     assert mean(waits) < 5.0
+
+
+def test_an_hour_of_sickness_near_the_floor_hides_no_harm_that_comes_after_it() -> None:
+    rig = started(FLOOR)
+    for _ in range(700):
+        tell(rig, 1.3)
+    rig.run(40.0)
+    assert Rule.GUARD in [tell(rig, 1.3) for _ in range(8)]

@@ -78,6 +78,7 @@ def test_pressure_is_of_the_newest_sample_and_strain_of_the_worst_of_three_and_o
         0.02,
         1_000,
         pytest.approx(aim - worse),
+        slo_s=0.2,
     )
     assert (one.share, one.strain, one.room) == (pytest.approx(0.1), pytest.approx(newest), pytest.approx(aim - newest))
     assert measure_pressure(protection, track, 3_000, 0.0125, 25.0, 4_000) is None

@@ -1,5 +1,6 @@
 """A machine on which a replay runs may show more than at rest, at any rate. What it shows at other rates too holds none."""
 
+import math
 from collections.abc import Callable, Mapping
 
 import pytest
@@ -7,17 +8,19 @@ import pytest
 from recoveryd.live.freshness import Reading
 from recoveryd.live.law.assessment import Assessment
 from recoveryd.live.law.noise import step_of
-from recoveryd.live.law.types import ControllerState, Counted
+from recoveryd.live.law.types import AtRate, ControllerState
 from recoveryd.live.law.usual import is_as_elsewhere
 from recoveryd.live.pressure import Pressure, SignalKind
-from tests.core.policies.control_rig import LATENCY, PARAMS, PERIOD_MS, SLO_S, Rig
+from tests.core.policies.control_rig import LATENCY, PARAMS, PERIOD_MS, SLO_S, START_MS, Rig
 
 REST = (0.06 * SLO_S,) * 10
 LEVEL = (0.2,) * 12
 
 
-def signal(level_room: float = 0.4, *, kind: SignalKind = SignalKind.LATENCY, is_far: bool = False) -> Pressure:
-    return Pressure(LATENCY, kind, 0.2, 0.6, 0.3, 0.2 * SLO_S, 0, level_room, is_far=is_far)
+def signal(
+    level_room: float = 0.4, *, share: float = 0.2, kind: SignalKind = SignalKind.LATENCY, is_far: bool = False
+) -> Pressure:
+    return Pressure(LATENCY, kind, share, 0.6, 0.3, share * SLO_S, 0, level_room, is_far=is_far, slo_s=SLO_S)
 
 
 def is_usual(
@@ -26,12 +29,14 @@ def is_usual(
     rate: float = 16.0,
     safe: float | None = None,
     rest: tuple[float, ...] = REST,
+    age_ms: int = 0,
 ) -> bool:
     """`known`: shares of its SLO by rate."""
-    counted = {step_of(at): Counted(len(shares), 0.0, shares) for at, shares in known.items()}
+    newest = {at: tuple((START_MS - age_ms, share) for share in shares) for at, shares in known.items()}
+    counted = {step_of(at): AtRate(len(shares), 0.0, shares) for at, shares in newest.items()}
     state = ControllerState(rate=rate, comfortable=safe, baselines={LATENCY: rest}, counted={LATENCY: counted})
     seen = Assessment(signals or (signal(),), (), (), (), (), 10_000, None, frozenset())
-    return is_as_elsewhere(state, seen, PARAMS)
+    return is_as_elsewhere(state, seen, START_MS, PARAMS)
 
 
 @pytest.mark.parametrize(
@@ -41,10 +46,9 @@ def is_usual(
         ((0.2, 0.9, 0.2), LEVEL, True),  # the median counts
         ((0.1,) * 3, LEVEL, True),
         ((0.4,) * 3, LEVEL, False),
-        ((0.4,) * 12 + (0.2,) * 6, LEVEL, True),  # the newest count
         (LEVEL, (0.06,) * 12, False),
         ((0.2, 0.2), LEVEL, False),
-        (LEVEL, (0.2,) * 3, False),
+        (LEVEL, (0.2,) * 2, False),
     ],
 )
 def test_the_medians_at_this_rate_and_at_a_much_lower_one_are_compared(
@@ -62,6 +66,7 @@ def test_the_medians_at_this_rate_and_at_a_much_lower_one_are_compared(
         (32.0, None, False),
         (32.0, 32.0, True),
         (32.0, 20.0, False),
+        (20.0, 20.0, True),
     ],
 )
 def test_other_rates_are_much_lower_ones_and_all_up_to_one_that_was_safe(
@@ -71,31 +76,57 @@ def test_other_rates_are_much_lower_ones_and_all_up_to_one_that_was_safe(
     assert is_usual({16.0: LEVEL, other: LEVEL}, safe=safe) is expected
 
 
+def test_the_least_median_of_lower_rates_counts_and_on_the_way_back_the_one_of_all_up_to_the_safe_one() -> None:
+    high = (0.5,) * 3
+    assert is_usual({16.0: high, 8.0: high}, signal(share=0.5))
+    assert not is_usual({16.0: high, 8.0: high, 4.0: (0.1,) * 3}, signal(share=0.5))
+    assert is_usual({16.0: high, 8.0: (0.1,) * 3, 32.0: high}, signal(share=0.5), safe=32.0)
+    assert not is_usual({16.0: high, 8.0: high, 32.0: (0.1,) * 3}, signal(share=0.5), safe=32.0)
+
+
+def test_a_newest_sample_that_is_higher_holds_and_what_is_long_ago_tells_nothing() -> None:
+    level = {16.0: LEVEL, 8.0: LEVEL}
+    assert not is_usual(level, signal(share=0.5))
+    assert is_usual(level, age_ms=899_999)
+    assert not is_usual(level, age_ms=900_000)
+
+
 def test_every_signal_needs_room_and_one_that_is_far_below_its_target_nothing_else() -> None:
     level = {16.0: LEVEL, 8.0: LEVEL}
     assert not is_usual(level, signal(0.0))
     assert not is_usual(level, signal(), signal(0.0))
     assert is_usual({}, signal(is_far=True))
-    assert is_usual({}, signal(kind=SignalKind.LAG))
-    assert not is_usual({}, signal(0.0, kind=SignalKind.LAG))
+    assert is_usual({}, signal(kind=SignalKind.LAG, is_far=True))
+    assert not is_usual(level, signal(kind=SignalKind.LAG)), "what it is now tells nothing of what a rate makes of it"
     assert not is_usual(level, rest=())
 
 
-def climb(share_at: Callable[[float], float], steps: int) -> list[float]:
-    """The rates of a start. `share_at`: what a latency takes of its SLO, by the rate; 0.06 at rest."""
+def climb(shown: Callable[[float], float], steps: int) -> list[float]:
+    """The rates of a start. `shown`: what a latency takes of its SLO, by the rate; 0.06 at rest."""
     rig, rates = Rig(), []
     for step in range(15 + steps):
-        share = share_at(rig.state.published) if step >= 15 else 0.06
+        share = shown(rig.state.published) if step >= 15 else 0.06
         reading = Reading(LATENCY, share * SLO_S, rig.now_ms + PERIOD_MS)
         rig.tick(None, active=step >= 15, more=(reading,))
         rates.append(rig.state.rate)
     return rates[15:]
 
 
+def share_at(strain: float) -> float:
+    """The share of its SLO at which a latency is strained so, with a rest of 0.06."""
+    return 0.06 / max(0.05, 1 - strain * (1 - math.sqrt(0.06))) ** 2
+
+
 def test_a_machine_that_shows_more_at_any_rate_is_used_in_a_few_minutes() -> None:
     level = climb(lambda rate: 0.2 + 0.8 * (rate / 90) ** 4, 100)
     assert level[-1] > 60.0
     assert max(level) < 80.0
+
+
+def test_harm_is_not_gone_back_to_again_and_again() -> None:
+    """Strained by 0.6 at any rate, and a knee at 50 that is narrower than a step."""
+    knee = climb(lambda rate: share_at(0.6 + 0.4 * (rate / 50) ** 20), 300)
+    assert sum(rate > 50 for rate in knee[100:]) <= 0.03 * 200
 
 
 def test_what_grows_with_the_rate_is_no_level() -> None:

@@ -1,10 +1,10 @@
 """Whether replays are the cause ("it is us") when the pressure of a signal rises: the rise is compared with our own
 steps before and after it. Each signal is judged by itself, since what is known of one excuses no other.
 
-A rise that follows a raise of ours is ours, unless the signal shows such rises at rest too; so is one that is large.
+A rise that follows a raise of ours is ours; so is one that is large.
 Both are cut at once (`rules`). A small rise that follows nothing is doubted: the rate holds for some loop delays, and a
-second such sample within them is cut, whatever good ones came between. Where rest shows such rises, it takes more of
-them than rest would show by chance.
+second such sample within them is cut, whatever good ones came between. Where rest or much lower rates show such rises, or
+the next sample comes soon, it takes more of them than noise would show by chance, whether we raised the rate or not.
 After a cut the pressure is compared with the one before: if two samples show the same, the cut changed nothing and is
 taken back to a little less than there was. If the pressure rises then, it was us after all, and for some minutes
 nothing is doubted. Only latencies are doubted: a lag does not jump by chance.
@@ -174,7 +174,7 @@ def follows(state: ControllerState) -> bool:
 
 def is_noisy(state: ControllerState, over: Pressure) -> bool:
     """Whether the signal is at its SLO now and then without us too."""
-    return usual_share(state, over.name, _slo_s(over)) > 0
+    return usual_share(state, over.name, over.slo_s) > 0
 
 
 def _is_frequent(state: ControllerState, seen: Assessment, over: Pressure) -> bool:
@@ -194,13 +194,9 @@ def _enough(state: ControllerState, seen: Assessment, signal: Pressure) -> float
 
 def _evidence(state: ControllerState, seen: Assessment, signal: Pressure, now_ms: int) -> float:
     since_ms = max(-1 if state.cut_ms is None else state.cut_ms, now_ms - DOUBT_DELAYS * seen.delay_ms)
-    track, slo_s = state.tracks.get(signal.name, Track()), _slo_s(signal)
+    track, slo_s = state.tracks.get(signal.name, Track()), signal.slo_s
     recent = [v >= slo_s for at_ms, v in zip(track.times_ms, track.values, strict=True) if at_ms > since_ms]
     return evidence_of(recent, usual_share(state, signal.name, slo_s))
-
-
-def _slo_s(over: Pressure) -> float:
-    return over.value_s / over.share if over.share > 0 else math.inf
 
 
 def _was_ours(cause: RiseCause, now_ms: int) -> bool:

@@ -41,6 +41,7 @@ from recoveryd.live.law.types import (
 _PUBLICATIONS_AT_MOST = 32
 _FLOOR_SHARE = 0.001
 _USED_SHARE = 0.05
+_START_MS = 60_000  # so long the start of lanes may take
 
 
 def step(
@@ -63,7 +64,7 @@ def step(
     seen = assess(state, news, now_ms, params)
     if state.is_unseen and _may_rise(seen, params) and seen.room > params.dead_band:
         state = _begin(state, inputs, news, now_ms, params)
-    if not state.is_used and (inputs.achieved_bytes_per_s or 0.0) >= _USED_SHARE * state.rate > 0:
+    if not state.is_used and _has_started(state, inputs, now_ms):
         state = replace(state, is_used=True)
     before = state.rate
     state = _with_live_load(state, inputs, seen, now_ms, params)
@@ -116,7 +117,14 @@ def _begin(
         seen = assess(state, news, now_ms, params)
         if safe > rate and _may_rise(seen, params) and seen.room > params.dead_band:
             rate = safe
-    return replace(state, rate=rate, budget=rate, comfortable=safe, is_used=False)
+    return replace(state, rate=rate, budget=rate, comfortable=safe, begun_ms=now_ms, is_used=False)
+
+
+def _has_started(state: ControllerState, inputs: Inputs, now_ms: int) -> bool:
+    """Whether lanes copy, or could have begun to long ago."""
+    if (inputs.achieved_bytes_per_s or 0.0) >= _USED_SHARE * state.rate > 0:
+        return True
+    return state.begun_ms is not None and not 0 <= now_ms - state.begun_ms < _START_MS
 
 
 def _may_rise(seen: Assessment, params: ControllerParams) -> bool:

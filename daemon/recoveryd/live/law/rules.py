@@ -38,7 +38,7 @@ from recoveryd.live.law.moves import (
 )
 from recoveryd.live.law.types import ControllerParams, ControllerState, Inputs, Law, Rule
 from recoveryd.live.law.usual import is_as_elsewhere
-from recoveryd.live.pressure import Pressure
+from recoveryd.live.pressure import Pressure, SignalKind
 
 SAFE_SHARE = 0.75  # of the rate at a cut: what was safe
 FAR_SHARE = 0.2  # of the target: so little of an SLO is far below it, however near zero rest is
@@ -46,9 +46,8 @@ PROBE = 0.25  # the first rise per loop delay beyond a rate that was safe at ano
 PROBE_AFTER_CUT = 0.03  # and beyond one that was safe before a cut
 CALM_STEP = 0.5  # loop delays that one step back counts as at most, where only single samples are not calm
 CALM_GAIN = 0.4  # of the distance of the median, for a rise where only single samples are not calm
-LEVEL_STEP = (
-    0.3  # of the rate, per loop delay at most: where live traffic shows no more than at other rates, and has room
-)
+# Of the rate, per loop delay at most: where live traffic shows no more than at other rates, and has room.
+LEVEL_STEP = 0.2
 RETURN = 4.0  # at least so many times per loop delay, on the way back to a rate that was safe
 
 
@@ -109,7 +108,7 @@ def _guard(
     over = sorted((p for p in seen.pressures if is_over(p)), key=lambda p: (p.share, p.strain), reverse=True)
     if not over:
         return None
-    if not state.is_used and not any(p.name in state.alarmed for p in over):
+    if not state.is_used and all(p.kind is SignalKind.LATENCY and p.name not in state.alarmed for p in over):
         why = f"{told(over[0])}, and nothing is copied yet, so no cut would change it: waits"
         return Move(min(state.rate, begin_rate(state, inputs, now_ms, params)), Rule.FOREIGN, why)
     floor = bounds(inputs)[0]
@@ -168,7 +167,7 @@ def _safe_before(state: ControllerState, worst: Pressure) -> float:
 def _steer(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int, params: ControllerParams) -> Move:
     """4 to 6, when every protected signal is fresh, measured since the last cut and below its SLO."""
     share = min(1.0, elapsed_ms(state.informed_ms, now_ms) / seen.delay_ms)
-    pressure, ground = seen.share or 0.0, _ground(state, seen, params)
+    pressure, ground = seen.share or 0.0, _ground(state, seen, now_ms, params)
     if seen.room < -params.dead_band and seen.level_room < -params.dead_band:
         return _track(state, pressure, seen.level_room, share * params.gain_down, params)
     error = _error(state, seen, ground, params)
@@ -199,12 +198,12 @@ def _error(state: ControllerState, seen: Assessment, ground: _Ground | None, par
     return max(error, CALM_GAIN * seen.level_room) if seen.is_calm else error
 
 
-def _ground(state: ControllerState, seen: Assessment, params: ControllerParams) -> _Ground | None:
+def _ground(state: ControllerState, seen: Assessment, now_ms: int, params: ControllerParams) -> _Ground | None:
     if seen.is_far or (seen.share or 0.0) < FAR_SHARE * params.target:
         return _Ground.FAR
     if _may_return(state, seen):
         return _Ground.CALM
-    return _Ground.LEVEL if is_as_elsewhere(state, seen, params) else None
+    return _Ground.LEVEL if is_as_elsewhere(state, seen, now_ms, params) else None
 
 
 def _may_return(state: ControllerState, seen: Assessment) -> bool:

@@ -114,14 +114,17 @@ class RiseCause(NamedTuple):
     ours_ms: int | None = None
 
 
-class Counted(NamedTuple):
-    """Samples of a signal at rates of one step, and how many of them were over its SLO; old ones count for less. `last`:
-    shares of its SLO that the last few used.
+class AtRate(NamedTuple):
+    """What a signal showed at rates of one step: so many samples, `over` of them over its SLO, where old ones count for
+    less; and the `newest` ones as (ms, share of the SLO).
     """
 
     samples: float = 0.0
     over: float = 0.0
-    last: tuple[float, ...] = ()
+    newest: tuple[tuple[int, float], ...] = ()
+
+
+Counted = Mapping[int, AtRate]  # of one signal, by step of rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +166,8 @@ class ControllerState:
     comfortable: float | None = None
     probing_ms: int | None = None  # since when the rate has gone on beyond the comfortable one
     causes: Mapping[str, RiseCause] = field(default_factory=dict)  # by signal
-    is_used: bool = False  # lanes have copied since the recovery began
+    begun_ms: int | None = None  # the first recovery of those that run
+    is_used: bool = False  # lanes have copied since then, or should have
     alarmed: frozenset[str] = frozenset()  # signals whose newest sample somebody called critical
     memory: Memory = Memory()
     is_stale: bool = False
@@ -175,7 +179,7 @@ class ControllerState:
     tracks: Mapping[str, Track] = field(default_factory=dict)
     ingress: Track = Track()
     baselines: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    counted: Mapping[str, Mapping[int, Counted]] = field(default_factory=dict)  # by signal and step of rate
+    counted: Mapping[str, Counted] = field(default_factory=dict)  # by signal
     publications: tuple[tuple[int, float], ...] = ()
     rejections: Mapping[RejectReason, int] = field(default_factory=dict)
 
