@@ -80,7 +80,8 @@ class Rig:
 
     def run(self, rate: float, ticks: int = 3) -> "Rig":
         """Run at `rate` with the pressure at the target, so that the rate stays."""
-        self.tick(0.9)
+        for _ in range(3):  # it begins low, and is seen there
+            self.tick(0.9)
         self.state = replace(self.state, rate=rate, budget=rate, published=rate, publications=((self.now_ms, rate),))
         for _ in range(ticks):
             self.tick(0.9)

@@ -38,11 +38,12 @@ def test_noise_that_only_a_replay_shows_does_not_keep_it_near_its_floor(often: f
     assert mean(rates[300:]) > 30.0
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_harm_that_grows_with_the_rate_is_seen_in_noise_too(seed: int) -> None:
-    rates = in_noise(started(20.0), 900, 0.15, seed, most=40.0)
-    assert sum(rate > 40.0 for rate in rates) < len(rates) / 3
-    assert 10.0 < mean(rates[300:]) < 45.0
+def test_harm_that_grows_with_the_rate_is_seen_in_noise_too() -> None:
+    runs = [in_noise(started(20.0), 900, 0.15, seed, most=40.0) for seed in range(12)]
+    harmful = [mean(rate > 40.0 for rate in rates) for rates in runs]
+    assert mean(harmful) < 0.3
+    assert max(harmful) < 0.4
+    assert all(10.0 < mean(rates[300:]) < 45.0 for rates in runs)
 
 
 def test_a_signal_that_is_over_its_slo_near_the_floor_is_no_reason_to_go_there() -> None:

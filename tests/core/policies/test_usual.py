@@ -61,9 +61,9 @@ def test_the_medians_at_this_rate_and_at_a_much_lower_one_are_compared(
     ("other", "safe", "expected"),
     [
         (8.0, None, True),
-        (14.0, None, False),
-        (0.5, None, False),
-        (32.0, None, False),
+        (14.0, 10.0, False),
+        (0.5, 10.0, False),
+        (32.0, 10.0, False),
         (32.0, 32.0, True),
         (32.0, 20.0, False),
         (20.0, 20.0, True),
@@ -82,6 +82,14 @@ def test_the_least_median_of_lower_rates_counts_and_on_the_way_back_the_one_of_a
     assert not is_usual({16.0: high, 8.0: high, 4.0: (0.1,) * 3}, signal(share=0.5))
     assert is_usual({16.0: high, 8.0: (0.1,) * 3, 32.0: high}, signal(share=0.5), safe=32.0)
     assert not is_usual({16.0: high, 8.0: high, 32.0: (0.1,) * 3}, signal(share=0.5), safe=32.0)
+
+
+def test_a_first_recovery_that_was_not_cut_needs_nothing_to_compare_with_but_room() -> None:
+    first = {16.0: LEVEL, 14.0: LEVEL}
+    assert is_usual(first, signal(0.21))
+    assert not is_usual(first, signal(0.2))
+    assert not is_usual(first, signal(0.21), safe=10.0)
+    assert not is_usual({16.0: LEVEL, 8.0: (0.06,) * 3}, signal(0.21))
 
 
 def test_a_newest_sample_that_is_higher_holds_and_what_is_long_ago_tells_nothing() -> None:
@@ -118,15 +126,15 @@ def share_at(strain: float) -> float:
 
 
 def test_a_machine_that_shows_more_at_any_rate_is_used_in_a_few_minutes() -> None:
-    level = climb(lambda rate: 0.2 + 0.8 * (rate / 90) ** 4, 100)
-    assert level[-1] > 60.0
+    level = climb(lambda rate: 0.2 + 0.8 * (rate / 90) ** 4, 70)
+    assert level[-1] > 55.0
     assert max(level) < 80.0
 
 
 def test_harm_is_not_gone_back_to_again_and_again() -> None:
     """Strained by 0.6 at any rate, and a knee at 50 that is narrower than a step."""
     knee = climb(lambda rate: share_at(0.6 + 0.4 * (rate / 50) ** 20), 300)
-    assert sum(rate > 50 for rate in knee[100:]) <= 0.03 * 200
+    assert sum(rate > 50 for rate in knee[100:]) < 0.04 * 200
 
 
 def test_what_grows_with_the_rate_is_no_level() -> None:

@@ -11,6 +11,7 @@ from recoveryd.live.pressure import REST_LEAST, Pressure, SignalKind, baseline_s
 
 MOVED = 0.15  # of strain: so much more is shown where the rate moves it
 APART = 3  # steps of rate (`noise.STEPS`) by which another one differs at least: 1.4 to 1.7 times
+FIRST_ROOM = 0.2  # of strain, which is enough where a first recovery has seen no other rate yet
 SAMPLES = 3  # of this rate, and of each other one
 
 
@@ -25,10 +26,17 @@ def _is_signal_as_elsewhere(state: ControllerState, signal: Pressure, now_ms: in
     rest_s = baseline_s(state.baselines.get(signal.name, ()), signal.slo_s)
     counted = state.counted.get(signal.name, {})
     here, there = _here(state, counted, now_ms), _elsewhere(state, counted, now_ms)
-    if rest_s is None or here is None or there is None:
+    if rest_s is None or here is None:
         return False
+    if there is None:
+        return _is_first(state, counted) and signal.level_room > FIRST_ROOM
     rest = max(REST_LEAST, rest_s / signal.slo_s)
     return latency_strain(max(here, signal.share), rest) - latency_strain(there, rest) <= MOVED
+
+
+def _is_first(state: ControllerState, counted: Counted) -> bool:
+    """Whether it was neither cut nor at a much lower rate, as where the first recovery begins."""
+    return state.comfortable is None and step_of(state.rate) - APART < min(step for step in counted if step > AT_REST)
 
 
 def _here(state: ControllerState, counted: Counted, now_ms: int) -> float | None:
