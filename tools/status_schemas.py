@@ -232,9 +232,14 @@ _WORKFLOW_WORDS: Final[Told] = {
     "Change.what": {"enum": ["offset", "topic", "config", "unit", "quota"]},
     "WorkflowStep.tries": "how often it was begun",
     "WorkflowStep.evidence": "the numbers that its result rests on",
-    "WaitingFor.kind": {"enum": ["ack", "group_empty", "approval", "ready", "recoveries", "gates", "choice"]},
+    "WaitingFor.kind": {
+        "enum": ["ack", "group_empty", "approval", "ready", "recoveries", "gates", "choice", "answer"],
+        "description": "`answer`: of its cluster, to a look that is made once",
+    },
     "WaitingFor.members": "of a group that must become empty",
     "WaitingFor.is_under_way": "an application is being stopped or started by whoever controls it: no person is waited for, but one may `ack` it",
+    "WaitingFor.unanswered_since": "since then no look at it was answered, and what is said besides is of the last answer; null = it is known",
+    "WaitingFor.last_error": "why the last look was not answered; empty where it was",
     "Workflow.cut": "of a savepoint: where the application stood; null of others",
     "OffsetUndo.to": "what was committed; null = nothing",
     "OffsetUndo.was_set": "what was put there; null = nothing yet",
@@ -281,7 +286,7 @@ _LATER: Final = {
     "Verification.unkeyed_source_records",
     "Verification.unkeyed_target_records",
 }
-_WORKFLOW_LATER: Final = {"WorkflowPlan.contracts"}
+_WORKFLOW_LATER: Final = {"WorkflowPlan.contracts", "WaitingFor.unanswered_since", "WaitingFor.last_error"}
 _WATCH_LATER: Final = {"Watched.unit_stop"}
 
 

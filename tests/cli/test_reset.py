@@ -280,6 +280,18 @@ def test_describe_shows_changes_steps_and_whom_it_waits_for() -> None:
     assert "no limit" not in shown
 
 
+def test_describe_says_since_when_nobody_answers() -> None:
+    assert WAITING.waiting_for is not None
+    silent = replace(
+        WAITING.waiting_for, unanswered_since_ms=NOW_MS, last_error="Could not describe reports: timed out"
+    )
+    backend = ScriptedBackend({ID: to_document(replace(WAITING, waiting_for=silent))})
+    shown = run(backend, "describe", ID, env=WIDE).stdout
+    assert "Could not describe reports: timed out" in shown
+    assert "no answer since" in shown
+    assert "no answer since" not in run(ScriptedBackend({ID: to_document(WAITING)}), "describe", ID, env=WIDE).stdout
+
+
 def test_describe_says_what_was_left_as_others_set_it() -> None:
     shown = run(ScriptedBackend({ID: to_document(ROLLED_BACK)}), "describe", ID, env=WIDE).stdout
     assert "1 of what it noted stay as they are: somebody else set them, or it did not." in shown

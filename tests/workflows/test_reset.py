@@ -79,9 +79,9 @@ def test_a_step_that_fails_for_a_while_is_tried_again(name: str) -> None:
     assert next(s for s in world.workflow.steps if s.name == name).tries == 4
 
 
-def test_tries_have_an_end() -> None:
+def test_tries_of_a_change_have_an_end() -> None:
     world = GroupWorld()
-    world.fail_at("snapshot", retriable=True)
+    world.fail_at("set_offsets", retriable=True)
     world.reset()
     world.pass_time(600)
     assert world.workflow.state is State.FAILED

@@ -152,13 +152,13 @@ def test_errors_after_a_long_wait_are_tried_again_as_often_as_at_first() -> None
     assert world.workflow.state is State.COMPLETED
 
 
-def test_what_fails_in_a_row_too_often_ends_it() -> None:
+def test_a_change_that_fails_in_a_row_too_often_ends_it() -> None:
     world = GroupWorld()
-    world.fault = lambda effect: report(effect, Outcome.FAILED, "no answer", code="RCV-2011", is_retriable=True)
+    world.fail_at("set_offsets", retriable=True)
     world.reset()
     world.pass_time(600)
-    (first, *_rest) = world.workflow.steps
-    assert (world.workflow.state, first.state, first.tries) == (State.FAILED, StepState.FAILED, 5)
+    (*_rest, last) = world.workflow.steps
+    assert (world.workflow.state, last.state, last.tries) == (State.FAILED, StepState.FAILED, 5)
 
 
 def loses(world: GroupWorld, log_start: int, partitions: int = PARTITIONS) -> None:

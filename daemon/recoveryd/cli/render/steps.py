@@ -37,8 +37,15 @@ def _waiting(document: Document) -> Table:
         ("since", figures.clock_time(waiting["since"])),
         ("until", figures.clock_time(waiting["deadline"]) if waiting.get("deadline") else None),
         ("members", "; ".join(members) or None),
+        ("no answer since", _silence(waiting)),
         ("answer", answer),
     )
+
+
+def _silence(waiting: Document) -> str | None:
+    """Since when nobody knows whether it waits for that still, and why. Records of earlier releases say nothing of it."""
+    since = waiting.get("unanswered_since")
+    return f"{figures.clock_time(since)}: {waiting.get('last_error')}" if since else None
 
 
 def _answer(kind: str, workflow: str, step: str) -> str | None:

@@ -1,19 +1,24 @@
 """What a step that is not done yet waits for, since when, and for how long it may. Pure: `machine.steps` does the waiting."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.times import format_time_ms
 from recoveryd.workflows.machine.readiness import NEAR_SINCE
 from recoveryd.workflows.model.actions import (
     ANSWERED_BY_PEOPLE,
+    CHANGES,
     Action,
     AskChoice,
     AwaitCaughtUp,
     AwaitReady,
+    LookAtTopics,
     LookAtUnit,
     RollBackChildren,
     RunChildren,
+    TakeSnapshot,
 )
 from recoveryd.workflows.model.events import UNTRIED, StepReported
 from recoveryd.workflows.model.params import WorkflowParams
@@ -27,6 +32,8 @@ LOOKED = "looked_ms"  # of one that waits for a group to get on: when it was loo
 UNSEEN_MS = 900_000  # so long nobody looks, as where no daemon leads, and a hold begins anew
 _LOOKED_EVERY_MS = 60_000
 _WITHOUT_DEADLINE = frozenset({"recoveries"})  # these have limits of their own
+_ANSWER = "answer"  # of a cluster that is asked once, and waited for only as long as it gives none
+_BY_PEOPLE = frozenset({"ack", "choice"})  # who can answer whatever a cluster does
 GIVEN_UP = {
     "group_empty": Code.GROUP_NOT_EMPTY,
     "ack": Code.ACK_EXPIRED,
@@ -43,6 +50,7 @@ def waited_for(
     progress. Time in which nobody looked at it does not count. `waiting`: before the report, None = it begins to wait.
     """
     kind = _waiting_kind(step.action)
+    waiting = None if waiting is None or waiting.kind == _ANSWER else waiting
     hold_ms = step.action.hold_ms if isinstance(step.action, LookAtUnit | AwaitReady) else 0
     is_moving = waiting is not None and event.left is not None and (waiting.left is None or event.left < waiting.left)
     is_moving = is_moving or (hold_ms > 0 and event.evidence.get(GREEN_SINCE) != step.evidence.get(GREEN_SINCE))
@@ -59,6 +67,38 @@ def waited_for(
         left=event.left if waiting is None or _is_far_again(step, event) else _least(event.left, waiting.left),
         is_under_way=event.is_under_way,
     )
+
+
+def outlasts(step: WorkflowStep, event: StepReported) -> bool:
+    """Whether a step that failed so goes on to its deadline, however often: it only looks, and a look does no harm. What changes
+    something is tried a few times, and so is what breaks by a defect of recoveryd.
+    """
+    return event.is_retriable and type(step.action) not in CHANGES and event.code != Code.INVARIANT_BROKEN.value
+
+
+def unanswered(
+    waiting: WaitingFor | None, step: WorkflowStep, event: StepReported, now_ms: int, params: WorkflowParams
+) -> WaitingFor:
+    """What it waits for after a look that was not answered: as before, until the same deadline."""
+    known = waiting
+    if known is None:
+        kind, only_looks = _waiting_kind(step.action), isinstance(step.action, TakeSnapshot | LookAtTopics | LookAtUnit)
+        deadline_ms = now_ms + _patience_ms(kind, params)
+        known = WaitingFor(_ANSWER if only_looks else kind, step.name, now_ms, deadline_ms)
+    since_ms = now_ms if known.unanswered_since_ms is None else known.unanswered_since_ms
+    return replace(known, unanswered_since_ms=since_ms, last_error=event.why)
+
+
+def told_unanswered(waiting: WaitingFor, step: WorkflowStep) -> str:
+    """What was heard last of what it waits for, if anything was, and since when nothing is."""
+    assert waiting.unanswered_since_ms is not None
+    silent = f"no answer since {format_time_ms(waiting.unanswered_since_ms)}: {waiting.last_error}"
+    return f"{step.why}; {silent}" if step.why else silent
+
+
+def given_up_unanswered(waiting: WaitingFor, event: StepReported) -> str:
+    """The code of a wait that nobody answered to its deadline."""
+    return GIVEN_UP[waiting.kind].value if waiting.kind in _BY_PEOPLE else event.code or Code.STEP_FAILED.value
 
 
 def evidence_after(waiting: WaitingFor, step: WorkflowStep, event: StepReported, now_ms: int) -> Mapping[str, Any]:

@@ -22,7 +22,16 @@ from recoveryd.workflows.machine.deciding import appends, has_to_be_decided, tol
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.guarding import guarded
 from recoveryd.workflows.machine.holding import held_from, held_from_steps
-from recoveryd.workflows.machine.patience import GIVEN_UP, evidence_after, waited_for, without_try
+from recoveryd.workflows.machine.patience import (
+    GIVEN_UP,
+    evidence_after,
+    given_up_unanswered,
+    outlasts,
+    told_unanswered,
+    unanswered,
+    waited_for,
+    without_try,
+)
 from recoveryd.workflows.machine.readiness import look_at_readiness
 from recoveryd.workflows.machine.undoing import puts_back, restore_step, told_lost, told_stopped, without_unbegun
 from recoveryd.workflows.model.actions import (
@@ -38,7 +47,7 @@ from recoveryd.workflows.model.actions import (
 )
 from recoveryd.workflows.model.effects import take_step
 from recoveryd.workflows.model.events import Outcome, StepReported
-from recoveryd.workflows.model.workflow import Ending, Rest, StepState, Workflow, WorkflowStep
+from recoveryd.workflows.model.workflow import Ending, Rest, StepState, WaitingFor, Workflow, WorkflowStep
 
 _TAKEN = frozenset({StepState.RUNNING, StepState.WAITING})
 _NOT_ENDED = frozenset({StepState.PENDING, StepState.RUNNING, StepState.WAITING})
@@ -153,6 +162,8 @@ def take_report(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, ev
         done(draft, workflow, step, event)
     elif event.outcome is Outcome.NOT_YET:
         wait(draft, workflow, step, event)
+    elif outlasts(step, event):
+        _wait_unanswered(draft, workflow, step, event)
     elif event.is_retriable and step.failures < draft.params.tries_most - 1:
         if event.is_untried and _can_rest(draft, workflow, step) and _has_to_rest(draft, workflow):
             return  # to try it again would make the change that was called off
@@ -265,17 +276,41 @@ def wait(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: St
     seen = evidence_after(waits_for, step, event, draft.now_ms)
     waits = workflow.with_step(replace(step, state=StepState.WAITING, why=event.why, evidence=seen, failures=0))
     waits = replace(waits, rest=_rest_of(step)) if type(step.action) in CHANGES else waits
-    if workflow.state is State.RUNNING:
-        told = {"step": step.name, "why": event.why, "for": waits_for.kind, "members": list(event.members)}
-        draft.notice("step_waiting", workflow.id, told)
-        draft.move(waits, State.WAITING, event.why, waiting_for=waits_for)
-    elif waits_for != waiting or without_try(seen) != without_try(step.evidence):
-        draft.revise(waits, waiting_for=waits_for, why=event.why if workflow.state is State.WAITING else workflow.why)
+    if workflow.state is State.RUNNING or waits_for != waiting or without_try(seen) != without_try(step.evidence):
+        _tell_wait(draft, waits, waits_for, event.why)
     elif waits.rest != workflow.rest:
         draft.put(waits)  # that it rests is known to the next daemon, and is no version of its own
     is_slow = isinstance(step.action, LookAtUnit) and step.action.hold_ms > 0  # each look asks the cluster
     every_ms = draft.params.close_every_ms if is_slow else draft.params.look_every_ms
     draft.due(workflow.id, draft.now_ms + every_ms)
+
+
+def _wait_unanswered(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: StepReported) -> None:
+    """The look was not answered: what it is for is waited for all the same, and looked at less and less often."""
+    params, waiting = draft.params, workflow.waiting_for
+    waits_for = unanswered(waiting, step, event, draft.now_ms, params)
+    why = told_unanswered(waits_for, step)
+    if waits_for.deadline_ms is not None and draft.now_ms >= waits_for.deadline_ms:
+        fail(draft, workflow, step, f"{why}; it was waited for long enough", given_up_unanswered(waits_for, event))
+        return
+    waits = workflow.with_step(replace(step, state=StepState.WAITING, failures=step.failures + 1))
+    if workflow.state is State.RUNNING or waits_for != waiting:
+        _tell_wait(draft, waits, waits_for, why)
+    else:
+        draft.put(waits)  # the next daemon need not begin with short times, and it is no version of its own
+    later_ms = params.look_every_ms * 2 ** min(step.failures + 1, 10)
+    draft.due(workflow.id, draft.now_ms + min(later_ms, params.unanswered_every_ms))
+    draft.reason = f"{step.name}: {why}"
+
+
+def _tell_wait(draft: WorkflowDraft, waits: Workflow, waits_for: WaitingFor, why: str) -> None:
+    """It waits from now on, or for something else than before."""
+    if waits.state is State.RUNNING:
+        told = {"step": waits_for.step, "why": why, "for": waits_for.kind, "members": list(waits_for.members)}
+        draft.notice("step_waiting", waits.id, told)
+        draft.move(waits, State.WAITING, why, waiting_for=waits_for)
+    else:
+        draft.revise(waits, waiting_for=waits_for, why=why if waits.state is State.WAITING else waits.why)
 
 
 def _take(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> None:

@@ -20,6 +20,9 @@ class WorkflowParams(UnitParams):
     ack_wait_ms: int = 86_400_000
     ready_wait_ms: int = 1_800_000  # without progress
     look_every_ms: int = 2_000
+    unanswered_every_ms: int = (
+        30_000  # a look that is not answered is repeated so often, once it was tried at shorter times
+    )
     remind_every_ms: int = 30_000  # of a command that nobody has read yet
     no_answer_ms: int = 120_000  # an effect of which nothing is heard is wanted again
     close_every_ms: int = 60_000

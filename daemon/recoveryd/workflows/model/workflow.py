@@ -101,16 +101,19 @@ class WorkflowPlan:
 class WaitingFor:
     """`members` in words, of a group that must become empty; `deadline_ms`: then the workflow gives up. `left`: the least that was left so far of what is read.
     `is_under_way`: an application is being stopped or started by whoever controls it, so that no person is waited for, who
-    may say all the same that it is done.
+    may say all the same that it is done. `unanswered_since_ms`: since then no look was answered, `last_error` says why not;
+    what is said besides is of the last answer.
     """
 
-    kind: str  # ack | group_empty | approval | ready | recoveries | gates | choice
+    kind: str  # ack | group_empty | approval | ready | recoveries | gates | choice | answer
     step: str
     since_ms: TimeMs = field(metadata=named("since"))
     deadline_ms: TimeMs | None = field(default=None, metadata=named("deadline"))
     members: tuple[str, ...] = ()
     left: int | None = None
     is_under_way: bool = False
+    unanswered_since_ms: TimeMs | None = field(default=None, metadata=named("unanswered_since"))
+    last_error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +311,8 @@ class Workflow(StatusNoun):
     @property
     def waits_for_a_person(self) -> bool:
         waiting = self.waiting_for
-        asked = waiting.kind if waiting is not None and not waiting.is_under_way else ""
+        is_known = waiting is not None and not waiting.is_under_way and waiting.unanswered_since_ms is None
+        asked = waiting.kind if waiting is not None and is_known else ""
         return asked in {"ack", "approval", "choice"} or (self.state is State.AWAITING_APPROVAL and not self.approved)
 
     @property
