@@ -2,7 +2,7 @@
 only is put back however it ends.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
@@ -32,7 +32,7 @@ from recoveryd.workflows.model.workflow import ConfigUndo, UndoState
 from recoveryd.workflows.wire.savepoint import SavepointData
 from tests.builders.core import make_spec
 from tests.builders.records import make_recovery
-from tests.workflows.app_world import GROUP, INTERNAL, PARTITIONS, UNIT, AppWorld, Log
+from tests.workflows.app_world import GROUP, INTERNAL, OUTPUTS, PARTITIONS, UNIT, AppWorld, Log
 from tests.workflows.world import report
 
 COMPACTED = {name: {"cleanup.policy": "compact"} for name in INTERNAL}
@@ -50,8 +50,8 @@ def save(world: AppWorld, name: str = "before", workflow: str = "w1", **more: bo
     return world.send(lambda meta: Savepoint(meta, spec), subject=workflow)
 
 
-def restore(world: AppWorld, workflow: str = "w2") -> str:
-    spec = RestoreSpec("before", UNIT.name, APPEND)
+def restore(world: AppWorld, workflow: str = "w2", outputs: Mapping[str, OutputChoice] = APPEND) -> str:
+    spec = RestoreSpec("before", UNIT.name, outputs)
     return world.send(lambda meta: RestoreSavepoint(meta, spec), subject=workflow)
 
 
@@ -100,22 +100,27 @@ def test_an_input_that_is_created_again_before_the_cut_is_noticed() -> None:
     assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.TOPIC_RECREATED.value)
 
 
+def becomes_as_wide(world: AppWorld, topic: str, partitions: int) -> None:
+    """While the application is being stopped; with none it is gone."""
+
+    def moves(effect: TakeStep) -> StepReported | None:
+        if effect.step != "snapshot":
+            return None
+        told = world.take(effect)
+        others = {name: logs for name, logs in told.logs.items() if name != topic}
+        now = dict.fromkeys(range(partitions), PartitionEnds(0, world.topics[topic].end))
+        return replace(told, logs={**others, topic: now} if partitions else others)
+
+    world.fault = moves
+
+
 @pytest.mark.parametrize(("partitions", "code"), [(0, Code.SOURCE_TOPIC_MISSING), (PARTITIONS + 1, Code.STALE_PLAN)])
 def test_a_changelog_that_went_or_grew_since_the_plan_is_noticed_before_a_copy_is_made(
     partitions: int, code: Code
 ) -> None:
     world = AppWorld()
     save(world)
-
-    def moves(effect: TakeStep) -> StepReported | None:
-        if effect.step != "snapshot":
-            return None
-        told = world.take(effect)
-        others = {name: logs for name, logs in told.logs.items() if name != INTERNAL[0]}
-        now = dict.fromkeys(range(partitions), PartitionEnds(0, 20))
-        return replace(told, logs={**others, INTERNAL[0]: now} if partitions else others)
-
-    world.fault = moves
+    becomes_as_wide(world, INTERNAL[0], partitions)
     world.stops()
     assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, code.value)
     assert INTERNAL[0] in world.workflow.why
@@ -457,6 +462,34 @@ def test_a_restore_notices_offsets_of_the_cut_that_go_before_it_changes_anything
     world.stops()
     ended = world.look("w2")
     assert (ended.state, ended.error_code, world.done) == (State.FAILED, Code.OFFSET_OUTSIDE_LOG.value, before)
+
+
+@pytest.mark.parametrize(
+    ("topic", "is_refused"), [("orders", True), ("steps", True), ("totals", True), ("log", True), (INTERNAL[1], False)]
+)
+def test_a_restore_notices_partitions_that_are_added_before_it_changes_anything(topic: str, is_refused: bool) -> None:
+    """To what is read, and to outputs that are made again or like which a new one is made. What holds state is made as it was."""
+    world = saved()
+    world.members = [Member("m1", "shop-1", "host")]
+    assert restore(world, outputs=OUTPUTS) == "accepted"
+    before = list(world.done)
+    becomes_as_wide(world, topic, PARTITIONS + 1)
+    world.stops()
+    ended = world.look("w2")
+    if not is_refused:
+        assert ended.state is State.WAITING
+        return
+    assert (ended.state, ended.error_code, world.done) == (State.FAILED, Code.STALE_PLAN.value, before)
+    assert f"{topic} has 3 partitions, and had 2 when the plan was made; no offset was set" in ended.why
+
+
+def test_partitions_of_an_output_that_is_only_appended_to_do_not_matter_to_a_restore() -> None:
+    world = saved()
+    world.members = [Member("m1", "shop-1", "host")]
+    restore(world)
+    becomes_as_wide(world, "totals", PARTITIONS + 1)
+    world.stops()
+    assert world.look("w2").state is State.WAITING
 
 
 def test_a_restore_that_one_record_cannot_hold_is_refused_before_anything_is_changed() -> None:

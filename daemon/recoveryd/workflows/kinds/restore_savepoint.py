@@ -18,6 +18,7 @@ from recoveryd.workflows.kinds.noting import (
     change_key,
     change_of,
     inside_log,
+    refuse_grown,
     with_positions,
     with_start_as_before,
     without_commits,
@@ -74,7 +75,7 @@ from recoveryd.workflows.model.positions import (
     resolve,
 )
 from recoveryd.workflows.model.size import refuse_copy, refuse_sizes
-from recoveryd.workflows.model.spec import RestoreSpec, SavepointSpec
+from recoveryd.workflows.model.spec import OutputPolicy, RestoreSpec, SavepointSpec
 from recoveryd.workflows.model.workflow import ConfigUndo, TopicUndo, UndoState, Workflow, WorkflowPlan, WorkflowStep
 
 DELETE, RECREATE_STATE, CREATE_STATE = "delete_internal_topics", "recreate_state_topics", "create_state_topics"
@@ -178,7 +179,7 @@ def _plan(spec: RestoreSpec, found: Found, params: WorkflowParams) -> Planned | 
     )
     told = f"{len(cut.topics)} internal topics of {spec.group} are to be filled, {len(positions)} offsets set"
     rows = tuple(_still_rows(spec, cut))
-    steps = tuple(_steps(spec, unit, found.groups[0].topic_ids, state, forms, gone))
+    steps = tuple(_steps(spec, unit, found, state, forms, gone))
     copies = tuple(topic.copy for topic in cut.topics if topic.offsets)
     return Planned(plan, steps, told, rows, leases=form_leases(spec, found), reads=copies)
 
@@ -301,17 +302,25 @@ def _state_forms(spec: RestoreSpec, cut: Cut, found: Found) -> Forms:
     return {RECREATE_STATE: again, CREATE_STATE: new}
 
 
+def _partitions(spec: RestoreSpec, found: Found) -> dict[str, int]:
+    """How many the plan saw, of topics that are read, and of outputs that are made again or like which others are made."""
+    like = (n for n, choice in spec.outputs.items() if choice.policy in {OutputPolicy.RECREATE, OutputPolicy.NEW})
+    made = {name: topic.form.partitions for name in like if (topic := found.topics[name]) is not None}
+    return {**Counter(look.topic for look in found.groups[0].looks), **made}
+
+
 def _steps(
-    spec: RestoreSpec, unit: Unit, ids: Mapping[str, str], state: Forms, forms: Forms, gone: Mapping[str, str]
+    spec: RestoreSpec, unit: Unit, found: Found, state: Forms, forms: Forms, gone: Mapping[str, str]
 ) -> Iterator[WorkflowStep]:
-    """`ids`: of the topics that it reads, as the plan saw them."""
     cluster, group, cut = spec.cluster, spec.group, _cut_of(spec)
+    ids, planned = found.groups[0].topic_ids, _partitions(spec, found)
     internal = tuple(_name_now(spec, cut, topic) for topic in cut.topics)
     between = tuple(_name_now(spec, cut, topic) for topic in cut.topics if topic.is_between)
     yield WorkflowStep(STOP, AwaitStopped(cluster, group, unit.name))
     yield WorkflowStep(EMPTY, AwaitEmpty(cluster, group))
     read = (*unit.inputs, *unit.intermediate, *between)
-    yield WorkflowStep(NOTE, TakeSnapshot(cluster, group, read, topic_ids=ids))
+    others = tuple(name for name in planned if name not in read)
+    yield WorkflowStep(NOTE, TakeSnapshot(cluster, group, read, others, topic_ids=ids, partitions=planned))
     if gone:
         yield WorkflowStep(DELETE, DeleteTopics(cluster, gone, group=group))
     if state[RECREATE_STATE]:
@@ -356,7 +365,9 @@ def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> 
         return with_start_as_before(workflow, event)
     if isinstance(step.action, RecreateTopics):
         return without_commits(workflow.with_undo(event.undo), {form.name for form in step.action.topics})
-    return _noted(workflow, spec, event) if step.name == NOTE else workflow.with_undo(event.undo)
+    if step.name != NOTE or not isinstance(step.action, TakeSnapshot):
+        return workflow.with_undo(event.undo)
+    return refuse_grown(step.action.partitions, event) or _noted(workflow, spec, event)
 
 
 def _noted(workflow: Workflow, spec: RestoreSpec, event: StepReported) -> Workflow | Refused:

@@ -74,6 +74,7 @@ class TakeSnapshot:
     plan. `state_topics`: those of them that members write in one transaction with their offsets; then it is noted as well
     whether both are seen of each transaction. `is_stable`: of one that is not live, wait until no transaction is about to
     commit offsets; one that a member left when it was killed may have its state in the log, and its offsets not yet.
+    `partitions`: of topics that must still have as many as the plan saw.
     """
 
     cluster: str
@@ -84,6 +85,7 @@ class TakeSnapshot:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     state_topics: tuple[str, ...] = ()
     is_stable: bool = False
+    partitions: Mapping[str, int] = field(default_factory=dict)
     do: Literal["snapshot"] = "snapshot"
 
 
