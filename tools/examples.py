@@ -505,6 +505,7 @@ STATUS: Final[dict[str, Any]] = {
         "records_by_receipts": 0,
         "unkeyed_source_records": 0,
         "unkeyed_target_records": 0,
+        "target_ends": {"0": 83994},
         "digest": "c0ffee",
         "differences": [],
         "why": "",

@@ -120,6 +120,7 @@ _RECOVERY_WORDS: Final[Told] = {
     "Verification.records_by_receipts": "of the source records: no longer readable there, proved by receipts only",
     "Verification.unkeyed_source_records": "of `compare: latest`: in the source range without a key, so not compared",
     "Verification.unkeyed_target_records": "the same in the target",
+    "Verification.target_ends": "by partition, up to where the target was read: what lies behind came later",
     "Difference.kind": {
         "enum": ["missing", "extra", "altered", "reordered", "ledger"],
         "description": "`ledger`: a receipt is not what the reread showed",
@@ -263,6 +264,7 @@ _WORKFLOW_WORDS: Final[Told] = {
     "Cut.topic_ids": "ids of inputs and intermediate topics, so that one that is created again since is told apart",
     "Cut.is_exact": "whether offsets and state are of one moment; `why` says how that is known",
     "CutTopic.copy": "the topic that holds what lay between `starts` and `stops`",
+    "CutTopic.copy_ends": "by partition, where the copy ended when it was verified: what lies behind came later; empty in savepoints of earlier releases",
     "CutTopic.is_between": "what lies there was written and not read yet, as in a repartition topic",
 }
 # Fields that records of 0.1.0 lack, until they are written again.
@@ -285,8 +287,14 @@ _LATER: Final = {
     "Verification.records_by_receipts",
     "Verification.unkeyed_source_records",
     "Verification.unkeyed_target_records",
+    "Verification.target_ends",
 }
-_WORKFLOW_LATER: Final = {"WorkflowPlan.contracts", "WaitingFor.unanswered_since", "WaitingFor.last_error"}
+_WORKFLOW_LATER: Final = {
+    "CutTopic.copy_ends",
+    "WorkflowPlan.contracts",
+    "WaitingFor.unanswered_since",
+    "WaitingFor.last_error",
+}
 _WATCH_LATER: Final = {"Watched.unit_stop"}
 
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from recoveryd.cli.render.cut_diffs import diff_document, diff_parts
+from recoveryd.workflows.model.cut_diff import StoreDiff
 from tests.cli.scripted import run
 
 ENV: dict[str, str | None] = {"RECOVERYD_BOOTSTRAP_SERVERS": "a:1", "COLUMNS": "200"}
@@ -26,3 +28,13 @@ def test_each_flag_has_its_field(args: tuple[str, ...], data: dict[str, Any]) ->
     result = run(None, *args, "--reason", "r", "--print-record", "-o", "json", env=ENV)
     assert result.exit_code == 0, result.stderr
     assert json.loads(json.loads(result.stdout)["value"])["data"] == {"reason": "r", **data}
+
+
+def test_what_came_to_a_copy_later_is_told_beside_the_stores_that_are_compared() -> None:
+    stores = [StoreDiff("sums", 2, 2), StoreDiff("counts", 2, 3, 1, later_before=1_200, later_after=1)]
+    document = diff_document("monday", "tuesday", (), stores)
+    assert [(store["later_before"], store["later_after"]) for store in document["stores"]] == [(0, 0), (1_200, 1)]
+    assert [part for part in diff_parts(document) if isinstance(part, str) and "later" not in part and part] == [
+        "Up to 1,200 records came to the copy of counts after monday was made. They are not compared.",
+        "Up to 1 records came to the copy of counts after tuesday was made. They are not compared.",
+    ]

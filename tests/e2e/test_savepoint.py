@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from tests.e2e.clients import writer
+from tests.e2e.log_reader import offsets, read_log
+from tests.e2e.murmur2 import partition_of
 from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
 from tests.e2e.steps_of_workflows import ack, becomes, waits_at
@@ -17,6 +20,8 @@ from tests.streams.counting import FIRST, LATER, UNCACHED, CountingWorld, counts
 from tests.streams.data import await_table, make_topics, table, values, write
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
+
+STRAYS = [(key, (10**6).to_bytes(8, "big")) for key in (b"k0", b"stray")]  # as the changelog of counts has them
 
 
 class World(CountingWorld):
@@ -46,6 +51,13 @@ def stack(bootstrap: str, world: World, tmp_path_factory: pytest.TempPathFactory
         yield made
 
 
+def write_strays(bootstrap: str, topic: str) -> None:
+    producer = writer(bootstrap)
+    for key, value in STRAYS:
+        producer.produce(topic, value, key, partition=partition_of(key, 2))
+    assert producer.flush(60.0) == 0
+
+
 def topics_like(bootstrap: str, part: str) -> set[str]:
     return {
         name for name in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=60.0).topics if part in name
@@ -68,6 +80,12 @@ def test_another_application_goes_on_from_the_cut_as_if_the_first_had_never_been
         assert all(row["state"] == "done" for row in saved["undo"] if row["what"] == "config"), (
             "compaction goes on again"
         )
+        [copied] = cut["topics"]
+        assert {int(p): end for p, end in copied["copy_ends"].items()} == offsets(
+            world.bootstrap, copied["copy"], end=True
+        )
+        # Somebody writes to the copy what the other application would take for state of its own.
+        write_strays(world.bootstrap, copied["copy"])
         # The first goes on, so that the cut lies in the past when the other begins with it.
         world.old.start()
         write(world.bootstrap, world.input, LATER, 2)
@@ -76,7 +94,11 @@ def test_another_application_goes_on_from_the_cut_as_if_the_first_had_never_been
     data = {"reason": "v2", "savepoint": "before-v2", "to_unit": "next", "outputs": {world.new_counts: "append"}}
     stack.control.command("restore_savepoint", "restored", data)
     ack(stack, "restored", "clean_local_state")
-    waits_at(stack, "restored", "start_application")
+    planned = waits_at(stack, "restored", "start_application")["plan"]
+    assert f"{copied['copy']} has up to 2 records that are not of the savepoint" in "\n".join(planned["findings"])
+    state = world.new.spec.application_id + copied["name"].removeprefix(world.old.spec.application_id)
+    filled = {row.key or b"": row.value or b"" for rows in read_log(world.bootstrap, state).values() for row in rows}
+    assert {key.decode(): str(int.from_bytes(value, "big")) for key, value in filled.items()} == counts(FIRST)
     with world.new:
         waits_at(stack, "restored", "confirm_output")
         await_table(
@@ -99,6 +121,7 @@ def test_two_savepoints_differ_by_the_keys_that_changed_and_a_deleted_one_leaves
     found = json.loads(told.stdout)
     [store] = found["stores"]
     assert (store["keys_before"], store["added"], store["changed"], store["removed"]) == (7, 0, 5, 0)
+    assert (store["later_before"], store["later_after"]) == (2, 0), "what somebody wrote to the copy is not compared"
     assert set(store["samples"]["changed"]) <= {f"k{number}" for number in range(5)}
     assert sum(row["after"] - row["before"] for row in found["inputs"]) == len(LATER)
     assert len(topics_like(world.bootstrap, "savepoint.another.")) == 1

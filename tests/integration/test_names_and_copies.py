@@ -3,7 +3,7 @@ that are not what they were, which are not compared as if they were.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -64,7 +64,7 @@ class Copies:
         self.admin = AdminClient(self.properties)
         self.cuts = [self.make(f"{unique}{name}", value) for name, value in (("before", b"1"), ("after", b"2"))]
 
-    def make(self, copy: str, value: bytes, copy_id: str = "") -> Cut:
+    def make(self, copy: str, value: bytes, copy_id: str = "", ends: Mapping[int, int] | None = None) -> Cut:
         create_topics(self.properties["bootstrap.servers"], {copy: 1})
         topic_id = await_topic(self.admin, copy, 60.0).topic_id
         producer = writer(self.properties["bootstrap.servers"])
@@ -72,7 +72,7 @@ class Copies:
             producer.produce(copy, each, key, partition=0)
         assert producer.flush(60.0) == 0
         name = "app-counts-changelog"
-        topic = CutTopic(name, copy, TopicForm(name, 1, 1), False, {0: 0}, {0: 2}, copy_id or topic_id)
+        topic = CutTopic(name, copy, TopicForm(name, 1, 1), False, {0: 0}, {0: 2}, copy_id or topic_id, ends or {})
         return Cut(copy, "shop", "main", "app", 0, topics=(topic,))
 
     def diff(self, before: Cut | None = None) -> list[StoreDiff]:
@@ -87,6 +87,24 @@ def copies(bootstrap: str, unique: str) -> Copies:
 def test_copies_are_compared_by_key(copies: Copies) -> None:
     (store,) = copies.diff()
     assert (store.keys_before, store.keys_after, store.added, store.changed, store.removed) == (2, 2, 0, 1, 0)
+
+
+def test_what_came_to_a_copy_after_it_was_made_is_told_and_not_compared(copies: Copies, unique: str) -> None:
+    before = copies.make(f"{unique}grown", b"1", ends={0: 2})
+    producer = writer(copies.properties["bootstrap.servers"])
+    for key in (b"other", b"stray"):
+        producer.produce(before.topics[0].copy, b"9", key, partition=0)
+    assert producer.flush(60.0) == 0
+    (store,) = copies.diff(before)
+    assert (store.keys_before, store.added, store.changed, store.removed) == (2, 0, 1, 0)
+    assert (store.later_before, store.later_after) == (2, 0)
+
+
+def test_a_copy_that_ends_before_it_did_is_not_compared(copies: Copies, unique: str) -> None:
+    cut_back = copies.make(f"{unique}shorter", b"1", ends={0: 3})
+    with pytest.raises(ClusterProblem, match="are gone") as problem:
+        copies.diff(cut_back)
+    assert problem.value.code is Code.OFFSET_OUTSIDE_LOG
 
 
 def test_a_copy_that_was_created_again_is_not_compared(copies: Copies, unique: str) -> None:

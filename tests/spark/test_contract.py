@@ -49,7 +49,18 @@ REPORT = DriverHeartbeat(
     2,
     "verified",
     7,
-    Verification("mismatch", 5, 4, "d", (Difference("missing", 0, 1, None, 2, 3, "m"),), "w", "mixed", 1, 2),
+    Verification(
+        "mismatch",
+        5,
+        4,
+        "d",
+        (Difference("missing", 0, 1, None, 2, 3, "m"),),
+        "w",
+        "mixed",
+        1,
+        2,
+        target_ends={0: 9, 2: 0},
+    ),
 )
 
 

@@ -12,7 +12,7 @@ from recoveryd_jobs.contract import Difference, JobSpec, PartitionRange, Receipt
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from recoveryd_jobs.verify import ledger as proof_ledger
 from recoveryd_jobs.verify.ledger import ProofLedger
-from recoveryd_jobs.verify.plan import ProofPlan, share_out
+from recoveryd_jobs.verify.plan import ProofPlan, make_plan, share_out
 from recoveryd_jobs.verify.reader import Range, RangeReader
 from tests.builders.copying import Cluster, Recovery, Row, put, rows
 from tests.builders.proving import damaged, places, verify
@@ -48,6 +48,15 @@ def test_a_good_copy_matches(cluster: Cluster) -> None:
     assert verify(replace(recovery.spec, verify="digest")) == replace(
         found, scope="receipts", records_by_receipts=9_000
     )
+
+
+def test_a_plan_says_up_to_where_the_target_is_read(cluster: Cluster) -> None:
+    recovery = copy(cluster, rows(COUNT), 2)
+    ends = {p: cluster.end(recovery.target, p) for p in range(2)}
+    plan = make_plan(recovery.spec, is_whole=True)
+    cluster.fill(recovery.target, [FOREIGN])
+    assert (plan.target_ends, ends[0] > COUNT, ends[1]) == (ends, True, 0)
+    assert make_plan(recovery.spec, is_whole=True).target_ends == {**ends, 0: ends[0] + 1}
 
 
 def test_a_side_leaves_partitions_that_the_other_one_does_not_come_to(

@@ -88,7 +88,7 @@ COMPLETED = Recovery(
     rule="no limit was asked for",
     stop=Stop(StopReason.ZERO_LAG, "bounded", NOW_MS + 28_000, {"lag_records": 0}),
     completeness=(CompletenessRow(0, 0, 84000, 83990, 0, 10, 0, NOW_MS - 108_000_000, NOW_MS - 24_001_000),),
-    verification=Verification("match", 83990, 83990, "c0ffee", scope="source"),
+    verification=Verification("match", 83990, 83990, "c0ffee", scope="source", target_ends={0: 83994}),
 )
 
 

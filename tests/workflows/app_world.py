@@ -36,6 +36,7 @@ from recoveryd.workflows.model.facts import Found, GroupFound, TopicFound
 from recoveryd.workflows.model.positions import PartitionLook, To
 from recoveryd.workflows.model.spec import Ack, IntermediatePolicy, OutputChoice, OutputPolicy, Reprocess, ReprocessSpec
 from recoveryd.workflows.model.workflow import ConfigUndo, OffsetUndo, TopicUndo, UndoState
+from recoveryd_jobs.contract import Verification
 from tests.builders.records import make_recovery
 from tests.workflows.world import WorkflowWorld, report
 
@@ -65,7 +66,7 @@ class Log:
 
 class AppWorld(WorkflowWorld):
     """`topics`, `committed` and `members` are the truth. `done` are the changes that reached the cluster, in order. `refused`:
-    verbs and topics for which the cluster says no.
+    verbs and topics for which the cluster says no. `tells_ends`: whether a proof says where the target ended.
     """
 
     def __init__(self, *units: Unit) -> None:
@@ -86,7 +87,7 @@ class AppWorld(WorkflowWorld):
         self.configs: dict[str, dict[str, str]] = {name: {"cleanup.policy": "compact"} for name in INTERNAL}
         self.done: list[str] = []
         self.refused: set[tuple[str, str]] = set()
-        self.is_still, self.metadata = True, ""
+        self.is_still, self.metadata, self.tells_ends = True, "", True
         super().__init__(Params(units={unit.name: unit for unit in units or (UNIT,)}))
 
     def reprocess(self, to: To | None = None, **more: object) -> str:
@@ -119,8 +120,11 @@ class AppWorld(WorkflowWorld):
                 source, target = sent.data["source"], sent.data["target"]
                 assert isinstance(source, dict)
                 assert isinstance(target, dict)
-                self.topics[target["topic"]].end = self.topics[source["topic"]].end
-                self.have_recovery(make_recovery(sent.subject, state=State.COMPLETED))
+                to, end = source["to"], self.topics[source["topic"]].end
+                self.topics[target["topic"]].end = end = end if to == "latest" else max(to["offsets"].values())
+                ends = dict.fromkeys(range(PARTITIONS), end) if self.tells_ends else {}
+                proof = Verification("match", end, end, "d", target_ends=ends)
+                self.have_recovery(make_recovery(sent.subject, state=State.COMPLETED, verification=proof))
         self.pass_time(3)
 
     @property

@@ -30,6 +30,7 @@ from recoveryd.workflows.model.spec import (
 )
 from recoveryd.workflows.model.workflow import ConfigUndo, UndoState
 from recoveryd.workflows.wire.savepoint import SavepointData
+from recoveryd_jobs.contract import Verification
 from tests.builders.core import make_spec
 from tests.builders.records import make_recovery
 from tests.workflows.app_world import GROUP, INTERNAL, OUTPUTS, PARTITIONS, UNIT, AppWorld, Log
@@ -384,14 +385,96 @@ def test_what_cannot_be_restored_is_refused() -> None:
         (Log("made-by-somebody", 0, 0), Code.TOPIC_RECREATED),
         (Log("made-by-somebody", 0, 20), Code.TOPIC_RECREATED),
         (None, Code.OFFSET_OUTSIDE_LOG),
+        ("short", Code.OFFSET_OUTSIDE_LOG),
     ],
 )
-def test_a_copy_that_is_another_topic_now_or_was_cut_is_not_taken_for_the_state(log: Log | None, code: Code) -> None:
+def test_a_copy_that_is_another_topic_now_or_was_cut_is_not_taken_for_the_state(
+    log: Log | str | None, code: Code
+) -> None:
     world = saved()
     copy = f"savepoint.before.{INTERNAL[0]}"
-    world.topics[copy] = log or replace(world.topics[copy], start=20)
+    there = world.topics[copy]
+    world.topics[copy] = (
+        log if isinstance(log, Log) else replace(there, end=19) if log == "short" else replace(there, start=20)
+    )
     assert (restore(world), world.answers[-1].code) == ("rejected", code.value)
     assert copy in world.answers[-1].message
+
+
+def copied_back(world: AppWorld, workflow: str = "w2") -> list[Mapping[str, object]]:
+    """What a restore asks for of each copy."""
+    return [sent.data["source"] for sent in world.sent if sent.subject.startswith(f"{workflow}-")]  # type: ignore[misc]
+
+
+def test_what_somebody_wrote_to_a_copy_after_the_savepoint_is_left_out_and_told() -> None:
+    world = saved()
+    copy = f"savepoint.before.{INTERNAL[0]}"
+    world.topics[copy].end += 5
+    assert restore(world) == "accepted"
+    plan = world.look("w2").plan
+    assert plan is not None
+    told = f"{copy} has up to 10 records that are not of the savepoint, but came later: they are left out"
+    assert [found for found in plan.findings if "came later" in found] == [told]
+    world.stops()
+    world.topics[copy].end += 5
+    world.run_through("w2")
+    assert world.look("w2").state is State.COMPLETED
+    assert copied_back(world)[0] == {
+        "cluster": "main", "topic": copy, "partitions": [0, 1], "from": {"offsets": {"0": 0, "1": 0}},
+        "to": {"offsets": {"0": 20, "1": 20}},
+    }  # fmt: skip
+    assert world.topics[INTERNAL[0]].end == 20
+
+
+def test_a_savepoint_of_an_earlier_release_is_restored_with_all_that_its_copies_hold() -> None:
+    world = AppWorld()
+    world.tells_ends = False
+    save(world)
+    world.run_through()
+    copy = f"savepoint.before.{INTERNAL[0]}"
+    world.topics[copy].end += 5
+    assert restore(world) == "accepted"
+    assert not any("came later" in found for found in world.look("w2").plan.findings)  # type: ignore[union-attr]
+    world.run_through("w2")
+    assert world.look("w2").state is State.COMPLETED
+    assert copied_back(world)[0] == {"cluster": "main", "topic": copy, "from": "earliest", "to": "latest"}
+    assert world.topics[INTERNAL[0]].end == 25
+
+
+def test_where_copies_end_is_noted_of_what_was_verified_and_outlives_the_recovery_and_the_daemon() -> None:
+    world = AppWorld()
+    save(world)
+    world.stops()
+    first, second = (sent.subject for sent in world.sent)
+    ends = {first: {0: 21, 1: 0}, second: {0: 12, 1: 13}}
+    for recovery in (first, second):
+        proof = Verification("match", 20, 20, "d", target_ends=ends[recovery])
+        world.have_recovery(make_recovery(recovery, state=State.COMPLETED, verification=proof))
+        world.pass_time(5)
+        world.forget_recovery(recovery)
+        world.lead()
+    done = world.workflow
+    assert done.cut is not None
+    assert (done.state, [topic.copy_ends for topic in done.cut.topics]) == (State.COMPLETED, list(ends.values()))
+    step = next(step for step in done.steps if step.name == "copy_state")
+    assert step.evidence == {recovery: {"records": 0, "verified": "match"} for recovery in ends}
+
+
+def test_a_copy_in_which_nothing_had_to_be_kept_is_not_copied_back() -> None:
+    """All that lay in the changelog was compacted away, or aborted."""
+    world = AppWorld()
+    save(world)
+    world.stops()
+    for number, sent in enumerate(world.sent):
+        proof = Verification("match", 0, 0, "d", target_ends=dict.fromkeys(range(PARTITIONS), number))
+        world.have_recovery(make_recovery(sent.subject, state=State.COMPLETED, verification=proof))
+    for name in INTERNAL:
+        world.topics[f"savepoint.before.{name}"].end = 1
+    world.pass_time(5)
+    assert restore(world) == "accepted"
+    world.run_through("w2")
+    assert [source["topic"] for source in copied_back(world)] == [f"savepoint.before.{INTERNAL[1]}"]
+    assert world.look("w2").state is State.COMPLETED
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from recoveryd.workflows.model.size import (
     refuse_size,
     refuse_sizes,
 )
+from recoveryd.workflows.model.spec import RestoreSpec
 from recoveryd.workflows.model.workflow import Change, OffsetUndo, UndoState, WorkflowStep
 from recoveryd.workflows.wire.status import WorkflowForm
 from tests.workflows.world import GroupWorld
@@ -84,7 +85,9 @@ def test_the_largest_savepoint_that_is_taken_fits_the_status_topic() -> None:
     most = bisect(range(100_000), 0, key=lambda n: refuse_cut(n) is not None) - 1
     at = dict.fromkeys(range(most // 4), LARGE)
     names = [f"{GROUP}-{number}-changelog" for number in range(4)]
-    topics = tuple(CutTopic(name, f"copy.{name}", TopicForm(name, len(at), 3), False, at, at) for name in names)
+    topics = tuple(
+        CutTopic(name, f"copy.{name}", TopicForm(name, len(at), 3), False, at, at, "id", at) for name in names
+    )
     runs = tuple(
         ChildRun(f"w1-{name}", "replay", copy_data("main", name, name, dict.fromkeys(at, 0), at)) for name in names
     )
@@ -95,6 +98,24 @@ def test_the_largest_savepoint_that_is_taken_fits_the_status_topic() -> None:
         cut=Cut("large", "app", "main", GROUP, 0, topics=topics),
         steps=(WorkflowStep("copy_state", RunChildren(runs)),),
     )
+    size = len(json.dumps(WorkflowForm().write(whole), separators=(",", ":")).encode())
+    assert 0.6 * RECORD_BYTES_MOST < size < RECORD_BYTES_MOST + 100_000
+
+
+def test_the_largest_restore_that_is_taken_fits_the_status_topic() -> None:
+    most = bisect(range(100_000), 0, key=lambda n: refuse_sizes([], n) is not None) - 1
+    at = dict.fromkeys(range(most // 4), LARGE)
+    names = [f"{GROUP}-{number}-changelog" for number in range(4)]
+    topics = tuple(
+        CutTopic(name, f"copy.{name}", TopicForm(name, len(at), 3), False, at, at, "id", at) for name in names
+    )
+    runs = tuple(
+        ChildRun(f"w1-{name}", "replay", copy_data("main", name, name, dict.fromkeys(at, 0), at)) for name in names
+    )
+    spec = RestoreSpec("large", "app", cut=Cut("large", "app", "main", GROUP, 0, topics=topics))
+    world = GroupWorld()
+    world.reset()
+    whole = replace(world.workflow, verb=spec.verb, spec=spec, steps=(WorkflowStep("copy_state", RunChildren(runs)),))
     size = len(json.dumps(WorkflowForm().write(whole), separators=(",", ":")).encode())
     assert 0.6 * RECORD_BYTES_MOST < size < RECORD_BYTES_MOST + 100_000
 

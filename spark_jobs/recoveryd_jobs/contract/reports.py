@@ -1,7 +1,7 @@
 """Lanes and driver to daemon: `LaneHeartbeat` and `DriverHeartbeat` records, and why one of them cannot go on."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from recoveryd_jobs.contract.coding import VERSION, ContractError, build, load
 
@@ -106,6 +106,8 @@ class Verification:
 
     `unkeyed_*`: records without a key, seen where only the last value of each key is compared; no other count includes
     them. The other fields count what was read, so `target_records` includes the extra ones.
+
+    `target_ends`: by partition, up to where the target was read. What lies behind came later.
     """
 
     result: str  # match | mismatch | skipped
@@ -119,6 +121,7 @@ class Verification:
     records_by_receipts: int = 0
     unkeyed_source_records: int = 0
     unkeyed_target_records: int = 0
+    target_ends: dict[int, int] = field(default_factory=dict, hash=False)  # a dict has no hash
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@ the driver, never records.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -46,6 +47,11 @@ def run_verification(context: Any, spec: JobSpec, *, is_whole: bool) -> Verifica
     if spec.verify == "none":
         return Verification("skipped", 0, 0, "", why="verification was not asked for")
     plan = make_plan(spec, is_whole=is_whole)
+    found = _verify(context, spec, plan)
+    return None if found is None else replace(found, target_ends=plan.target_ends)
+
+
+def _verify(context: Any, spec: JobSpec, plan: ProofPlan) -> Verification | None:
     slots = max(1, task_slots.count(context))  # never 0, because executors that were just lost are replaced
     if is_spilled(spec):
         spilled = _run(context, share_out(spec, plan, slots), partial(_spill_task, encode(spec), plan))

@@ -49,6 +49,10 @@ class ProofPlan:
         return sum(r.stop - r.start for r in (*self.sources, *self.targets))
 
     @property
+    def target_ends(self) -> dict[int, int]:
+        return {r.partition: r.stop for r in self.targets}
+
+    @property
     def notes(self) -> list[str]:
         """What the verdict does not cover, for its readers."""
         notes = [STAMPED] if self.is_stamped else []

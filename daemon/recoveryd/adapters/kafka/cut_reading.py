@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from confluent_kafka.admin import AdminClient
@@ -25,18 +26,35 @@ def diff_stores(before: tuple[Cut, Properties], after: tuple[Cut, Properties], s
     """Store by store. Raises `ClusterProblem`."""
     left, right = make_admin(before[1]), make_admin(after[1])
     for pair in pair_stores(before[0], after[0]):
-        sides = (
-            (_fold(before[1], left, pair.before, partitions), _fold(after[1], right, pair.after, partitions))
-            for partitions in partition_groups(pair)
-        )
-        yield compare(pair.store, sides, samples)
+        old, new = _Copy(before[1], left, pair.before), _Copy(after[1], right, pair.after)
+        sides = ((old.fold(partitions), new.fold(partitions)) for partitions in partition_groups(pair))
+        found = compare(pair.store, sides, samples)
+        yield replace(found, later_before=old.later, later_after=new.later)
 
 
-def _fold(properties: Properties, admin: AdminClient, topic: CutTopic | None, partitions: Sequence[int]) -> Fold:
-    """What lies in the copy; nothing where nothing lay in the changelog."""
-    found: dict[bytes, bytes] = {}
-    if topic is None or not topic.offsets:
+class _Copy:
+    """One store of a cut. `later`: so many offsets came to its copy after it was made, of partitions that were folded."""
+
+    def __init__(self, properties: Properties, admin: AdminClient, topic: CutTopic | None) -> None:
+        self._properties, self._admin, self._topic = properties, admin, topic
+        self.later = 0
+
+    def fold(self, partitions: Sequence[int]) -> Fold:
+        """What lies in the copy; nothing where nothing lay in the changelog. Raises `ClusterProblem`."""
+        topic, found = self._topic, dict[bytes, bytes]()
+        for partition, bounds in ({} if topic is None else _bounds(self._admin, topic, partitions)).items():
+            assert topic is not None
+            stop = topic.copy_ends.get(partition, 0) if topic.copy_ends else bounds[1]
+            self.later += bounds[1] - stop
+            asked = self._properties, topic.copy, partition, (bounds[0], stop), _PATIENCE_S
+            fold_into(found, map(pair_of, read_range(*asked, enable_partition_eof=True)), topic.name)
         return found
+
+
+def _bounds(admin: AdminClient, topic: CutTopic, partitions: Sequence[int]) -> dict[int, tuple[int, int]]:
+    """Where each of them begins and ends now. Raises `ClusterProblem` where the copy is another one, or not whole."""
+    if not topic.offsets:
+        return {}
     shape = describe(admin, [topic.copy], _TIMEOUT_S)[topic.copy]
     if shape is None:
         raise ClusterProblem(
@@ -50,15 +68,11 @@ def _fold(properties: Properties, admin: AdminClient, topic: CutTopic | None, pa
         read_offsets(admin, keys, EARLIEST, _TIMEOUT_S),
         read_offsets(admin, keys, LATEST, _TIMEOUT_S, committed=True),
     )
-    cut_off = next((p for _, p in keys if starts[p] > 0), None)
+    cut_off = next((p for _, p in keys if starts[p] > 0 or ends[p] < topic.copy_ends.get(p, 0)), None)
     if cut_off is not None:
         message = f"records of {topic.copy} {cut_off} are gone, which were a part of what lay in {topic.name}"
         raise ClusterProblem(message, code=Code.OFFSET_OUTSIDE_LOG, retriable=False)
-    for _, partition in keys:
-        bounds = (starts[partition], ends[partition])
-        messages = read_range(properties, topic.copy, partition, bounds, _PATIENCE_S, enable_partition_eof=True)
-        fold_into(found, map(pair_of, messages), topic.name)
-    return found
+    return {p: (starts[p], ends[p]) for _, p in keys}
 
 
 def fold_into(

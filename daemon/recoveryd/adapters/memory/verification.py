@@ -53,7 +53,8 @@ def verify(spec: JobSpec, source: MemoryBroker, target: MemoryBroker) -> Verific
             text = f"The target differs from [{receipt.start}, {receipt.stop})."
             differences.append(Difference("altered", receipt.partition, receipt.start, message=text))
     result = "mismatch" if differences else "match"
-    return Verification(result, wanted, found, "", tuple(differences[:100]), scope="source")
+    ends = {p: log.high_watermark for p, log in enumerate(target.topic(spec.target.topic).logs)}
+    return Verification(result, wanted, found, "", tuple(differences[:100]), scope="source", target_ends=ends)
 
 
 def _compare(spec: JobSpec, source: MemoryBroker, target: MemoryBroker) -> Verification:
@@ -72,8 +73,8 @@ def _compare(spec: JobSpec, source: MemoryBroker, target: MemoryBroker) -> Verif
             kind = "missing" if len(written) < len(expected) else "extra" if len(written) > len(expected) else "altered"
             text = f"Partition {partition} holds {len(written)} records, of {len(expected)} in the source."
             differences.append(Difference(kind, partition, None, partition, None, message=text))
-    result = "mismatch" if differences else "match"
-    return Verification(result, wanted, found, "", tuple(differences[:100]), scope="source")
+    result, ends = "mismatch" if differences else "match", dict(spec.target.stops)
+    return Verification(result, wanted, found, "", tuple(differences[:100]), scope="source", target_ends=ends)
 
 
 def _written(spec: JobSpec, receipt: Receipt, target: MemoryBroker) -> Iterable[object]:

@@ -29,6 +29,8 @@ def diff_document(
                 "changed": s.changed,
                 "removed": s.removed,
                 "samples": {kind: [_text(key) for key in keys] for kind, keys in s.samples.items()},
+                "later_before": s.later_before,
+                "later_after": s.later_after,
             }
             for s in stores
         ],
@@ -47,7 +49,24 @@ def diff_parts(document: dict[str, Any]) -> "list[RenderableType]":
         how_far = f"{row['after'] - row['before']:+,}" if both else ""
         moved.add_row(row["topic"], str(row["partition"]), _offset(row["before"]), _offset(row["after"]), how_far)
     left = len(document["inputs"]) - _PARTITIONS_SHOWN
-    return [table, "", moved, *([f"and {left} more partitions; all of them with -o json"] if left > 0 else [])]
+    return [
+        table,
+        *_later(document),
+        "",
+        moved,
+        *([f"and {left} more partitions; all of them with -o json"] if left > 0 else []),
+    ]
+
+
+def _later(document: dict[str, Any]) -> "list[RenderableType]":
+    """What somebody wrote to the copies is none of the savepoints."""
+    return [
+        f"Up to {store[f'later_{side}']:,} records came to the copy of {store['store']} after {document[side]} was made. "
+        "They are not compared."
+        for store in document["stores"]
+        for side in ("before", "after")
+        if store[f"later_{side}"]
+    ]
 
 
 def _offset(value: int | None) -> str:

@@ -8,7 +8,7 @@ had only then.
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused, nearest_name
@@ -40,6 +40,7 @@ from recoveryd.workflows.kinds.reprocess import (
 )
 from recoveryd.workflows.kinds.reprocess_checks import findings_of_outputs, output_problem
 from recoveryd.workflows.kinds.reset import outside_log, refuse_group, unit_of
+from recoveryd.workflows.kinds.savepoint import copy_data
 from recoveryd.workflows.kinds.state import CLEAN
 from recoveryd.workflows.machine.kind import Knows, Planned, WorkflowKind, lost_only
 from recoveryd.workflows.machine.starting import started_again
@@ -203,7 +204,7 @@ def _problem(spec: RestoreSpec, unit: Unit, cut: Cut, found: Found) -> Refused |
     refused = (
         refuse_created_again(cut.topic_ids, group.topic_ids, "the savepoint noted its offsets")
         or refuse_group(spec.group, group.group)
-        or refuse_sizes([(spec.group, noted)])
+        or refuse_sizes([(spec.group, noted)], sum(topic.form.partitions for topic in cut.topics))
         or _grown(spec, unit, cut, Counter(look.topic for look in group.looks))
     )
     if refused is not None:
@@ -212,7 +213,7 @@ def _problem(spec: RestoreSpec, unit: Unit, cut: Cut, found: Found) -> Refused |
         if topic.offsets and (lost := _lost_copy(spec, topic, found.topics.get(topic.copy))) is not None:
             return lost
         name = _name_now(spec, cut, topic)
-        if (uncopied := refuse_copy(name, ())) is not None:
+        if (uncopied := refuse_copy(name, topic.copy_ends)) is not None:
             return uncopied
         there = found.topics.get(name)
         if there is not None and there.records_most and spec.group != cut.group:
@@ -256,16 +257,29 @@ def _lost_copy(spec: RestoreSpec, topic: CutTopic, there: TopicFound | None) -> 
     if topic.copy_id and there.id != topic.copy_id:
         message = f"{topic.copy} was created again, and does not hold the state of {spec.savepoint}"
         return Refused(Code.TOPIC_RECREATED, message, hint)
-    cut_off = next((p for p, ends in sorted(there.ends.items()) if ends.log_start > 0), None)
+    ends = topic.copy_ends
+    cut_off = next(
+        (p for p, log in sorted(there.ends.items()) if log.log_start > 0 or log.high_watermark < ends.get(p, 0)), None
+    )
     if cut_off is not None:
         message = f"records of {topic.copy} {cut_off} are gone, which were a part of the state of {spec.savepoint}"
         return Refused(Code.OFFSET_OUTSIDE_LOG, message, hint)
     return None
 
 
+def _later(topic: CutTopic, there: TopicFound | None) -> int:
+    """At most so many records came to the copy after it was verified; 0 of a cut that does not say where it ended."""
+    if there is None or not topic.copy_ends:
+        return 0
+    return sum(log.high_watermark - topic.copy_ends.get(p, 0) for p, log in there.ends.items())
+
+
 def _findings(spec: RestoreSpec, unit: Unit, cut: Cut, found: Found) -> Iterator[str]:
     if not cut.is_exact:
         yield cut.why
+    for topic in cut.topics:
+        if later := _later(topic, found.topics.get(topic.copy)):
+            yield f"{topic.copy} has up to {later:,} records that are not of the savepoint, but came later: they are left out"
     stores = unit.topology.stores if unit.topology is not None else frozenset()
     known = {_name_now(spec, cut, topic) for topic in cut.topics}
     for store in sorted(stores):
@@ -394,12 +408,19 @@ def _whole(after: Mapping[tuple[str, int], object]) -> dict[tuple[str, int], int
 
 def _runs(workflow: Workflow, spec: RestoreSpec, cut: Cut) -> Iterator[ChildRun]:
     for number, topic in enumerate(cut.topics):
-        if topic.offsets:
-            data = {
-                "source": {"cluster": spec.cluster, "topic": topic.copy, "from": "earliest", "to": "latest"},
-                "target": {"cluster": spec.cluster, "topic": _name_now(spec, cut, topic)},
-            }
-            yield ChildRun(f"{workflow.id}-{number}", "replay", data)
+        if topic.offsets and (not topic.copy_ends or any(topic.copy_ends.values())):
+            yield ChildRun(f"{workflow.id}-{number}", "replay", _copy_back(spec, cut, topic))
+
+
+def _copy_back(spec: RestoreSpec, cut: Cut, topic: CutTopic) -> dict[str, Any]:
+    """The data of a replay of what is of the cut. Of one that does not say where its copies ended it is all of them."""
+    name, ends = _name_now(spec, cut, topic), topic.copy_ends
+    if ends:
+        return copy_data(spec.cluster, topic.copy, name, dict.fromkeys(ends, 0), ends)
+    return {
+        "source": {"cluster": spec.cluster, "topic": topic.copy, "from": "earliest", "to": "latest"},
+        "target": {"cluster": spec.cluster, "topic": name},
+    }
 
 
 def _undo(workflow: Workflow) -> tuple[WorkflowStep, ...]:

@@ -222,9 +222,9 @@ def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> 
         return workflow
     if isinstance(step.action, CreateTopics | SetConfigs):
         return _with_copies(workflow, event).with_undo(event.undo)
-    if step.name != NOTE:
-        return workflow
-    if workflow.cut is None:
+    if step.name == COPY:
+        return _with_ends(workflow, event)
+    if step.name != NOTE or workflow.cut is None:
         return workflow
     moved = _moved_on(workflow.cut, event)
     if moved is not None:
@@ -255,6 +255,15 @@ def _with_copies(workflow: Workflow, event: StepReported) -> Workflow:
     if workflow.cut is None:
         return workflow
     topics = tuple(replace(topic, copy_id=ids.get(topic.copy) or topic.copy_id) for topic in workflow.cut.topics)
+    return replace(workflow, cut=replace(workflow.cut, topics=topics))
+
+
+def _with_ends(workflow: Workflow, event: StepReported) -> Workflow:
+    """Where the copies were verified to end: what is written behind is none of it."""
+    if workflow.cut is None:
+        return workflow
+    ends = {copy: {p: log.high_watermark for p, log in logs.items()} for copy, logs in event.logs.items()}
+    topics = tuple(replace(topic, copy_ends=ends.get(topic.copy, {})) for topic in workflow.cut.topics)
     return replace(workflow, cut=replace(workflow.cut, topics=topics))
 
 

@@ -18,6 +18,7 @@ from recoveryd.kernel.effects import SendCommand
 from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.states import State
 from recoveryd.recovery.model import Recovery
+from recoveryd.units.facts import PartitionEnds
 from recoveryd.workflows.machine.command_ids import (
     BACK,
     WANTS,
@@ -35,6 +36,7 @@ from recoveryd.workflows.model.workflow import Steering, StepState, Workflow, Wo
 FIRST_TRY: Final = "first_try"  # in the evidence of a step: which look was the first after a pause
 FAILED: Final = "failed"  # in the evidence of a step: why it fails once what it began is at rest
 COMPLETED: Final = "completed"  # in the evidence of a step: of those that have, which may be forgotten by now
+ENDS: Final = "target_ends"  # of one that has copied, until all have
 SENT: Final = (
     "sent"  # in the evidence of a step that begins more than some at a time: so many commands were sent so far
 )
@@ -62,7 +64,9 @@ def look_at_children(draft: WorkflowDraft, workflow: Workflow, step: WorkflowSte
     completed = _completed(step, [child for child in known if child.is_terminal])
     unseen = [run for run in step.action.runs if found[run.recovery] is None and run.recovery not in completed]
     if not unseen and not live:
-        return _told(workflow, step, Outcome.DONE, f"{named} completed", evidence=completed)
+        kept = {child: {k: v for k, v in each.items() if k != ENDS} for child, each in completed.items()}
+        logs = _verified_logs(step.action.runs, completed)
+        return _told(workflow, step, Outcome.DONE, f"{named} completed", evidence=kept, logs=logs)
     runs, sent = step.action.runs, _sent(step)
     unread = [run for run in unseen if run in runs[:sent]]
     if unread and step.tries - _first_try(step) >= draft.params.ready_wait_ms // draft.params.look_every_ms:
@@ -77,16 +81,28 @@ def look_at_children(draft: WorkflowDraft, workflow: Workflow, step: WorkflowSte
     said = f"{live[0].id}: {live[0].why}" if live else refused
     why = f"{len(completed)} of {named} completed" + (f": {said}" if said else "")
     begun = {SENT: sent + len(fresh), FIRST_TRY: step.tries} if fresh else {}
-    more = {**begun, **({COMPLETED: completed} if completed else {})}
+    more: dict[str, object] = {**begun, **({COMPLETED: completed} if completed else {})}
     evidence = {**step.evidence, **more} if more else {}
     return _told(workflow, step, Outcome.NOT_YET, why, evidence=evidence, left=left)
 
 
-def _completed(step: WorkflowStep, ended: Sequence[Child]) -> dict[str, object]:
+def _completed(step: WorkflowStep, ended: Sequence[Child]) -> dict[str, Mapping[str, Any]]:
     """By id, of all that have completed so far."""
     noted = step.evidence.get(COMPLETED)
     before = noted if isinstance(noted, Mapping) else {}
     return {**before, **{child.id: _evidence(child) for child in ended}}
+
+
+def _verified_logs(
+    runs: Sequence[ChildRun], completed: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[int, PartitionEnds]]:
+    """By topic that was copied to, up to where it was verified. Evidence that the next daemon read has numbers as text."""
+    found = {}
+    for run in runs:
+        ends = completed[run.recovery].get(ENDS)
+        if ends:
+            found[run.data["target"]["topic"]] = {int(p): PartitionEnds(0, end) for p, end in ends.items()}
+    return found
 
 
 def _sent(step: WorkflowStep) -> int:
@@ -313,10 +329,11 @@ def _problem(recovery: Child) -> str:
     return ""
 
 
-def _evidence(child: Child) -> dict[str, object]:
+def _evidence(child: Child) -> dict[str, Any]:
     if isinstance(child, Workflow):
         return {"workflow": child.verb, "why": child.why}
-    return {"records": child.progress.records, "verified": _result(child)}
+    ends = {} if child.verification is None else {str(p): end for p, end in child.verification.target_ends.items()}
+    return {"records": child.progress.records, "verified": _result(child), **({ENDS: ends} if ends else {})}
 
 
 def _result(child: Child) -> str | None:

@@ -11,7 +11,8 @@ from recoveryd.workflows.model.actions import TopicForm
 class CutTopic:
     """One internal topic. `copy` holds what lay in [starts, stops) of it, by partition; empty = nothing lay there. In a topic
     that `is_between` (a repartition topic) lies what was written and not read yet when the cut was made. `copy_id`: of the
-    topic that was made for the copy; empty in cuts of an earlier release.
+    topic that was made for the copy. `copy_ends`: where each partition of it ended when it was verified; what lies behind came later
+    and is none of the cut. Both are empty in cuts of an earlier release.
     """
 
     name: str
@@ -21,6 +22,7 @@ class CutTopic:
     starts: Mapping[int, int] = field(default_factory=dict)
     stops: Mapping[int, int] = field(default_factory=dict)
     copy_id: str = ""
+    copy_ends: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def offsets(self) -> int:

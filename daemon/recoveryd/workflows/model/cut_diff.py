@@ -24,7 +24,9 @@ class StorePair:
 
 @dataclass(frozen=True, slots=True)
 class StoreDiff:
-    """Numbers of keys; `samples` has some keys of each kind that has any."""
+    """Numbers of keys; `samples` has some keys of each kind that has any. `later_before` and `later_after`: at most so many records
+    came to the copies after they were made, and are not compared.
+    """
 
     store: str
     keys_before: int = 0
@@ -33,6 +35,8 @@ class StoreDiff:
     changed: int = 0
     removed: int = 0
     samples: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
+    later_before: int = 0
+    later_after: int = 0
 
     @property
     def is_same(self) -> bool:

@@ -24,6 +24,7 @@ TOPIC_MOST: Final = 249  # characters of a topic's name
 _COPY_ROW_BYTES: Final = 47  # two offsets and what stands between them
 _ROW_BYTES: Final = 280  # of a change and its undo in JSON, apart from names and metadata
 _PINNED_BYTES: Final = 125  # of each partition of each of two groups, in what an upgrade pins
+_CUT_BYTES: Final = 155  # of each partition of a cut, and in what copies it
 
 
 def named_after(topic: str, end: str) -> str:
@@ -70,9 +71,11 @@ def refuse_size(
     return _refuse_bytes(len(there), _bytes_of(group, there, committed))
 
 
-def refuse_sizes(found: Iterable[tuple[str, GroupFound]]) -> Refused | None:
-    """Of several groups by name, all noted by one workflow, which also pins where each partition is stopped, copied and read."""
-    size, count = 0, 0
+def refuse_sizes(found: Iterable[tuple[str, GroupFound]], of_cut: int = 0) -> Refused | None:
+    """Of several groups by name, all noted by one workflow, which also pins where each partition is stopped, copied and read.
+    `of_cut`: so many partitions of a cut are noted beside them.
+    """
+    size, count = _CUT_BYTES * of_cut, of_cut
     for group, each in found:
         committed = each.group.committed if each.group is not None else {}
         size += _bytes_of(group, each.looks, committed) + _PINNED_BYTES * len(each.looks)
@@ -85,14 +88,14 @@ def noted_bytes(workflow: Workflow) -> int:
     changes = 0 if workflow.plan is None else len(workflow.plan.changes)
     metadata = sum(len(row.metadata) for row in workflow.undo if isinstance(row, OffsetUndo))
     pinned = 0 if workflow.cut is None else sum(len(topic.stops) for topic in workflow.cut.topics)
-    return _ROW_BYTES * max(changes, len(workflow.undo)) + metadata + _PINNED_BYTES * pinned
+    return _ROW_BYTES * max(changes, len(workflow.undo)) + metadata + _CUT_BYTES * pinned
 
 
 def refuse_cut(partitions: int) -> Refused | None:
     """Of a savepoint, before anything is changed: of each partition it notes where it is cut, and from where to where it is
     copied.
     """
-    return _refuse_bytes(partitions, _PINNED_BYTES * partitions, "Rely on its inputs: `reprocess` needs no savepoint.")
+    return _refuse_bytes(partitions, _CUT_BYTES * partitions, "Rely on its inputs: `reprocess` needs no savepoint.")
 
 
 def _bytes_of(group: str, looks: Iterable[PartitionLook], committed: Mapping[str, Mapping[int, Committed]]) -> int:
