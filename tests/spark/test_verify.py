@@ -10,6 +10,7 @@ import pytest
 
 from recoveryd_jobs.contract import Difference, JobSpec, PartitionRange, Receipt, TargetRun, Verification
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
+from recoveryd_jobs.topics import LogBounds, Topic
 from recoveryd_jobs.verify import ledger as proof_ledger
 from recoveryd_jobs.verify.ledger import ProofLedger
 from recoveryd_jobs.verify.plan import ProofPlan, make_plan, share_out
@@ -57,6 +58,30 @@ def test_a_plan_says_up_to_where_the_target_is_read(cluster: Cluster) -> None:
     cluster.fill(recovery.target, [FOREIGN])
     assert (plan.target_ends, ends[0] > COUNT, ends[1]) == (ends, True, 0)
     assert make_plan(recovery.spec, is_whole=True).target_ends == {**ends, 0: ends[0] + 1}
+
+
+def test_a_marker_that_is_not_written_yet_counts_as_a_part_of_the_target(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broker says that a transaction is committed before all of its markers are there."""
+    recovery = copy(cluster, rows(COUNT))
+    late = cluster.producer("late")
+    late.begin_transaction()
+    put(late, recovery.target, FOREIGN)
+    assert late.flush(60.0) == 0
+    bounds, looks = Topic.bounds, list[int]()
+
+    def then_marked(topic: Topic, partitions: Iterable[int]) -> dict[int, LogBounds]:
+        found = bounds(topic, partitions)
+        if topic.name == recovery.target:
+            looks.append(found[0].high)
+            if len(looks) == 1:
+                late.commit_transaction(60.0)
+        return found
+
+    monkeypatch.setattr(Topic, "bounds", then_marked)
+    found = make_plan(recovery.spec, is_whole=True).target_ends
+    assert (found, looks[0]) == ({0: cluster.end(recovery.target, 0)}, found[0] - 1)
 
 
 def test_a_side_leaves_partitions_that_the_other_one_does_not_come_to(

@@ -16,6 +16,7 @@ from recoveryd_jobs.verify.reader import Range
 
 PATIENCE_S = 120.0
 _CUT_BACK_AFTER_S = 10.0
+_MARKER_AFTER_S = 5.0
 _PAUSE_S = 0.5
 _NAMED_MAX = 5
 STAMPED = "the target stamps records with the time they land: times were not compared"
@@ -150,7 +151,7 @@ def make_plan(spec: JobSpec, *, is_whole: bool) -> ProofPlan:
         to = [partition for partition, _ in spec.target.stops]
     try:
         source_bounds = _source_bounds(source, ranges) if spec.verify == "source" else {}
-        target_bounds = _bounds(target, list(range(width)) if spec.receipts_topic else to)
+        target_bounds = _target_bounds(target, spec, list(range(width)) if spec.receipts_topic else to)
         is_stamped = _settings(target).is_stamped
         is_compacted = spec.verify == "source" and _settings(source).is_compacted
     except KafkaException as raised:
@@ -233,6 +234,19 @@ def _source_bounds(source: Topic, ranges: list[PartitionRange]) -> dict[int, Log
             raise JobError(
                 "data_lost", f"{source.name} partition {number} ends at {high}, before {stop}: it was cut back."
             )
+        time.sleep(_PAUSE_S)
+
+
+def _target_bounds(target: Topic, spec: JobSpec, partitions: list[int]) -> dict[int, LogBounds]:
+    """Of a target of our own with the marker of its last transaction, which the broker writes after it said that it is committed:
+    else that would look as if it came after the copy. Whoever else holds a transaction open there is waited for when it is read.
+    """
+    deadline_s = time.monotonic() + _MARKER_AFTER_S
+    while True:
+        found = _bounds(target, partitions)
+        is_owned = bool(spec.receipts_topic) and spec.target.exclusive
+        if not is_owned or all(b.stable == b.high for b in found.values()) or time.monotonic() >= deadline_s:
+            return found
         time.sleep(_PAUSE_S)
 
 
