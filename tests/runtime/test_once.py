@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,16 +11,21 @@ import pytest
 from recoveryd.__main__ import _once_for_s, _parser
 from recoveryd.app import once
 from recoveryd.app.once import OneShot
+from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.events import Leaving
+from recoveryd.ports import ControlRecord
 from recoveryd.runtime.inbox import Inbox
-from tests.runtime.fakes import until, within
+from recoveryd.runtime.loop import Vitals
+from tests.builders.core import command
+from tests.runtime.fakes import ListLog, record, until, within
+from tests.runtime.rig import Rig
 
 
 class Scripted:
     """What one-shot mode looks at; the test changes it. Whatever was emitted is taken at once."""
 
     def __init__(self, role: str = "leader", remaining: Sequence[str] = (), moving: Sequence[str] = ()) -> None:
-        self.vitals = type("Vitals", (), {"role": role})()
+        self.vitals = Vitals(role)
         self.runtime = self.intake = self.interpreter = self.posts = self
         self.waiting: dict[str, int] = {"ops": 0}
         self.is_caught_up = self.is_idle = True
@@ -32,6 +38,7 @@ class Scripted:
         self.events.append(event)
 
     def __len__(self) -> int:
+        self.looks += 1
         return 0
 
     def remaining(self) -> list[str]:
@@ -104,6 +111,22 @@ async def test_what_does_not_come_to_rest_is_left_alone(monkeypatch: pytest.Monk
     assert not made.is_done
 
 
+async def test_what_is_being_journaled_is_waited_for() -> None:
+    """As of a hold that expires: what it kept goes on once this is journaled."""
+    daemon = Scripted()
+    daemon.vitals.round_began_s = 1.0
+    made = shot(daemon)
+    running = asyncio.create_task(made.run())
+    await until(lambda: daemon.looks > 50)
+    assert not running.done()
+    daemon.ids, daemon.vitals.round_began_s = ["r1"], None
+    await until(lambda: daemon.looks > 100)
+    assert not running.done()
+    daemon.ids.clear()
+    await within(running)
+    assert made.is_done
+
+
 @pytest.mark.parametrize("change", [{"role": "standby"}, {"role": "taking_over"}])
 async def test_a_standby_waits_and_is_not_done(change: dict[str, str]) -> None:
     daemon = Scripted(**change)
@@ -118,6 +141,46 @@ async def test_commands_that_wait_are_decided_first() -> None:
     made = shot(daemon, 0.05)
     await within(made.run())
     assert not made.is_done
+
+
+class SlowLog(ListLog):
+    """A control topic whose reader gets nothing until it `may` go on."""
+
+    def __init__(self, records: Sequence[ControlRecord]) -> None:
+        super().__init__(records)
+        self.may = asyncio.Event()
+
+    async def pages(self, start: int, stop: int | None) -> AsyncIterator[Sequence[ControlRecord]]:
+        await self.may.wait()
+        async for page in super().pages(start, stop):
+            yield page
+
+
+async def test_a_command_that_lay_on_the_topic_is_decided_however_long_that_takes_to_read() -> None:
+    log = SlowLog([record(0)])
+    rig = Rig(control_log=log)
+    rig.events[0] = command("stop", "nobody", offset=0)
+    daemon = SimpleNamespace(
+        runtime=rig.runtime,
+        intake=rig.intake,
+        inbox=rig.inbox,
+        interpreter=SimpleNamespace(is_idle=True),
+        posts=SimpleNamespace(waiting={}),
+        remaining=list,
+        moving=list,
+    )
+    made = shot(daemon)
+    rig.runtime.assigned()
+    tasks = [asyncio.create_task(work) for work in (rig.runtime.run(), rig.intake.catch_up(), made.run())]
+    await until(lambda: rig.runtime.vitals.role == "leader")
+    await asyncio.wait(tasks, timeout=20 * once.QUIET_S)
+    assert not tasks[-1].done()
+    log.may.set()
+    await within(tasks[-1])
+    answers = [answer for batch in rig.journal.batches for answer in batch.answers]
+    assert (made.is_done, [answer.code for answer in answers]) == (True, [Code.NO_SUCH_RECOVERY.value])
+    rig.runtime.stop()
+    await within(asyncio.gather(*tasks))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """One-shot mode: do what can be done in a given time, come to rest, and say whether something is left.
 
-    joined -> leads -> every waiting command decided -> works until nothing is left, or the time is over
+    joined -> leads -> every waiting command decided, and what waits for people looked at once
+      -> works until nothing is left, or the time is over
       -> `Leaving`: lanes drain, positions are exact, applications are let go -> ends
 
 All state is in Kafka, so any number of such runs, on any machines, add up to what one long run does. Commands that come
@@ -60,9 +61,10 @@ class OneShot:
         log.info("has no time left", remaining=self.left)
 
     def _has_nothing_left(self) -> bool:
-        daemon = self.daemon
-        leads = daemon.runtime.vitals.role == "leader"
-        return leads and daemon.intake.is_caught_up and not len(daemon.inbox) and not daemon.remaining()
+        """Not while a round is under way: what is being journaled is in no state yet."""
+        daemon, vitals = self.daemon, self.daemon.runtime.vitals
+        is_settled = vitals.role == "leader" and not len(daemon.inbox) and vitals.round_began_s is None
+        return is_settled and daemon.intake.is_caught_up and not daemon.remaining()
 
     async def _come_to_rest(self) -> None:
         give_up_s = time.monotonic() + REST_LIMIT_S
