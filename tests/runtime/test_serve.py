@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from recoveryd.app import serve as serving
-from recoveryd.app.serve import EXIT_BROKEN, EXIT_CLEAN, EXIT_CONFIG
+from recoveryd.app.serve import EXIT_BROKEN, EXIT_CLEAN, EXIT_CONFIG, EXIT_LEFT
 from recoveryd.errors import ClusterProblem, ConfigProblem, Fenced, OwnTopicProblem, RecoverydError
 from recoveryd.kernel.catalogue import Code
 from recoveryd.settings import load
@@ -39,9 +39,12 @@ class FakePosts:
 
 @dataclass
 class Script:
-    """What the parts do: the check of the own topics raises `topics` one after the other, the loop raises `ends`."""
+    """What the parts do: the check of the own topics raises `topics` one after the other, the loop raises `ends`. `hangs`: what
+    never comes back.
+    """
 
     topics: list[Exception] = field(default_factory=list)
+    hangs: str = ""
     ends: Exception | None = None
     listen: OSError | None = None
     ignores_stop: bool = False
@@ -70,6 +73,8 @@ class FakeDaemon:
     async def check_own_topics(self) -> None:
         if self.script.topics:
             raise self.script.topics.pop(0)
+        if self.script.hangs == "check":
+            await asyncio.Event().wait()
 
     async def run(self) -> None:
         """The loop, the ticker and the collector."""
@@ -104,11 +109,12 @@ class FakeDaemon:
 
 
 class FakeFeed:
-    def __init__(self, *_: Any) -> None:
-        self.stopped_after_s: float | None = None
+    def __init__(self, _config: Any, daemon: Any, _leadership: Any) -> None:
+        self.script = daemon.script
 
     async def start(self) -> None:
-        return
+        if self.script.hangs == "group":
+            await asyncio.Event().wait()
 
     async def watch(self) -> None:
         await asyncio.sleep(60)
@@ -168,6 +174,24 @@ async def test_a_broker_that_never_comes_is_given_up_after_a_minute(make, monkey
     fake = make(Script(topics=[ClusterProblem("no broker")] * 3))
     assert await within(serving.serve(SETTINGS, lambda: SETTINGS)) == EXIT_BROKEN
     assert len(fake.script.topics) == 2
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        (Script(hangs="check"), EXIT_BROKEN),
+        (Script(topics=[ClusterProblem("no broker")] * 1_000), EXIT_BROKEN),
+        (Script(topics=[ClusterProblem("no broker")], hangs="check"), EXIT_BROKEN),
+        (Script(hangs="group"), EXIT_LEFT),
+    ],
+)
+async def test_a_run_for_a_while_waits_for_a_broker_no_longer_than_its_time(
+    make, monkeypatch: pytest.MonkeyPatch, script: Script, code: int
+) -> None:
+    fake = make(script)
+    monkeypatch.setattr(serving, "RETRY_S", 3_600.0)
+    assert await within(serving.serve(SETTINGS, lambda: SETTINGS, 0.05)) == code
+    assert fake.closed == 3, "clusters, collector and server"
 
 
 @pytest.mark.parametrize("ignores_stop", [False, True])

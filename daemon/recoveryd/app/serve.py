@@ -10,6 +10,7 @@ takes at most ten seconds; Spark applications run on under their lease.
 
 import asyncio
 import contextlib
+import math
 import signal
 import time
 from collections.abc import Awaitable, Callable, Coroutine
@@ -22,7 +23,7 @@ from recoveryd.app.credentials import credentials_of
 from recoveryd.app.feed import Feed, FeedConfig
 from recoveryd.app.once import OneShot
 from recoveryd.bootstrap import Daemon, build
-from recoveryd.errors import ConfigProblem, OwnTopicProblem, RecoverydError
+from recoveryd.errors import ClusterProblem, ConfigProblem, OwnTopicProblem, RecoverydError
 from recoveryd.kernel.catalogue import Code
 from recoveryd.settings import Settings
 
@@ -65,18 +66,19 @@ async def serve(settings: Settings, read_again: Callable[[], Settings], once_for
 
 async def _run(settings: Settings, daemon: Daemon, stopped: asyncio.Event, once: OneShot | None) -> int:
     beating = asyncio.create_task(_beat(daemon))
+    end_s = math.inf if once is None else once.end_s
     try:
         await _listen(settings, daemon)
-        await _until_stopped(_check_own_topics(daemon), stopped)
+        await _until_stopped(_check_own_topics(daemon, end_s), stopped)
         if stopped.is_set():
             return EXIT_CLEAN
         feed = Feed(_feed_config(settings, daemon), daemon.intake, daemon.runtime)
         daemon.secret_holders.main_renewed.append(feed.take_login)
         tasks = [asyncio.create_task(work) for work in _work(daemon, feed)]
         try:
-            await feed.start()
-            log.info("has joined the group", group=settings.group, topic=settings.topic_names.control)
-            await _until_stopped(_first_failure(tasks), stopped, once)
+            if await _in_time(feed.start(), end_s):
+                log.info("has joined the group", group=settings.group, topic=settings.topic_names.control)
+                await _until_stopped(_first_failure(tasks), stopped, once)
         finally:
             await _wind_down(daemon, feed, tasks)
     finally:
@@ -142,21 +144,37 @@ async def _listen(settings: Settings, daemon: Daemon) -> None:
     log.info("listens", http=f"{settings.values.http.host}:{daemon.server.port}")
 
 
-async def _check_own_topics(daemon: Daemon) -> None:
-    """A wrong topic ends the daemon at once; a broker that does not answer yet gets a minute."""
-    give_up_s = time.monotonic() + BROKER_PATIENCE_S
+async def _check_own_topics(daemon: Daemon, end_s: float = math.inf) -> None:
+    """A wrong topic ends the daemon at once; a broker that does not answer yet gets a minute, and never longer than until
+    `end_s`.
+    """
+    give_up_s = min(time.monotonic() + BROKER_PATIENCE_S, end_s)
     while True:
         try:
-            await daemon.clusters.check_own_topics()
+            if not await _in_time(daemon.clusters.check_own_topics(), end_s):
+                message = "No broker has told of recoveryd's own topics in all the time that this run had"
+                raise ClusterProblem(message, retriable=False)
         except OwnTopicProblem:
             raise
         except RecoverydError as problem:
             if not problem.retriable or time.monotonic() > give_up_s:
                 raise
             log.warning("no broker answers yet, will try again", code=problem.code.value, error=problem.message)
-            await asyncio.sleep(RETRY_S)
+            await asyncio.sleep(max(0.0, min(RETRY_S, end_s - time.monotonic())))
         else:
             return
+
+
+async def _in_time(work: Awaitable[None], end_s: float) -> bool:
+    """Wait for `work`, at most until `end_s`; False = it was cut short."""
+    try:
+        async with asyncio.timeout(None if end_s == math.inf else max(0.0, end_s - time.monotonic())) as limit:
+            await work
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        return False
+    return True
 
 
 async def _first_failure(tasks: list[asyncio.Task[None]]) -> None:
