@@ -138,6 +138,7 @@ _WATCH_WORDS: Final[Told] = {
     "Watched.delivery": "the call of the webhook, once it is wanted",
     "Watched.unit_stop": "the stop of an application, once it is wanted",
     "UnitStop.before": "how it ran, as whoever controls it said; null while not known, and nothing is stopped before",
+    "UnitStop.told": "since when it is asked to stop",
     "WatchProgress.done": "partitions that are where they are wanted",
     "WatchProgress.planned": "partitions that have to be",
     "WatchProgress.lag_records": "of all partitions; null while any is not known",

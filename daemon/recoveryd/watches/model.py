@@ -48,7 +48,7 @@ class UnitStopState(StrEnum):
 @dataclass(frozen=True, slots=True)
 class UnitStop:
     """How the application of a unit is stopped. `before`: how it ran, as whoever controls it said, so that somebody can
-    start it like that; None = not known yet, and it is not asked to stop before.
+    start it like that; None = not known yet, and it is not asked to stop before. `told_ms`: since when it is asked to.
     """
 
     unit: str
@@ -57,6 +57,7 @@ class UnitStop:
     ended_ms: TimeMs | None = field(default=None, metadata=named("ended"))
     before: Mapping[str, object] | None = None
     message: str = ""
+    told_ms: TimeMs | None = field(default=None, metadata=named("told"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 it.
 
 How it ran is looked at and journaled first. Then it is asked to stop, again and again, until a report says that it is
-stopped; asking twice is harmless.
+stopped; asking twice is harmless. That it did not stop in time is said only by a daemon that has heard of it: it may have
+stopped while none ran.
 """
 
 from dataclasses import replace
@@ -72,12 +73,13 @@ def ask(draft: WatchDraft, watch: Watch) -> None:
 
 def ask_again(draft: WatchDraft, watch: Watch) -> None:
     """As time passes, and after a restart."""
-    if watch.unit_stop is None or draft.now_ms - draft.watches.seen_of(watch.id).called_ms < ASK_EVERY_MS:
+    stop, seen = watch.unit_stop, draft.watches.seen_of(watch.id)
+    if stop is None or draft.now_ms - seen.called_ms < ASK_EVERY_MS:
         return
-    unit = draft.params.units.get(watch.unit_stop.unit)
+    unit = draft.params.units.get(stop.unit)
     wait_ms = draft.params.stop_wait_ms if unit is None else unit.wait_ms(draft.params.stop_wait_ms)
-    if draft.now_ms - watch.unit_stop.wanted_ms >= wait_ms:
-        stop = replace(watch.unit_stop, state=UnitStopState.FAILED, ended_ms=draft.now_ms)
+    if seen.is_answered and draft.now_ms - (stop.told_ms or stop.wanted_ms) >= wait_ms:
+        stop = replace(stop, state=UnitStopState.FAILED, ended_ms=draft.now_ms)
         why = f"its condition held, but {stop.unit} did not stop in time: {stop.message or 'nothing was heard'}"
         end(draft, replace(watch, unit_stop=stop), State.FAILED, why, Code.UNIT_NOT_STOPPED)
         return
@@ -89,12 +91,13 @@ def on_unit_stop_reported(draft: WatchDraft, event: UnitStopReported) -> None:
     stop = None if watch is None else watch.unit_stop
     if watch is None or stop is None:
         return  # it ended meanwhile
+    draft.see_watch(watch.id, is_answered=True)
     if event.is_stopped and stop.before is not None:
         done = replace(stop, state=UnitStopState.STOPPED, ended_ms=draft.now_ms, message=event.message)
         draft.notice("unit_stopped", watch.id, {"unit": stop.unit, "why": event.message})
         end(draft, replace(watch, unit_stop=done), State.COMPLETED, f"its condition held, and {stop.unit} is stopped")
     elif stop.before is None and event.before is not None:
-        known = replace(stop, before=dict(event.before))
+        known = replace(stop, before=dict(event.before), told_ms=draft.now_ms)
         ask(draft, draft.put_watch(changed(watch, draft.now_ms, unit_stop=known)))
     elif event.message != stop.message:
         told = replace(stop, message=event.message)

@@ -2,6 +2,7 @@
 has the application to itself.
 """
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -22,7 +23,7 @@ from recoveryd.workflows.model.events import WorkflowFacts
 from recoveryd.workflows.model.facts import Found, GroupFound
 from recoveryd.workflows.model.positions import PartitionLook
 from recoveryd.workflows.model.spec import Reset, ResetSpec
-from tests.builders.core import make_meta
+from tests.builders.core import STATUS, make_meta
 from tests.builders.watch_world import CAUGHT_UP, PARAMS, WatchWorld
 
 UNIT = Unit("shop", UnitKind.GROUP, "main", "reports", ("flights",), control=ControlKind.PROCESS)
@@ -106,6 +107,72 @@ def test_what_does_not_stop_in_time_fails_with_what_was_heard_last() -> None:
     watch = world.watch()
     assert (watch.state, watch.error_code) == (State.FAILED, Code.UNIT_NOT_STOPPED.value)
     assert "it ignores SIGTERM" in watch.why
+
+
+NOBODY_LED_MS = 7_200_000
+
+
+def after_nobody_led(*, is_told: bool) -> StopWorld:
+    """The next daemon, long after the application should have stopped."""
+    world = fulfilled()
+    if is_told:
+        world.hear(before={"replicas": 3})
+        world.hear(message="2 of 3 are gone")
+    world.asked.clear()
+    world.now_ms += NOBODY_LED_MS
+    world.restart()
+    world.looks(3)
+    assert world.watch().state is State.RUNNING, "nobody has told this daemon how far it is"
+    assert {ask.before is not None for ask in world.asked} == {is_told}
+    return world
+
+
+def test_what_stopped_while_no_daemon_ran_is_found_stopped() -> None:
+    world = after_nobody_led(is_told=True)
+    world.hear(stopped=True, message="all are gone")
+    assert world.watch().state is State.COMPLETED
+
+
+def test_what_did_not_stop_while_no_daemon_ran_is_said_once_it_was_looked_at() -> None:
+    world = after_nobody_led(is_told=True)
+    world.hear(message="1 of 3 is left")
+    world.looks(1)
+    watch = world.watch()
+    assert (watch.state, watch.error_code) == (State.FAILED, Code.UNIT_NOT_STOPPED.value)
+    assert "1 of 3 is left" in watch.why
+
+
+def test_what_was_not_told_to_stop_before_has_its_time_from_then() -> None:
+    world = after_nobody_led(is_told=False)
+    world.hear(before={"replicas": 3})
+    assert world.asked[-1].before == {"replicas": 3}
+    world.hear(message="it ends")
+    world.looks(100)
+    assert world.watch().state is State.RUNNING
+    world.looks(30)
+    assert world.watch().error_code == Code.UNIT_NOT_STOPPED.value
+
+
+def test_of_what_nobody_can_say_how_it_runs_that_is_said_after_one_look() -> None:
+    world = after_nobody_led(is_told=False)
+    world.hear(message="no answer")
+    world.looks(1)
+    assert (world.watch().state, "no answer" in world.watch().why) == (State.FAILED, True)
+
+
+def test_a_record_of_an_earlier_release_does_not_say_when_it_was_told() -> None:
+    world = fulfilled()
+    world.hear(before={})
+    world.hear(message="it ignores SIGTERM")
+    key, value = STATUS.encode(world.watch())
+    document = json.loads(value)
+    assert document["watch"]["unit_stop"].pop("told") is not None
+    world.status[key] = json.dumps(document).encode()
+    world.restart()
+    assert world.watch().unit_stop.told_ms is None  # type: ignore[union-attr]
+    world.hear(message="it ignores SIGTERM")
+    world.looks(130)
+    assert world.watch().error_code == Code.UNIT_NOT_STOPPED.value
 
 
 def test_what_the_config_gives_much_time_to_stop_is_waited_for() -> None:
