@@ -13,6 +13,7 @@ from recoveryd.verification.spec import ComparedRef, VerificationSpec
 from tests.builders.core import CODEC, to_document
 from tests.cli.recoveries import NOW_MS, PLAN, RUNNING, in_state
 from tests.cli.scripted import ScriptedBackend, run
+from tests.schedules.test_incremental import retry, stopped
 from tests.schedules.world import CONTINUED, REPLAY, ScheduleWorld
 
 FAILED = replace(
@@ -244,6 +245,16 @@ def test_a_run_that_the_next_one_of_its_schedule_continues_is_left_to_that(
     result = run(backend, "retry", stopped, "--id", "again", "--yes")
     assert (result.exit_code, len(backend.sent)) == (code, int(code == 0)), result.stderr
     assert ("The next run of the schedule nightly goes on where" in result.stderr) is bool(code)
+
+
+def test_so_is_a_retry_behind_which_the_schedule_was_made_again() -> None:
+    world = ScheduleWorld(ends=(3_000, 0), speed=50)
+    retry(world, stopped(world), "again", max_runtime="10s")
+    world.run_until(State.STOPPED, recovery_id="again")
+    world.add("*/5 * * * *", data=CONTINUED)
+    documents = {name: to_document(world.recovery(name)) for name in world.runs()}
+    result = run(ScriptedBackend({**documents, "nightly": to_document(world.schedule())}), "retry", "again", "--yes")
+    assert (result.exit_code, "goes on where again stopped" in result.stderr) == (4, True)
 
 
 def test_an_unknown_id_is_told() -> None:

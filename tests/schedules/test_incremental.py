@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from recoveryd.cli.send.again import begun_by, rest_of
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.recovery.effects import ReadLedger
 from recoveryd.recovery.events import LedgerRead
-from tests.builders.core import TARGET_ID
+from tests.builders.core import TARGET_ID, to_document
 from tests.builders.world import PARAMS
 from tests.schedules.world import CONTINUED, REPLAY, ScheduleWorld
 
@@ -213,3 +214,120 @@ def test_a_schedule_of_another_target_begins_anew() -> None:
     world.command("unschedule")
     world.add(data=CONTINUED | {"target": {"topic": "flights.v3", "on_existing": "append"}})
     assert world.schedule().last_end is None
+
+
+def stopped(world: ScheduleWorld, cron: str = "*/5 * * * *") -> str:
+    """The run of a schedule, half done; the schedule is ended."""
+    world.add(cron, data=CONTINUED, max_runtime="20s")
+    world.second(90)
+    (run,) = world.runs()
+    assert world.recovery(run).state is State.STOPPED
+    assert 0 < world.receipts[run][0] < world.ends[0]
+    world.command("unschedule")
+    return run
+
+
+def retry(world: ScheduleWorld, run: str, new: str = "again", **limits: str) -> None:
+    """What `recoveryctl retry` sends."""
+    document = to_document(world.recovery(run))
+    verb, data = begun_by(document)
+    data, _ = rest_of(document, data)
+    world.command(verb, new, {**data, "limits": {**data["limits"], "max_runtime": None, **limits}})
+
+
+def test_a_schedule_that_is_made_again_goes_on_behind_a_retry_of_its_last_run() -> None:
+    world = ScheduleWorld(ends=(3_000, 0), speed=50)
+    retry(world, stopped(world))
+    world.run_until(State.COMPLETED, recovery_id="again")
+    world.ends = {0: 3_400, 1: 200}
+    answer = world.add("*/2 * * * *", data=CONTINUED)
+    world.minutes(4)
+    settle(world)
+    assert_seamless(world)
+    assert "it goes on behind again" in answer.message
+    assert [covered(world)[p][-1][1] for p in (0, 1)] == [3_400, 200]
+
+
+def test_and_behind_a_retry_of_that_retry() -> None:
+    world = ScheduleWorld(ends=(3_000, 0), speed=50)
+    retry(world, stopped(world), "first", max_runtime="10s")
+    world.run_until(State.STOPPED, recovery_id="first")
+    retry(world, "first", "second", max_runtime="10s")
+    world.run_until(State.STOPPED, recovery_id="second")
+    world.add(data=CONTINUED)
+    world.minutes(4)
+    settle(world)
+    assert_seamless(world)
+    assert covered(world)[0][-1][1] == 3_000
+
+
+def test_while_its_last_run_is_retried_a_schedule_is_not_made_again() -> None:
+    world = ScheduleWorld(ends=(3_000, 0), speed=50)
+    retry(world, stopped(world))
+    answer = world.add(data=CONTINUED)
+    assert (answer.kind, answer.code) == ("rejected", Code.ID_IN_USE.value)
+    assert "again copies on from there, and is" in answer.message
+    world.run_until(State.COMPLETED, recovery_id="again")
+    assert world.add(data=CONTINUED).kind == "accepted"
+    world.minutes(3)
+    settle(world)
+    assert_seamless(world)
+
+
+def test_nor_where_nobody_knows_how_far_the_retry_came() -> None:
+    world = NoLedger(ends=(3_000, 0), speed=50)
+    retry(world, stopped(world), max_runtime="10s")
+    world.is_broken = True
+    world.run_until(State.FAILED, recovery_id="again")
+    answer = world.add(data=CONTINUED)
+    assert (answer.kind, answer.code) == ("rejected", Code.ID_IN_USE.value)
+    assert "nobody knows exactly where again ended" in answer.message
+
+
+class Filtering(ScheduleWorld):
+    """Records inside of what `other` copies are left out, as where it begins at a time."""
+
+    def _ledger(self, effect: ReadLedger) -> LedgerRead:
+        read = super()._ledger(effect)
+        rows = tuple(replace(row, copied=row.copied - 5, filtered=5) if row.copied else row for row in read.partitions)
+        return replace(read, partitions=rows) if effect.recovery == "other" else read
+
+
+@pytest.mark.parametrize("is_gap", [True, False])
+def test_nor_behind_a_copy_that_leaves_something_out(is_gap: bool) -> None:
+    """The next run would leave it out, too, or copy the rest twice."""
+    world = ScheduleWorld(ends=(3_000, 0), speed=50) if is_gap else Filtering(ends=(3_000, 0), speed=50)
+    reached = world.receipts[stopped(world)][0]
+    start = {"offset": 2_000 if is_gap else reached}
+    world.command("replay", "other", REPLAY | {"source": REPLAY["source"] | {"from": start, "partitions": [0]}})
+    world.run_until(State.COMPLETED, recovery_id="other")
+    answer = world.add(data=CONTINUED)
+    assert (answer.kind, answer.code) == ("rejected", Code.ID_IN_USE.value)
+    assert f"other has copied partition 0 from {start['offset']:,} to 3,000 since" in answer.message
+
+
+def test_nor_where_a_run_that_never_began_was_done_by_another_copy() -> None:
+    world = ScheduleWorld(ends=(500, 500), speed=500)
+    world.add("*/5 * * * *", data=CONTINUED | {"plan_hash": "sha256:stale"})
+    world.second(60)
+    world.command("unschedule")
+    assert world.schedule().last_end is None
+    world.command("replay", "again", REPLAY)
+    world.run_until(State.COMPLETED, recovery_id="again")
+    answer = world.add(data=CONTINUED)
+    assert (answer.kind, "again has copied partition 0 from 0 to 500" in answer.message) == ("rejected", True)
+
+
+def test_copies_of_what_its_runs_copied_already_or_into_other_topics_change_nothing() -> None:
+    world = ScheduleWorld(ends=(3_000, 0), speed=50)
+    run = stopped(world)
+    reached = world.receipts[run][0]
+    early = REPLAY["source"] | {"to": {"offset": reached - 10}, "partitions": [0]}
+    world.command("replay", "early", REPLAY | {"source": early})
+    world.run_until(State.COMPLETED, recovery_id="early")
+    world.command("replay", "elsewhere", REPLAY | {"target": {"topic": "flights.v3", "on_existing": "append"}})
+    world.run_until(State.COMPLETED, recovery_id="elsewhere")
+    world.add(data=CONTINUED)
+    last = world.schedule().last_end
+    assert last is not None
+    assert (last.recovery, last.offsets[0]) == (run, reached)

@@ -72,12 +72,11 @@ def continues(schedule: Schedule, command: ScheduledCommand) -> bool:
     before = schedule.spec.command
     if not (is_incremental(before) and is_incremental(command)):
         return False
-    return _place(before, "source") == _place(command, "source") and _place(before, "target") == _place(
-        command, "target"
-    )
+    return all(place(before, side) == place(command, side) for side in ("source", "target"))
 
 
-def _place(command: ScheduledCommand, side: str) -> tuple[object, object]:
+def place(command: ScheduledCommand, side: str) -> tuple[object, object]:
+    """Cluster and topic of its `source` or `target`."""
     found = command.data.get(side)
     named = found if isinstance(found, Mapping) else {}
     return named.get("cluster", "main"), named.get("topic")

@@ -15,6 +15,7 @@ from recoveryd.schedules.draft import ScheduleDraft
 from recoveryd.schedules.due import next_due_ms
 from recoveryd.schedules.firing import MAX_ID_CHARS
 from recoveryd.schedules.model import Schedule
+from recoveryd.schedules.others import end_behind_others
 from recoveryd.schedules.spec import EndSchedule, ScheduleSpec, StartSchedule
 
 ACTIVE_MOST = 200
@@ -29,7 +30,9 @@ def on_schedule(draft: ScheduleDraft, event: CommandReceived, command: StartSche
         draft.answer(event, "rejected", f"schedule {known.id} exists already", Code.ID_IN_USE.value, hint)
         return
     next_ms = next_due_ms(spec.cron, spec.time_zone, draft.now_ms)
+    last_end = end_behind_others(known, draft.recoveries) if known and continues(known, spec.command) else None
     refusal = _refuse_id(draft, command) or _refuse(draft, spec, next_ms)
+    refusal = refusal or (last_end if isinstance(last_end, Refused) else None)
     if refusal is not None or next_ms is None:
         assert refusal is not None
         draft.answer(event, "rejected", refusal.message, refusal.code.value, refusal.hint)
@@ -45,10 +48,11 @@ def on_schedule(draft: ScheduleDraft, event: CommandReceived, command: StartSche
         command=CommandRef(meta.id, meta.source, meta.reason),
         spec=spec,
         next_run_ms=next_ms,
-        last_end=known.last_end if known is not None and continues(known, spec.command) else None,
+        last_end=None if isinstance(last_end, Refused) else last_end,
     )
     draft.put_schedule(schedule)
-    draft.answer(event, "accepted", f"{schedule.id} sends {spec.command.verb}, first at {next_run}")
+    begins = f"{schedule.id} sends {spec.command.verb}, first at {next_run}"
+    draft.answer(event, "accepted", "; ".join(filter(None, (begins, _said_behind(known, schedule)))))
     told = {
         "why": meta.reason,
         "cron": spec.cron,
@@ -58,6 +62,12 @@ def on_schedule(draft: ScheduleDraft, event: CommandReceived, command: StartSche
     }
     draft.notice("schedule_started", schedule.id, told, meta.id)
     draft.effect(WakeAt(next_ms))
+
+
+def _said_behind(known: Schedule | None, schedule: Schedule) -> str:
+    """Which copy of others it goes on behind, if one was begun since its last run."""
+    before, now = known.last_end if known else None, schedule.last_end
+    return f"it goes on behind {now.recovery}" if now is not None and now is not before else ""
 
 
 def _refuse_id(draft: ScheduleDraft, command: StartSchedule) -> Refused | None:

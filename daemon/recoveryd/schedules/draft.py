@@ -1,11 +1,13 @@
 """How a step sees schedules, and their slice of the state."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from recoveryd.kernel.commands import Command
 from recoveryd.kernel.decision import Answer, Noun
 from recoveryd.kernel.draft import Draft, View
 from recoveryd.kernel.state import CoreState, Slot
+from recoveryd.recovery.model import Recovery
+from recoveryd.recovery.slice import RECOVERY
 from recoveryd.schedules.known import Schedules
 from recoveryd.schedules.model import Schedule
 from recoveryd.schedules.params import ScheduleParams
@@ -37,6 +39,11 @@ class ScheduleDraft(View):
     def find(self, noun_id: str) -> Noun | None:
         """What another capability knew under this id before the step."""
         return self._find(self.draft.before, noun_id)
+
+    @property
+    def recoveries(self) -> Mapping[str, Recovery]:
+        """All that were known before the step."""
+        return self.draft.before.of(RECOVERY).recoveries
 
     def ends(self, command: Command) -> str:
         """The longest end that ids of what the command begins have behind its own."""

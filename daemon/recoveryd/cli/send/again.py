@@ -98,17 +98,19 @@ def refuse_twice(document: Document, others: Mapping[str, Document]) -> None:
 
 
 def refuse_continued(document: Document, others: Mapping[str, Document]) -> None:
-    """Raises `Failure` for a run of a schedule whose next run begins where this one stopped. `others`: all statuses by
-    id.
+    """Raises `Failure` for a run of a schedule whose next run begins where this one stopped, and for a retry of such a run,
+    behind which the schedule was made again. `others`: all statuses by id.
     """
     from recoveryd.schedules.carry import is_mark, source_of  # noqa: PLC0415
     from recoveryd.schedules.firing import is_run_of  # noqa: PLC0415
 
     recovery, command_id = document["recovery"], str((document.get("command") or {}).get("id"))
     for name, other in sorted(others.items()):
-        if other.get("kind") != "schedule" or not is_run_of(name, command_id):
+        if other.get("kind") != "schedule":
             continue
         schedule = other["schedule"]
+        if not is_run_of(name, command_id) and (schedule.get("last_end") or {}).get("recovery") != recovery:
+            continue
         if schedule.get("next_run") is not None and is_mark(source_of(schedule["command"]["data"]).get("from")):
             raise _refused(
                 f"The next run of the schedule {name} goes on where {recovery} stopped, at {schedule['next_run']}; "
