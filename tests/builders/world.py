@@ -11,7 +11,7 @@ from recoveryd.capabilities import make_decider
 from recoveryd.holds.draft import HOLDS
 from recoveryd.kernel.decision import Answer, Decision, Notice
 from recoveryd.kernel.effects import Effect
-from recoveryd.kernel.events import BecameLeader, Event, Tick
+from recoveryd.kernel.events import BecameLeader, ControlRead, Event, Tick
 from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import State
 from recoveryd.live.events import OffsetsSampled, TopicSample
@@ -340,9 +340,9 @@ class World:
             partition, at, app.stops[partition], state, at - start, 0, 0, 0, (at - start) * 100, event_ms
         )
 
-    def restart_daemon(self, *, applications_die: bool = False) -> None:
+    def restart_daemon(self, *, applications_die: bool = False, unread: Callable[[], object] | None = None) -> None:
         """Restart with only what the status topic holds: journaled records are read back from their bytes, all else is
-        gone.
+        gone. `unread` sends what came meanwhile, which the new daemon takes some time to read.
         """
         if applications_die:
             for app in self.applications.values():
@@ -353,7 +353,11 @@ class World:
         folded = STATUS.fold([encode_daemon(self.state.daemon), *map(STATUS.encode, known.values())])
         assert folded.nouns == known, "a restart forgets something"
         self.state = self.decider.restore(folded.daemon, folded.nouns, {})
-        self.feed(BecameLeader(self.epoch + 1, "control"))
+        self.feed(BecameLeader(self.epoch + 1, "control", reads_control=unread is not None))
+        if unread is not None:
+            self.second(10)
+            unread()
+            self.feed(ControlRead())
 
     def run_until(self, *states: State, recovery_id: str = "r1", seconds: int = 300) -> Recovery:
         for _ in range(seconds):

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from recoveryd.errors import ClusterProblem, Fenced
-from recoveryd.kernel.events import Seen
+from recoveryd.holds.draft import HOLDS
+from recoveryd.kernel.events import BecameLeader, CommandReceived, ControlRead, Seen
 from recoveryd.kernel.state import DaemonRecord
 from recoveryd.ports import Folded, JournalBatch
 from recoveryd.recovery.slice import RECOVERY
@@ -60,6 +61,19 @@ async def test_what_the_last_leader_left_unhandled_is_read_from_the_topic_itself
         redelivered = await rig.deliver(*rig.events.values())
         await all_done(redelivered)
         assert rig.runtime.state.daemon.applied_control_offset == 2
+
+
+async def test_nothing_counts_as_held_or_free_before_the_topic_was_read() -> None:
+    rig = Rig(control_log=ListLog([record(0)]))
+    rig.events[0] = command("hold", "h1", offset=0)
+    async with rig.leading():
+        await until(lambda: ControlRead() in rig.heard)
+        kinds = [type(event) for event in rig.heard if isinstance(event, BecameLeader | CommandReceived | ControlRead)]
+        assert kinds == [BecameLeader, CommandReceived, ControlRead]
+        [became] = [event for event in rig.heard if isinstance(event, BecameLeader)]
+        assert became.reads_control
+        await until(lambda: rig.runtime.state.of(HOLDS).is_complete)
+        assert rig.runtime.state.of(HOLDS).held.keys() == {("main", "flights.v2")}
 
 
 async def test_a_directive_sequence_is_never_used_twice_over_a_restart() -> None:

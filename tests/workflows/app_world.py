@@ -35,7 +35,7 @@ from recoveryd.workflows.model.events import Outcome, StepReported, WorkflowFact
 from recoveryd.workflows.model.facts import Found, GroupFound, TopicFound
 from recoveryd.workflows.model.positions import PartitionLook, To
 from recoveryd.workflows.model.spec import Ack, IntermediatePolicy, OutputChoice, OutputPolicy, Reprocess, ReprocessSpec
-from recoveryd.workflows.model.workflow import ConfigUndo, OffsetUndo, TopicUndo, UndoState
+from recoveryd.workflows.model.workflow import ConfigUndo, OffsetUndo, TopicUndo, Undo, UndoState
 from recoveryd_jobs.contract import Verification
 from tests.builders.records import make_recovery
 from tests.workflows.world import WorkflowWorld, report
@@ -69,6 +69,8 @@ class AppWorld(WorkflowWorld):
     verbs and topics for which the cluster says no. `tells_ends`: whether a proof says where the target ended.
     """
 
+    truth = ("topics", "committed", "configs", "made")
+
     def __init__(self, *units: Unit) -> None:
         self.partitions = PARTITIONS
         self.topics = {
@@ -85,7 +87,6 @@ class AppWorld(WorkflowWorld):
         self.readers: Mapping[str, tuple[str, ...]] = {}
         self.kind, self.made = GroupType.CLASSIC, 0
         self.configs: dict[str, dict[str, str]] = {name: {"cleanup.policy": "compact"} for name in INTERNAL}
-        self.done: list[str] = []
         self.refused: set[tuple[str, str]] = set()
         self.is_still, self.metadata, self.tells_ends = True, "", True
         super().__init__(Params(units={unit.name: unit for unit in units or (UNIT,)}))
@@ -201,6 +202,22 @@ class AppWorld(WorkflowWorld):
             LookAtTopics: lambda effect, _: report(effect, Outcome.DONE, "looked"),
         }
         return takers[type(effect.action)](effect, effect.action)
+
+    def changed_before(self, effect: TakeStep) -> tuple[Undo, ...]:
+        action = effect.action
+        match action:
+            case CreateTopics(topics=forms):
+                there = [form.name for form in forms if form.name in self.topics]
+                return tuple(TopicUndo(name, None, self.topics[name].id, cluster="main") for name in there)
+            case DeleteTopics(topics=named, is_back=False):
+                gone = {name: topic_id for name, topic_id in named.items() if name not in self.topics}
+                return tuple(TopicUndo(name, before, None, True, cluster="main") for name, before in gone.items())
+            case RecreateTopics(ids=ids, is_back=False):
+                now = {name: self.topics[name].id if name in self.topics else None for name in ids}
+                other = {name: topic_id for name, topic_id in now.items() if topic_id != ids[name]}
+                return tuple(TopicUndo(n, ids[n], made, made is None, cluster="main") for n, made in other.items())
+            case _:
+                return ()
 
     def _empty(self, effect: TakeStep, _: Action) -> StepReported:
         names = tuple(map(str, self.members))

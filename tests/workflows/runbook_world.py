@@ -44,6 +44,8 @@ SAFE = replace(UNIT, outputs={"totals": Output(Behaviour.IDEMPOTENT, "billing")}
 class RunbookWorld(AppWorld):
     """`quotas` is the truth of the cluster. The group stands at 60 of 100 in the inputs, and has no members."""
 
+    truth = (*AppWorld.truth, "quotas")
+
     def __init__(self, unit: Unit = SAFE) -> None:
         self.unit = unit
         self.quotas: dict[str, float] = {}

@@ -14,7 +14,7 @@ from recoveryd.recovery.params import Params
 from recoveryd.recovery.spec import Earliest
 from recoveryd.units.approvals import ApprovalBy, ApprovalRule
 from recoveryd.workflows.kinds.all_kinds import KINDS
-from recoveryd.workflows.model.effects import GatherForWorkflow, take_step
+from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep, take_step
 from recoveryd.workflows.model.events import GatheringFailed
 from recoveryd.workflows.model.spec import (
     OutputChoice,
@@ -30,6 +30,7 @@ from recoveryd.workflows.model.spec import (
     Upgrade,
     UpgradeSpec,
 )
+from recoveryd.workflows.model.workflow import Workflow, WorkflowStep
 from tests.workflows.app_world import INTERNAL, OUTPUTS, UNIT, AppWorld
 from tests.workflows.test_savepoint import saved
 
@@ -175,7 +176,7 @@ def test_one_whose_step_is_not_understood_by_a_defect_stands_still_and_can_be_en
     assert world.workflow.state is State.STOPPED
 
 
-def _of_w2_only(workflow: object, step: object) -> object:
-    if getattr(workflow, "id", "") == "w1":
+def _of_w2_only(workflow: Workflow, step: WorkflowStep, *, is_look: bool) -> TakeStep:
+    if workflow.id == "w1":
         raise ValueError("w1")
-    return take_step(workflow, step)  # type: ignore[arg-type]
+    return take_step(workflow, step, is_look=is_look)

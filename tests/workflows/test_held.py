@@ -21,14 +21,14 @@ from tests.workflows.app_world import INTERNAL, OUTPUTS, PARTITIONS, UNIT, AppWo
 from tests.workflows.test_reset import BEFORE, BUSY, at, states
 from tests.workflows.test_reset_faults import comes_alive
 from tests.workflows.test_savepoint import restore, save, saved
-from tests.workflows.world import LOG, OWNED, TOPIC, GroupWorld, report
+from tests.workflows.world import LOG, OWNED, TOPIC, GroupWorld, WorkflowWorld, report
 
 
-def hold(world: GroupWorld, topic: str = TOPIC) -> None:
+def hold(world: WorkflowWorld, topic: str = TOPIC) -> None:
     assert world.send(lambda meta: StartHold(meta, make_hold(topic)), subject="h1") == "accepted"
 
 
-def release(world: GroupWorld) -> None:
+def release(world: WorkflowWorld) -> None:
     assert world.send(Release, subject="h1") == "accepted"
 
 
@@ -224,3 +224,136 @@ def test_a_rollback_in_a_held_topic_is_refused_and_works_later() -> None:
     release(world)
     assert world.rollback() == "accepted"
     assert world.committed == BEFORE
+
+
+def is_called_off(world: WorkflowWorld, why: str = "is held by h1 of //ops/ann") -> bool:
+    workflow = world.workflow
+    return (workflow.state, workflow.error_code, why in workflow.why) == (State.FAILED, Code.TOPIC_HELD.value, True)
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+def test_a_hold_that_was_placed_after_a_daemon_died_while_it_set_offsets_is_asked_for_by_the_next_one(
+    is_done: bool,
+) -> None:
+    """Who died may have set them: that is looked up, and nothing more is set."""
+    world = GroupWorld()
+    world.die_at("set_offsets", is_done=is_done)
+    world.reset()
+    sets = world.sets
+    world.live_again(lambda: hold(world))
+    assert (world.sets, world.committed) == (sets, at(LOG[0]) if is_done else BEFORE)
+    assert world.workflow.state is State.COMPLETED if is_done else is_called_off(world)
+    release(world)
+    world.rollback()
+    world.pass_time(5)
+    assert world.committed == BEFORE
+
+
+@pytest.mark.parametrize("step", ["await_empty", "snapshot"])
+def test_a_new_daemon_reads_what_came_meanwhile_before_it_changes_anything(step: str) -> None:
+    """Also where it was only looking when the one before died."""
+    world = GroupWorld()
+    world.die_at(step, is_done=False)
+    world.reset()
+    world.live_again(lambda: hold(world))
+    assert is_called_off(world)
+    assert (world.committed, world.sets) == (BEFORE, 0)
+
+
+def test_where_nobody_placed_a_hold_it_goes_on_once_that_is_known() -> None:
+    world = GroupWorld()
+    world.die_at("set_offsets", is_done=False)
+    world.reset()
+    world.live_again(lambda: hold(world, "other"))
+    assert (world.workflow.state, world.committed) == (State.COMPLETED, at(LOG[0]))
+    tries = next(step.tries for step in world.workflow.steps if step.name == "set_offsets")
+    assert tries == 2, "nothing was asked for while it was not known"
+
+
+def test_a_hold_that_is_let_go_while_it_is_looked_is_in_nobodys_way() -> None:
+    world = GroupWorld()
+    world.die_at("set_offsets", is_done=False)
+    world.reset()
+    take = world.carry_out
+
+    def released(effect: TakeStep) -> StepReported:
+        told = take(effect)
+        if effect.is_look:
+            release(world)
+        return told
+
+    world.carry_out = released  # type: ignore[method-assign]
+    world.live_again(lambda: hold(world))
+    assert (world.workflow.state, world.committed) == (State.COMPLETED, at(LOG[0]))
+
+
+def test_a_try_that_may_have_changed_something_and_failed_is_not_taken_again_where_somebody_holds_the_topic() -> None:
+    world = GroupWorld()
+    world.fail_at("set_offsets", retriable=True, times=1)
+    world.reset()
+    hold(world)
+    world.pass_time(60)
+    assert is_called_off(world)
+    assert (world.committed, world.sets) == (BEFORE, 0)
+
+
+def test_a_look_that_fails_is_taken_again_and_a_stop_ends_it() -> None:
+    world = GroupWorld()
+    world.die_at("set_offsets", is_done=False)
+    world.reset()
+    world.fault, world.lost = (lambda _: None), False
+    world.fail_at("set_offsets", retriable=True, times=2)
+    world.lead(lambda: hold(world))
+    assert world.workflow.state is State.RUNNING
+    assert world.stop() == "accepted"
+    assert world.workflow.state is State.STOPPING, "it is not known yet whether the one that died has set them"
+    world.pass_time(30)
+    assert (world.workflow.state, world.committed) == (State.STOPPED, BEFORE)
+
+
+@pytest.mark.parametrize(
+    ("step", "refused", "gone"),
+    [
+        ("delete_internal_topics", ("delete", INTERNAL[1]), (INTERNAL[0],)),
+        ("recreate_topics", ("create", "totals"), (*INTERNAL, "totals")),
+        ("create_outputs", None, (*INTERNAL, "totals")),
+    ],
+)
+def test_what_went_or_was_made_before_the_daemon_died_is_told_and_a_rollback_knows_it(
+    step: str, refused: tuple[str, str] | None, gone: tuple[str, ...]
+) -> None:
+    world = AppWorld()
+
+    def dies_halfway(effect: TakeStep) -> StepReported | None:
+        if effect.step != step:
+            return None
+        world.refused = set() if refused is None else {refused}
+        world.take(effect)
+        world.lost, world.refused = True, set()
+        return StepReported(effect.workflow, "of somebody who is gone", 0, Outcome.DONE)
+
+    world.fault = dies_halfway
+    world.reprocess()
+    world.stops()
+    done = list(world.done)
+    world.live_again(lambda: hold(world, "orders"))
+    assert is_called_off(world)
+    assert world.done == done, "nothing was changed since"
+    assert f"records of {', '.join(gone)} are gone for good" in world.workflow.why
+    release(world)
+    assert world.rollback() == "accepted"
+    world.pass_time(5)
+    assert ("totals" in world.topics, "log-2" in world.topics) == (True, False)
+
+
+def test_what_is_put_back_is_not_where_somebody_holds_the_topic_since() -> None:
+    world = GroupWorld()
+    world.reset()
+    world.die_at("put_back_offsets", is_done=False)
+    assert world.rollback() == "accepted"
+    world.live_again(lambda: hold(world))
+    assert is_called_off(world)
+    assert world.committed == at(LOG[0])
+    release(world)
+    assert world.rollback() == "accepted"
+    assert (world.workflow.state, world.committed) == (State.ROLLED_BACK, BEFORE)

@@ -44,6 +44,8 @@ class TwoVersions(AppWorld):
     `processed`: by group, how often it was read.
     """
 
+    truth = (*AppWorld.truth, "groups")
+
     def __init__(self, *units: Unit, suffixes: tuple[str, ...]) -> None:
         old = units[0]
         self.groups = {unit.group: Reader() for unit in units}

@@ -1,6 +1,7 @@
 """A small world around the core: one consumer group in memory, whose offsets steps note, set and put back."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 
 from recoveryd.capabilities import make_decider
@@ -8,7 +9,7 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import Command, Meta, StopCommand
 from recoveryd.kernel.decision import Answer, Decision, Notice
 from recoveryd.kernel.effects import SendCommand
-from recoveryd.kernel.events import BecameLeader, CommandReceived, Event, Tick
+from recoveryd.kernel.events import BecameLeader, CommandReceived, ControlRead, Event, Tick
 from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import CommandRef
 from recoveryd.recovery.commands import Approve, Reject
@@ -27,7 +28,7 @@ from recoveryd.workflows.model.events import UNTRIED, GatheringFailed, Outcome, 
 from recoveryd.workflows.model.facts import Found, GroupFound
 from recoveryd.workflows.model.positions import PartitionLook, To
 from recoveryd.workflows.model.spec import Reset, ResetSpec, Rollback
-from recoveryd.workflows.model.workflow import OffsetUndo, UndoState, Workflow
+from recoveryd.workflows.model.workflow import OffsetUndo, Undo, UndoState, Workflow
 from tests.builders.core import NOW_MS, STATUS
 from tests.builders.world import check_fields
 
@@ -39,14 +40,18 @@ Fault = Callable[[TakeStep], StepReported | None]
 
 class WorkflowWorld:
     """The core of a daemon that leads, whose workflow is `w1`. `fault` may answer a step instead of the world. `lost`: effects that are journaled and never run,
-    as when the daemon dies.
+    as when the daemon dies. `truth`: names of what steps change.
     """
+
+    truth: tuple[str, ...] = ()
 
     def __init__(self, params: Params) -> None:
         self.params = params
         self.core, self.state, self.now_ms, self.offset = make_decider(params), CoreState(), NOW_MS, 0
         self.fault: Fault = lambda _: None
         self.lost = False
+        self.done: list[str] = []
+        self.sets = 0
         self.gathering_fails: list[GatheringFailed] = []
         self.answers: list[Answer] = []
         self.sent: list[SendCommand] = []
@@ -101,13 +106,19 @@ class WorkflowWorld:
         kept = self.state.of(RECOVERY)
         self.state = self.state.having(RECOVERY, replace(kept, recoveries=kept.recoveries.without([recovery], ())))
 
-    def lead(self) -> None:
-        """A new daemon takes over, from what the status topic holds."""
+    def lead(self, unread: Callable[[], object] | None = None) -> None:
+        """A new daemon takes over, from what the status topic holds, and then reads what came meanwhile, which takes it a while:
+        `unread` sends it.
+        """
         self.epoch += 1
         nouns = self.core.known(self.state).values()
         fold = STATUS.fold([encode_daemon(self.state.daemon), *map(STATUS.encode, nouns)])
         self.state = self.core.restore(fold.daemon, fold.nouns, {})
-        self.feed(BecameLeader(self.epoch, "control"))
+        self.feed(BecameLeader(self.epoch, "control", reads_control=True))
+        if unread is not None:
+            self.pass_time(10)
+            unread()
+        self.feed(ControlRead())
 
     def pass_time(self, seconds: int, every_s: int = 1) -> None:
         for _ in range(0, seconds, every_s):
@@ -126,8 +137,23 @@ class WorkflowWorld:
             elif isinstance(effect, SendCommand):
                 self.sent.append(effect)
             elif isinstance(effect, TakeStep):
-                self.feed(self.fault(effect) or self.take(effect))
+                self.feed(self.fault(effect) or self.carry_out(effect))
         return decision
+
+    def carry_out(self, effect: TakeStep) -> StepReported:
+        """One that only looks changes nothing: what it would change is left."""
+        if not effect.is_look:
+            return self.take(effect)
+        before = deepcopy({name: getattr(self, name) for name in (*self.truth, "done", "sets")})
+        told = self.take(effect)
+        is_left = any(getattr(self, name) != before[name] for name in self.truth)
+        for name, value in before.items():
+            setattr(self, name, value)
+        return report(effect, Outcome.LEFT, "something is left", undo=self.changed_before(effect)) if is_left else told
+
+    def changed_before(self, _effect: TakeStep) -> tuple[Undo, ...]:
+        """What earlier tries of a step changed that can only be told by a look."""
+        return ()
 
     def fail_at(self, step: str, *, retriable: bool, times: int = 1_000, untried: bool = False) -> None:
         """The cluster does not answer for this step, so many times; `untried`: before anything was changed."""
@@ -155,10 +181,10 @@ class WorkflowWorld:
 
         self.fault = dies
 
-    def live_again(self) -> None:
-        """The next daemon leads, and nothing is in its way."""
+    def live_again(self, unread: Callable[[], object] | None = None) -> None:
+        """The next daemon leads, and nothing is in its way but what was sent while none did."""
         self.fault, self.lost = (lambda _: None), False
-        self.lead()
+        self.lead(unread)
         self.pass_time(5)
 
     def take(self, effect: TakeStep) -> StepReported:
@@ -173,13 +199,14 @@ class WorkflowWorld:
 class GroupWorld(WorkflowWorld):
     """`committed` is the truth; `members` keep the group from being empty."""
 
+    truth = ("committed",)
+
     def __init__(self, *units: Unit, approvals: tuple[ApprovalRule, ...] = ()) -> None:
         self.committed: Offsets = dict.fromkeys(range(PARTITIONS), 50)
         self.members: list[Member] = []
         self.exists, self.topics, self.topic_id = True, {TOPIC}, "id"
         self.kind = GroupType.CLASSIC
         self.tells_contracts = True
-        self.sets = 0
         self.metadata = ""
         super().__init__(Params(units={unit.name: unit for unit in units}, approvals=approvals))
 

@@ -24,11 +24,15 @@ class HeldBy(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """Immutable. `live` and `ended` share no id. `held`: by topic, the holds on it, the oldest first."""
+    """Immutable. `live` and `ended` share no id. `held`: by topic, the holds on it, the oldest first. `is_complete`: whether
+    those are among them that were placed while no daemon ran. While they are not, nothing may begin that a hold keeps from
+    beginning.
+    """
 
     live: Mapping[str, Hold] = field(default_factory=dict)
     ended: Mapping[str, Hold] = field(default_factory=dict)
     held: Mapping[Topic, tuple[HeldBy, ...]] = field(default_factory=dict)
+    is_complete: bool = True
 
     @staticmethod
     def of(holds: Iterable[Hold]) -> "Holds":

@@ -65,12 +65,14 @@ class SignalRefused:
 class BecameLeader:
     """The status topic was read and the journal fences every other daemon: compare with the outside. `why`: what made
     a leader begin anew, empty when the daemon was none before. `is_leaving`: it was told before that it will end.
+    `reads_control`: `ControlRead` follows, once what lies on the control topic was handed in.
     """
 
     epoch: int
     control_topic_id: str
     why: str = ""
     is_leaving: bool = False
+    reads_control: bool = False
 
 
 @dataclass(frozen=True, slots=True)

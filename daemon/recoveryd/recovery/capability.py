@@ -8,7 +8,7 @@ from recoveryd.holds.draft import HoldDraft
 from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, on
 from recoveryd.kernel.commands import RefusedCommand
 from recoveryd.kernel.decision import Noun
-from recoveryd.kernel.events import BecameLeader, CommandReceived, Leaving, Tick
+from recoveryd.kernel.events import BecameLeader, CommandReceived, ControlRead, Leaving, Tick
 from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import State
 from recoveryd.live.events import OffsetsSampled
@@ -76,7 +76,8 @@ def _subject(draft: RecoveryDraft, recovery_id: str) -> Subject | None:
 def _steer(draft: RecoveryDraft, event: object) -> None:
     """Steer every recovery that the event can have touched; then forget old ones and adjust quotas."""
     is_time = isinstance(event, Tick | BecameLeader | Leaving)
-    is_for_all = is_time or isinstance(event, OffsetsSampled) or draft.draft.view(HoldDraft).are_others_held
+    is_for_all = is_time or isinstance(event, OffsetsSampled | ControlRead)
+    is_for_all = is_for_all or draft.draft.view(HoldDraft).are_others_held
     touched = [r.id for r in draft.live()] if is_for_all else _named(event)
     for recovery_id in touched:
         _rest_if_leaving(draft, recovery_id)  # before, or steering would begin what has just been planned

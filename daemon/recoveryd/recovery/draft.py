@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from recoveryd.holds.draft import HoldDraft
 from recoveryd.kernel.decision import Answer
 from recoveryd.kernel.draft import Draft, View
 from recoveryd.kernel.replacing import replaced
@@ -92,6 +93,11 @@ class RecoveryDraft(View):
     def is_begun_by_workflow(self, recovery_id: str, command: CommandRef) -> bool:
         """Whether a workflow that is known wants it, by this command."""
         return self._beside.is_begun(self.draft.before, recovery_id, command)
+
+    @property
+    def are_holds_known(self) -> bool:
+        """Whether all holds are known, also those that were placed while no daemon ran."""
+        return self.draft.view(HoldDraft).holds.is_complete
 
     def history(self, topic: Topic) -> SampleHistory:
         return self.protection.history(topic)

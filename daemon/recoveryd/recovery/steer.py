@@ -107,6 +107,8 @@ def _create_target(case: Case) -> None:
     if error is not None and error.effect == "create_target" and not error.retriable:
         case.observe(effect_error=None)
         begin_end(case, StopReason.TARGET_UNAVAILABLE, S.FAILED, error.message, code=Code.TARGET_CREATE_FAILED)
+    elif not case.draft.are_holds_known:
+        return  # what does not exist yet may be held, too
     elif not seen.target_wanted_ms or case.now_ms - seen.target_wanted_ms >= case.params.facts_retry_ms:
         case.observe(target_wanted_ms=case.now_ms)
         target, replicas = plan.target, plan.replication_factor

@@ -241,7 +241,9 @@ class Runtime:
         self._clock.adopt()
         daemon = self.state.daemon
         self.state = self._core.restore(daemon, dict(self._core.known(self.state)), {})
-        await self._begin_epoch(BecameLeader(daemon.epoch + 1, daemon.control_topic_id, why, self._is_leaving))
+        await self._begin_epoch(
+            BecameLeader(daemon.epoch + 1, daemon.control_topic_id, why, self._is_leaving, reads_control=True)
+        )
         self._inbox.drop_hints()
         if self._intake.has_read:
             self._inbox.emit(ControlRead())
@@ -256,7 +258,7 @@ class Runtime:
         is_same_topic = folded.daemon.control_topic_id in {"", topic_id}
         self._seen = SeenLedger(folded.seen if is_same_topic else {})
         self.state = self._core.restore(folded.daemon, folded.nouns, folded.directive_sequences)
-        await self._begin_epoch(BecameLeader(folded.daemon.epoch + 1, topic_id))
+        await self._begin_epoch(BecameLeader(folded.daemon.epoch + 1, topic_id, reads_control=True))
         self._covered = self.state.daemon.applied_control_offset
         self.vitals.is_loaded = True
         # Not earlier: heartbeats would wait in a standby's inbox, and would then look new although they are old.

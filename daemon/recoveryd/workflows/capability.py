@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, on, steers
 from recoveryd.kernel.commands import RefusedCommand, StopCommand
 from recoveryd.kernel.decision import Noun
-from recoveryd.kernel.events import BecameLeader, CommandNotSent, CommandReceived, Tick
+from recoveryd.kernel.events import BecameLeader, CommandNotSent, CommandReceived, ControlRead, Tick
 from recoveryd.kernel.metrics import Measures, Sample, count_states
 from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import CommandRef
@@ -63,7 +63,7 @@ from recoveryd.workflows.wire.status import WorkflowForm
 from recoveryd.workflows.wire.upgrade import UPGRADE_FORM
 
 NAME = "workflows"
-_TIME = (Tick, BecameLeader)
+_TIME = (Tick, BecameLeader, ControlRead)
 
 
 def make_workflows(params: WorkflowParams, find_watch: FindWatch) -> Capability[WorkflowDraft]:

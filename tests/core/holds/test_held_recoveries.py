@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from recoveryd.kernel.catalogue import Code
-from recoveryd.kernel.events import BecameLeader
+from recoveryd.kernel.events import BecameLeader, Leaving
 from recoveryd.kernel.states import State
 from recoveryd.recovery.events import FactsGathered
 from recoveryd.recovery.model import Wanted
@@ -262,6 +262,61 @@ def test_a_restart_between_hold_and_pause_or_release_and_resume_changes_nothing(
     world.restart_daemon(applications_die=applications_die)
     world.run_until(S.COMPLETED)
     assert copied(world) == 150
+
+
+def rested() -> HeldWorld:
+    """A copy whose daemon ended on purpose."""
+    world = HeldWorld(speed=2).running()
+    world.feed(Leaving())
+    world.run_until(S.PAUSED)
+    world.second(2)
+    assert (world.recovery().held, world.recovery().attempt.released) == ("leaving", True)
+    return world
+
+
+def test_a_hold_that_was_placed_while_no_daemon_ran_lets_no_attempt_start() -> None:
+    world = rested()
+    launches = len(world.launches)
+    world.restart_daemon(unread=world.hold)
+    world.run_until(S.PAUSED)
+    assert (world.recovery().held, len(world.launches)) == ("topic_held", launches)
+    world.release()
+    assert world.run_until(S.COMPLETED).state is S.COMPLETED
+    assert illegal_moves(world) == []
+
+
+def test_where_nobody_holds_its_topics_it_goes_on_once_that_is_known() -> None:
+    world = rested()
+    launches = len(world.launches)
+    world.restart_daemon(unread=lambda: world.hold("other"))
+    assert (world.recovery().state, len(world.launches)) == (S.STARTING, launches + 1)
+    assert world.run_until(S.COMPLETED).state is S.COMPLETED
+
+
+def test_nor_is_its_target_made() -> None:
+    world = HeldWorld(make_facts(no_target=True))
+    world.lost_effects = True
+    world.send("replay", "r1", spec=make_spec(target=TargetRef("flights.v2", create=True)))
+    world.feed(FactsGathered("r1", world.facts))
+    assert world.recovery().state is S.STARTING
+    world.restart_daemon(unread=world.hold)
+    world.run_until(S.PAUSED)
+    assert (world.recovery().plan.target.topic_id, world.launches) == ("", [])  # type: ignore[union-attr]
+    world.release()
+    assert world.run_until(S.COMPLETED).state is S.COMPLETED
+
+
+def test_a_verification_waits_for_no_holds() -> None:
+    world = HeldWorld(speed=100)
+    world.verify_s = 30
+    world.send("verify", "v1", spec=make_verification())
+    world.run_until(S.VERIFYING, recovery_id="v1")
+    world.feed(Leaving())
+    world.run_until(S.PAUSED, recovery_id="v1")
+    world.second(2)
+    launches = len(world.launches)
+    world.restart_daemon(unread=lambda: world.second(1))
+    assert len(world.launches) == launches + 1
 
 
 def test_a_daemon_that_takes_over_where_hold_and_recovery_disagree_obeys_the_hold() -> None:

@@ -21,7 +21,7 @@ from recoveryd.workflows.machine.closing import is_over, told_try, with_deadline
 from recoveryd.workflows.machine.deciding import appends, has_to_be_decided, told_appended, with_decision
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.guarding import guarded
-from recoveryd.workflows.machine.holding import held_from, held_from_steps
+from recoveryd.workflows.machine.holding import are_known, held_from, held_from_steps
 from recoveryd.workflows.machine.patience import (
     GIVEN_UP,
     evidence_after,
@@ -63,7 +63,7 @@ def go_on(draft: WorkflowDraft, workflow: Workflow) -> None:
     step = workflow.step
     if step is None:
         _end(draft, workflow)
-    elif step.state is not StepState.PENDING:
+    elif step.state is not StepState.PENDING or _waits_for_holds(draft, workflow, step):
         return
     elif not _fails_by_hold(draft, workflow, step):
         draft.notice("step_started", workflow.id, {"step": step.name, "why": f"step {step.name} begins"})
@@ -103,12 +103,27 @@ def take_anew(draft: WorkflowDraft, workflow: Workflow) -> None:
 
 
 def take_again(draft: WorkflowDraft, workflow: Workflow) -> None:
-    """Ask for the present step once more: it was not done yet, nothing was heard of it, or this daemon is new."""
+    """Ask for the present step once more: it was not done yet, nothing was heard of it, or this daemon is new. Where somebody
+    holds a topic that it changes, it is only looked how far the last try came.
+    """
     step = workflow.step
     if step is None or step.state not in _TAKEN:
         go_on(draft, workflow)
-    elif not (_is_at_rest(workflow, step) and _fails_by_hold(draft, workflow, step)):
+    elif _waits_for_holds(draft, workflow, step):
+        return
+    elif not _is_at_rest(workflow, step):
+        is_held = _is_held_back(workflow, step) and _held(draft, workflow, step) is not None
+        _take(draft, workflow, step, is_look=is_held)
+    elif not _fails_by_hold(draft, workflow, step):
         _take(draft, workflow, step)
+
+
+def _waits_for_holds(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> bool:
+    """Whether a hold may be in the way that this daemon has not read yet. It goes on once all are known."""
+    is_waiting = _is_held_back(workflow, step) and not are_known(draft)
+    if is_waiting:
+        draft.due(workflow.id, draft.now_ms)
+    return is_waiting
 
 
 def _fails_by_hold(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> bool:
@@ -162,6 +177,8 @@ def take_report(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, ev
         done(draft, workflow, step, event)
     elif event.outcome is Outcome.NOT_YET:
         wait(draft, workflow, step, event)
+    elif event.outcome is Outcome.LEFT:
+        _left(draft, workflow, step, event)
     elif outlasts(step, event):
         _wait_unanswered(draft, workflow, step, event)
     elif event.is_retriable and step.failures < draft.params.tries_most - 1:
@@ -313,7 +330,16 @@ def _tell_wait(draft: WorkflowDraft, waits: Workflow, waits_for: WaitingFor, why
         draft.revise(waits, waiting_for=waits_for, why=why if waits.state is State.WAITING else waits.why)
 
 
-def _take(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> None:
+def _left(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: StepReported) -> None:
+    """It was only looked how far it came: what is left is called off if the hold is still there, else it is done now."""
+    seen = workflow.with_step(replace(step, failures=0)).with_undo(event.undo)
+    draft.reason = f"{step.name}: {event.why}"
+    rested = draft.revise(replace(seen, rest=_rest_of(step)))
+    if not _has_to_rest(draft, rested):
+        take_again(draft, rested)
+
+
+def _take(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, *, is_look: bool = False) -> None:
     if isinstance(step.action, AskPerson | AskChoice):
         asked = StepReported(workflow.id, step.name, step.tries, Outcome.NOT_YET, step.action.question)
         wait(draft, workflow.with_step(step), step, asked)
@@ -333,7 +359,7 @@ def _take(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> None:
         draft.put(workflow.with_step(begun))  # asked every few seconds: no version of its own
     else:
         draft.revise(workflow.with_step(begun))
-    draft.effect(take_step(workflow, begun))
+    draft.effect(take_step(workflow, begun, is_look=is_look))
     draft.due(workflow.id, draft.now_ms + draft.params.no_answer_ms)
 
 

@@ -40,7 +40,8 @@ class GatherForWorkflow:
 @dataclass(frozen=True, slots=True)
 class TakeStep:
     """Do what the action says, or find it done → StepReported. `rows`: what can be put back of that which the action is
-    about. `since_ms`: when the step began. `seen`: the evidence of an earlier look.
+    about. `since_ms`: when the step began. `seen`: the evidence of an earlier look. `is_look`: change nothing, and tell what
+    earlier tries did, of which nothing was heard.
     """
 
     workflow: str
@@ -50,13 +51,12 @@ class TakeStep:
     rows: tuple[Undo, ...] = ()
     since_ms: int = 0
     seen: Mapping[str, object] = field(default_factory=dict)
+    is_look: bool = False
 
 
-def take_step(workflow: Workflow, step: WorkflowStep) -> TakeStep:
-    rows = _rows_of(workflow, step.action)
-    return TakeStep(
-        workflow.id, step.name, step.tries, step.action, rows, step.began_ms or workflow.updated_ms, step.evidence
-    )
+def take_step(workflow: Workflow, step: WorkflowStep, *, is_look: bool = False) -> TakeStep:
+    rows, since_ms = _rows_of(workflow, step.action), step.began_ms or workflow.updated_ms
+    return TakeStep(workflow.id, step.name, step.tries, step.action, rows, since_ms, step.evidence, is_look)
 
 
 def _is_open(row: OffsetUndo, action: SetOffsets | AwaitStarted) -> bool:

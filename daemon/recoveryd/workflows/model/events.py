@@ -11,11 +11,14 @@ from recoveryd.workflows.model.workflow import Undo
 
 
 class Outcome(StrEnum):
-    """`not_yet`: nothing is wrong, it is to be asked again."""
+    """`not_yet`: nothing is wrong, it is to be asked again. `left`: of a try that only looked: something is left to change, and
+    nothing is under way.
+    """
 
     DONE = "done"
     NOT_YET = "not_yet"
     FAILED = "failed"
+    LEFT = "left"
 
 
 @dataclass(frozen=True, slots=True)

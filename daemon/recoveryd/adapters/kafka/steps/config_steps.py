@@ -7,7 +7,7 @@ from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S
-from recoveryd.adapters.kafka.steps.reporting import failed, is_first, report, untried
+from recoveryd.adapters.kafka.steps.reporting import failed, is_first, not_done, report, untried
 from recoveryd.adapters.kafka.topic_admin import change_configs, describe, read_own_configs
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
@@ -24,15 +24,13 @@ class ConfigSteps:
         self._reach = reach
 
     async def set(self, effect: TakeStep, action: SetConfigs) -> StepReported:
-        return await self._reach.run(self._set, effect, action)
+        return await self._reach.run(self._put_back if action.is_back else self._set, effect, action)
 
     def _set(self, effect: TakeStep, action: SetConfigs) -> StepReported:
         """What is put back was noted with the plan, before anything was changed, so that our own value is never taken for
         somebody's; what has no such row belongs to a topic that the workflow made.
         """
         admin = self._reach.admin(action.cluster)
-        if action.is_back:
-            return self._put_back(effect, action)
         try:
             gone = _gone(admin, action)
             now = read_own_configs(admin, action.configs.keys() - set(gone), TIMEOUT_S)
@@ -50,8 +48,11 @@ class ConfigSteps:
             if value not in {row.to, row.was_set}:
                 why = f"{row.config} of {row.name} is {_said(value)} and was {_said(row.to)}: somebody else set it"
                 return report(effect, Outcome.FAILED, why, code=Code.TOPIC_CHANGED.value, undo=kept)
+        if effect.is_look and (left := _others_now(action, now)):
+            return not_done(effect, f"configs of {', '.join(left)}", kept)
         try:
-            change_configs(admin, action.configs, TIMEOUT_S)
+            if not effect.is_look:
+                change_configs(admin, action.configs, TIMEOUT_S)
         except ClusterProblem as problem:
             return replace(failed(effect, problem), undo=kept)
         told = ", ".join(
@@ -70,6 +71,8 @@ class ConfigSteps:
         changes: dict[str, dict[str, str | None]] = {}
         for row in ours:
             changes.setdefault(row.name, {})[row.config] = row.to
+        if changes and effect.is_look:
+            return not_done(effect, f"configs of {', '.join(changes)}")
         if changes:
             change_configs(admin, changes, TIMEOUT_S)
         done = tuple(replace(row, state=_state_then(row, ours, now)) for row in rows)
@@ -81,6 +84,11 @@ class ConfigSteps:
 
 def _gone(admin: AdminClient, action: SetConfigs) -> list[str]:
     return [name for name, shape in describe(admin, action.configs, TIMEOUT_S).items() if shape is None]
+
+
+def _others_now(action: SetConfigs, now: _Values) -> list[str]:
+    """Topics of which a config is not as the action wants it."""
+    return [t for t, configs in action.configs.items() if any(now[t].get(c) != value for c, value in configs.items())]
 
 
 def _rows_of(effect: TakeStep, action: SetConfigs) -> list[ConfigUndo]:

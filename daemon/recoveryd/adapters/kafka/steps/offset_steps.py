@@ -21,7 +21,7 @@ from recoveryd.adapters.kafka.raw_requests import connected
 from recoveryd.adapters.kafka.steps.members import not_empty
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S, offset_in, read_log
-from recoveryd.adapters.kafka.steps.reporting import report, still_untried, untried
+from recoveryd.adapters.kafka.steps.reporting import not_done, report, still_untried, untried
 from recoveryd.adapters.kafka.topic_admin import TopicShape, describe
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
@@ -74,8 +74,12 @@ class OffsetSteps:
         return report(effect, Outcome.DONE, why, evidence=evidence, undo=rows, logs=logs)
 
     async def set(self, effect: TakeStep, action: SetOffsets) -> StepReported:
-        if action.connector and (running := await self._still_runs(effect, action)) is not None:
+        has_to_stop = bool(action.connector) and not effect.is_look
+        if has_to_stop and (running := await self._still_runs(effect, action)) is not None:
             return running
+        return await self._set(effect, action)
+
+    async def _set(self, effect: TakeStep, action: SetOffsets) -> StepReported:
         rows = tuple(row for row in effect.rows if isinstance(row, OffsetUndo))
         keys = [(row.name, row.partition) for row in rows]
         try:
@@ -90,6 +94,8 @@ class OffsetSteps:
         left = [
             row for row in rows if row not in foreign and offset_in(before, row) != _goal(row, is_back=action.is_back)
         ]
+        if effect.is_look and left:
+            return not_done(effect, f"{len(left)} of {len(rows)} offsets of {action.group}")
         gone = [row for row in left if _goal(row, is_back=action.is_back) is None]
         kept = [row for row in left if _goal(row, is_back=action.is_back) is not None]
         goals = {(row.name, row.partition): _goal(row, is_back=action.is_back) for row in kept}

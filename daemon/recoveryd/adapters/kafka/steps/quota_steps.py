@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from recoveryd.adapters.kafka.raw_requests import RawClient, connected
-from recoveryd.adapters.kafka.steps.reporting import failed, is_first, report, untried
+from recoveryd.adapters.kafka.steps.reporting import failed, is_first, not_done, report, untried
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.settings.kafka_properties import ClientAccess
@@ -55,6 +55,8 @@ class QuotaSteps:
                 goals = {row.name: row.to if action.is_back else _whole(row.was_set) for row in ours}
                 left = {name: goal for name, goal in goals.items() if now.get(name) != goal}
                 changes = {name: [(_CONSUME, goal or 0.0, goal is None)] for name, goal in left.items()}
+                if changes and effect.is_look:
+                    return not_done(effect, f"quotas of {', '.join(changes)}", _kept(same))
                 kept = [*foreign, *same]
                 if changes:
                     await client.alter_client_quotas(_CLIENT_ID, changes)

@@ -1,11 +1,12 @@
 """What became of a step."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from recoveryd.errors import ClusterProblem
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import UNTRIED, Outcome, StepReported
+from recoveryd.workflows.model.workflow import Undo
 
 
 def report(effect: TakeStep, outcome: Outcome, why: str, **more: object) -> StepReported:
@@ -15,6 +16,11 @@ def report(effect: TakeStep, outcome: Outcome, why: str, **more: object) -> Step
 def failed(effect: TakeStep, problem: ClusterProblem) -> StepReported:
     """For a step that has more to say of it than the problem: what it changed before."""
     return report(effect, Outcome.FAILED, str(problem), code=problem.code.value, is_retriable=problem.retriable)
+
+
+def not_done(effect: TakeStep, what: str, undo: Iterable[Undo] = ()) -> StepReported:
+    """For a try that only looked. `undo`: of what earlier ones did."""
+    return report(effect, Outcome.LEFT, f"not done yet: {what}", undo=tuple(undo))
 
 
 def is_first(effect: TakeStep) -> bool:

@@ -11,7 +11,7 @@ from recoveryd.adapters.kafka.group_facts import read_committed
 from recoveryd.adapters.kafka.steps.members import not_empty
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S, read_log
-from recoveryd.adapters.kafka.steps.reporting import failed, is_first, report, untried
+from recoveryd.adapters.kafka.steps.reporting import failed, is_first, not_done, report, untried
 from recoveryd.adapters.kafka.topic_admin import TopicShape, await_topic, check_create, create, delete, describe
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
@@ -36,7 +36,7 @@ class TopicSteps:
         return await self._reach.run(self._create, effect, action)
 
     async def delete(self, effect: TakeStep, action: DeleteTopics) -> StepReported:
-        members = await self._reach.members(action.cluster, action.group) if action.group else ()
+        members = await self._members(effect, action)
         if members:
             return not_empty(effect, action.group, members)
         return await self._reach.run(self._delete, effect, action)
@@ -44,10 +44,15 @@ class TopicSteps:
     async def recreate(self, effect: TakeStep, action: RecreateTopics) -> StepReported:
         if action.is_back:
             return await self._reach.run(self._make_again, effect, action)
-        members = await self._reach.members(action.cluster, action.group) if action.group else ()
+        members = await self._members(effect, action)
         if members:
             return not_empty(effect, action.group, members)
         return await self._reach.run(self._recreate, effect, action)
+
+    async def _members(self, effect: TakeStep, action: DeleteTopics | RecreateTopics) -> tuple[str, ...]:
+        """Who is in the way of a change."""
+        is_asked = bool(action.group) and not effect.is_look
+        return await self._reach.members(action.cluster, action.group) if is_asked else ()
 
     async def look(self, effect: TakeStep, action: LookAtTopics) -> StepReported:
         return await self._reach.run(self._look, effect, action)
@@ -57,6 +62,8 @@ class TopicSteps:
         rows: list[TopicUndo] = []
         try:
             kept = _theirs(admin, effect, action)
+            if effect.is_look and (told := _not_made(admin, effect, action, kept)) is not None:
+                return told
         except _SomebodyElseError as reason:
             return _changed(effect, reason)
         except ClusterProblem as problem:
@@ -66,7 +73,7 @@ class TopicSteps:
             for form in action.topics:
                 is_theirs = any(row.name == form.name for row in kept)
                 asked = None if is_theirs else form
-                shape = _made(admin, form)
+                shape = _made(admin, effect, form)
                 asked = None
                 if not is_theirs:
                     rows.append(TopicUndo(form.name, None, shape.topic_id, cluster=action.cluster))
@@ -106,6 +113,10 @@ class TopicSteps:
         is_kept = action.is_back and not action.with_records
         used = [n for n, shape in present.items() if is_kept and n not in foreign and _records(admin, shape)]
         going = [name for name in present if name not in foreign and name not in used]
+        if effect.is_look and going:
+            still = [row for name in going for row in _fate(admin, effect, _deleted_row(action, name))]
+            gone = [_deleted_row(action, name) for name in went]
+            return not_done(effect, f"{_names(going)} has to go", [*gone, *still])
         asked: str | None = None  # to go, and no answer yet
         try:
             for name in going:
@@ -123,7 +134,7 @@ class TopicSteps:
             _await_gone(admin, {name: action.topics[name] for name in gone_now})
             self._await_no_commits(action.cluster, action.group, [present[name] for name in gone_now])
         except ClusterProblem as problem:
-            gone = tuple(_deleted_row(action, name) for name in went)
+            gone = [_deleted_row(action, name) for name in went]
             unsure = () if asked is None else _fate(admin, effect, _deleted_row(action, asked))
             return replace(failed(effect, problem), undo=(*gone, *unsure))
         told, evidence, rows = _deleted(action, [*foreign, *used])
@@ -140,6 +151,8 @@ class TopicSteps:
             foreign, done = _compared(admin, effect, action, shapes)
             if foreign is not None:
                 return _made_again(effect, foreign, done)
+            if effect.is_look and (told := _not_anew(admin, effect, action, shapes, done)) is not None:
+                return told
             if is_first(effect):
                 check_create(admin, action.ids, TIMEOUT_S)
         except ClusterProblem as problem:
@@ -157,7 +170,7 @@ class TopicSteps:
                     is_gone = True
                     _await_gone(admin, {form.name: old})
                     self._await_no_commits(action.cluster, action.group, [shape])
-                rows.append(TopicUndo(form.name, old, _made(admin, form).topic_id, cluster=action.cluster))
+                rows.append(TopicUndo(form.name, old, _made(admin, effect, form).topic_id, cluster=action.cluster))
                 going = None
         except (_SomebodyElseError, ClusterProblem) as reason:
             if going is not None:
@@ -176,6 +189,8 @@ class TopicSteps:
         try:
             for form in action.topics:
                 if describe(admin, [form.name], TIMEOUT_S)[form.name] is None:
+                    if effect.is_look:
+                        return not_done(effect, f"{form.name} has to be made again", rows)
                     create(admin, form.name, form.partitions, form.replication_factor, form.configs, TIMEOUT_S)
                     made.append(form.name)
                 old, new = action.ids[form.name], await_topic(admin, form.name, TIMEOUT_S).topic_id
@@ -222,9 +237,24 @@ def _theirs(admin: AdminClient, effect: TakeStep, action: CreateTopics) -> list[
     return [TopicUndo(s.topic, s.topic_id, state=UndoState.KEPT, cluster=action.cluster) for s in shapes]
 
 
-def _made(admin: AdminClient, form: TopicForm) -> TopicShape:
+def _not_made(
+    admin: AdminClient, effect: TakeStep, action: CreateTopics, kept: Iterable[TopicUndo]
+) -> StepReported | None:
+    """What an earlier try made, where that is not all; None = it is. Raises `_SomebodyElseError`, `ClusterProblem`."""
+    theirs = {row.name for row in kept}
+    forms = [form for form in action.topics if form.name not in theirs]
+    shapes = describe(admin, [form.name for form in forms], TIMEOUT_S)
+    made = [shape for form in forms if (shape := shapes[form.name]) is not None and _is_like(admin, shape, form)]
+    rows = (*kept, *(TopicUndo(shape.topic, None, shape.topic_id, cluster=action.cluster) for shape in made))
+    missing = [name for name, shape in shapes.items() if shape is None]
+    return not_done(effect, f"{_names(missing)} has to be made", rows) if missing else None
+
+
+def _made(admin: AdminClient, effect: TakeStep, form: TopicForm) -> TopicShape:
     """The topic, made now or found made: without records and of this form. Raises `_SomebodyElseError`, `ClusterProblem`."""
-    is_new = create(admin, form.name, form.partitions, form.replication_factor, form.configs, TIMEOUT_S)
+    is_new = not effect.is_look and create(
+        admin, form.name, form.partitions, form.replication_factor, form.configs, TIMEOUT_S
+    )
     shape = await_topic(admin, form.name, TIMEOUT_S)
     if is_new:
         return shape
@@ -312,6 +342,23 @@ def _compared(
         elif shape.topic_id != old:
             foreign = foreign or form.name
     return foreign, [] if is_first(effect) else rows
+
+
+def _not_anew(
+    admin: AdminClient,
+    effect: TakeStep,
+    action: RecreateTopics,
+    shapes: Mapping[str, TopicShape | None],
+    done: Iterable[TopicUndo],
+) -> StepReported | None:
+    """What earlier tries did, `done`, where that is not all; None = it is."""
+    gone = [name for name, shape in shapes.items() if shape is None]
+    old = [name for name, shape in shapes.items() if shape is not None and shape.topic_id == action.ids[name]]
+    if not gone and not old:
+        return None
+    asked = (TopicUndo(name, action.ids[name], None, is_gone=True, cluster=action.cluster) for name in old)
+    still = [row for each in asked for row in _fate(admin, effect, each)]
+    return not_done(effect, f"{_names((*gone, *old))} has to be made anew", (*done, *still))
 
 
 def _is_another(admin: AdminClient, name: str, topic_id: str) -> bool:
