@@ -11,7 +11,7 @@ from recoveryd.kernel.state import DaemonRecord
 from recoveryd.ports import Folded, JournalBatch
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd.runtime import loop
-from tests.builders.core import command
+from tests.builders.core import command, make_hold
 from tests.builders.world import World
 from tests.runtime.fakes import (
     ListLog,
@@ -74,6 +74,19 @@ async def test_nothing_counts_as_held_or_free_before_the_topic_was_read() -> Non
         assert became.reads_control
         await until(lambda: rig.runtime.state.of(HOLDS).is_complete)
         assert rig.runtime.state.of(HOLDS).held.keys() == {("main", "flights.v2")}
+
+
+async def test_a_hold_whose_time_is_over_ends_before_the_commands_that_lay_on_the_topic_are_decided() -> None:
+    known = World()
+    known.feed(command("hold", "h1", spec=make_hold(expires_ms=known.now_ms + 60_000)))
+    rig = Rig(Folded(dict(known.state.of(HOLDS).live), DaemonRecord(0, 1, "control-1"), {}), ListLog([record(1)]))
+    rig.clock.ms = known.now_ms + 60_000
+    rig.events[1] = command("replay", offset=1)
+    async with rig.leading():
+        await until(lambda: "r1" in rig.runtime.state.of(RECOVERY).recoveries)
+        assert [noun.id for noun in rig.journal.batches[0].changed] == ["h1"]
+        assert rig.runtime.state.of(HOLDS).held == {}
+        assert not [answer for batch in rig.journal.batches for answer in batch.answers], "it is planned"
 
 
 async def test_a_directive_sequence_is_never_used_twice_over_a_restart() -> None:

@@ -293,6 +293,19 @@ def test_where_nobody_holds_its_topics_it_goes_on_once_that_is_known() -> None:
     assert world.run_until(S.COMPLETED).state is S.COMPLETED
 
 
+def test_what_a_hold_kept_goes_on_with_the_first_daemon_after_its_time() -> None:
+    world = HeldWorld(speed=2).running()
+    world.send("hold", "h1", spec=make_hold(expires_ms=world.now_ms + 60_000))
+    world.run_until(S.PAUSED)
+    world.now_ms += 60_000
+    assert list(world.decider.remaining(world.state, world.now_ms)) == []
+    world.restart_daemon()
+    assert list(world.decider.remaining(world.state, world.now_ms)) == ["r1"], (
+        "a run that ends by itself goes on with it"
+    )
+    assert world.run_until(S.COMPLETED).state is S.COMPLETED
+
+
 def test_nor_is_its_target_made() -> None:
     world = HeldWorld(make_facts(no_target=True))
     world.lost_effects = True
