@@ -295,8 +295,8 @@ def wait(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: St
     waits = replace(waits, rest=_rest_of(step)) if type(step.action) in CHANGES else waits
     if workflow.state is State.RUNNING or waits_for != waiting or without_try(seen) != without_try(step.evidence):
         _tell_wait(draft, waits, waits_for, event.why)
-    elif waits.rest != workflow.rest or step.failures:
-        draft.put(waits)  # that it rests, or fails no more, is known to the next daemon, and is no version of its own
+    elif waits.rest != workflow.rest:
+        draft.put(waits)  # that it rests is known to the next daemon, and is no version of its own
     is_slow = isinstance(step.action, LookAtUnit) and step.action.hold_ms > 0  # each look asks the cluster
     every_ms = draft.params.close_every_ms if is_slow else draft.params.look_every_ms
     draft.due(workflow.id, draft.now_ms + every_ms)
