@@ -304,7 +304,7 @@ def test_a_look_that_fails_is_taken_again_and_a_stop_ends_it() -> None:
     world.fault, world.lost = (lambda _: None), False
     world.fail_at("set_offsets", retriable=True, times=2)
     world.lead(lambda: hold(world))
-    assert world.workflow.state is State.RUNNING
+    assert world.workflow.state is State.WAITING
     assert world.stop() == "accepted"
     assert world.workflow.state is State.STOPPING, "it is not known yet whether the one that died has set them"
     world.pass_time(30)
@@ -340,6 +340,38 @@ def test_what_went_or_was_made_before_the_daemon_died_is_told_and_a_rollback_kno
     assert is_called_off(world)
     assert world.done == done, "nothing was changed since"
     assert f"records of {', '.join(gone)} are gone for good" in world.workflow.why
+    release(world)
+    assert world.rollback() == "accepted"
+    world.pass_time(5)
+    assert ("totals" in world.topics, "log-2" in world.topics) == (True, False)
+
+
+def test_a_change_that_is_only_looked_at_outlasts_a_silence_of_its_cluster() -> None:
+    """Else nobody would know what the daemon that died did."""
+    world = AppWorld()
+
+    def dies_halfway(effect: TakeStep) -> StepReported | None:
+        if effect.step != "create_outputs":
+            return None
+        world.take(effect)
+        world.lost = True
+        return StepReported(effect.workflow, "of somebody who is gone", 0, Outcome.DONE)
+
+    world.fault = dies_halfway
+    world.reprocess()
+    world.stops()
+
+    def silence() -> None:
+        hold(world, "orders")
+        world.fail_at("create_outputs", retriable=True, times=9)
+
+    world.live_again(silence)
+    world.pass_time(60)
+    waiting = world.workflow.waiting_for
+    assert waiting is not None
+    assert (world.workflow.state, waiting.kind) == (State.WAITING, "answer")
+    world.pass_time(300)
+    assert is_called_off(world)
     release(world)
     assert world.rollback() == "accepted"
     world.pass_time(5)

@@ -115,6 +115,16 @@ def test_9_where_rest_shows_such_rises_too_one_that_follows_a_raise_is_doubted_a
     assert rig.state.comfortable == pytest.approx(0.75 * before)
 
 
+def test_9_one_sample_is_doubted_where_little_noise_is_known_as_where_none_is() -> None:
+    rig = Rig()
+    for i in range(36):
+        rig.tick(None, active=False, more=(over(rig, 1.2 if i == 7 else 0.05),))
+    rig.run(40.0)
+    before = rig.state.rate
+    assert (tell(rig, 1.1), rig.state.rate) == (Rule.FOREIGN, before)
+    assert tell(rig, 1.1) is Rule.GUARD
+
+
 def same_after_a_cut(rig: Rig, share: float = 1.3) -> list[Rule]:
     """A rise, its cut, and samples after the cut that show the same."""
     return [tell(rig, share) for _ in range(4)]

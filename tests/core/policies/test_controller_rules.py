@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from recoveryd.live.freshness import Reading, RejectReason
-from recoveryd.live.law.memory import Memory
+from recoveryd.live.law.memory import Memory, hour_of
 from recoveryd.live.law.types import ControllerState, ControlVerdict, Law, Rule
 from recoveryd.live.pressure import Protection, SignalKind, latency_strain
 from tests.core.policies.control_rig import CEILING, FLOOR, GROUP, LATENCY, PARAMS, PERIOD_MS, Rig, latency_at, started
@@ -164,6 +164,26 @@ def test_3_what_the_start_of_the_lanes_does_to_live_traffic_is_no_reason_for_a_c
     assert "nothing is copied yet" in told[0].why
     copying = rig.tick(None, achieved=4.0, more=(Reading(LATENCY, 0.5, rig.now_ms + PERIOD_MS),))
     assert (copying.rule, copying.wanted_bytes_per_s) == (Rule.GUARD, pytest.approx(2.0))
+
+
+def test_3_the_start_of_lanes_is_waited_for_a_minute_and_a_lag_is_not() -> None:
+    rig = Rig().rest()
+    rig.tick(0.0, achieved=None)
+    harm = [rig.tick(None, achieved=None, more=(Reading(LATENCY, 0.5, rig.now_ms + PERIOD_MS),)) for _ in range(12)]
+    assert [d.rule for d in harm] == [Rule.FOREIGN] * 11 + [Rule.GUARD]
+    rig = Rig().rest()
+    rig.tick(0.0, achieved=None)
+    assert rig.tick(0.0, achieved=None, lag_s=60.0).rule is Rule.GUARD
+
+
+def test_3_lanes_that_copy_already_when_signals_are_first_seen_are_judged_as_ever() -> None:
+    """A daemon that was started again finds them at the floor, and begins where this hour was safe."""
+    rig = Rig()
+    rig.state = replace(rig.state, baselines={LATENCY: (0.0125,) * 10}, memory=Memory({hour_of(rig.now_ms): 80.0}))
+    rig.tick(None, lag_s=None, achieved=1.0)
+    rig.tick(0.0, achieved=1.0)
+    assert rig.state.rate == 80.0
+    assert rig.tick(None, achieved=1.0, more=(Reading(LATENCY, 0.5, rig.now_ms + PERIOD_MS),)).rule is Rule.GUARD
 
 
 def test_3_a_signal_that_somebody_called_critical_counts_before_anything_is_copied() -> None:

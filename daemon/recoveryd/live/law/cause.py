@@ -73,11 +73,14 @@ def _doubt(state: ControllerState, cause: RiseCause, seen: Assessment, over: Pre
     """A rise that was not cut yet."""
     if over.name not in seen.newest:
         return RiseDoubt(state.rate, f"{told(over)}: waits for the next sample", cause)
-    if is_noisy(state, over) or _is_frequent(state, seen, over):
-        if _is_more_than_noise(state, seen, over, now_ms):
+    is_known = follows(state) or _is_open(cause, seen, now_ms)
+    is_frequent = _is_frequent(state, seen, over)
+    if is_noisy(state, over) or is_frequent:
+        if not _is_more_than_noise(state, seen, over, now_ms):
+            return RiseDoubt(state.rate, f"{told(over)} as noise is now and then: waits for the next sample", cause)
+        if is_known or is_frequent:
             return None
-        return RiseDoubt(state.rate, f"{told(over)} as noise is now and then: waits for the next sample", cause)
-    if follows(state) or _is_open(cause, seen, now_ms):
+    elif is_known:
         return None
     why = f"{told(over)} without a raise before: waits for the next sample"
     return RiseDoubt(state.rate, why, cause._replace(doubted_ms=now_ms))

@@ -60,12 +60,12 @@ def step(
         # Only at the floor, and only with samples too new to show an earlier, higher rate: otherwise our own load would
         # become the baseline.
         state = with_baselines(state, news, state.floor_since_ms + params.loop_delay_ms, params, is_refresh=True)
+    if not state.is_used and _has_started(state, inputs, now_ms):
+        state = replace(state, is_used=True)
     state = with_counted(known, state, params)
     seen = assess(state, news, now_ms, params)
     if state.is_unseen and _may_rise(seen, params) and seen.room > params.dead_band:
         state = _begin(state, inputs, news, now_ms, params)
-    if not state.is_used and _has_started(state, inputs, now_ms):
-        state = replace(state, is_used=True)
     before = state.rate
     state = _with_live_load(state, inputs, seen, now_ms, params)
     move = choose(state, seen, inputs, now_ms, params)
@@ -111,13 +111,14 @@ def _begin(
     """
     ceiling = bounds(inputs)[1]
     rate, safe = begin_rate(state, inputs, now_ms, params), state.memory.safe_at(now_ms)
+    is_used, begun_ms = (state.is_used, state.begun_ms) if state.active else (False, now_ms)
     state = replace(state, active=True, displaced=None, stepped_ms=now_ms, informed_ms=now_ms, cut_ms=None)
     if safe is not None:
         safe = min(ceiling, safe)
         seen = assess(state, news, now_ms, params)
         if safe > rate and _may_rise(seen, params) and seen.room > params.dead_band:
             rate = safe
-    return replace(state, rate=rate, budget=rate, comfortable=safe, begun_ms=now_ms, is_used=False)
+    return replace(state, rate=rate, budget=rate, comfortable=safe, begun_ms=begun_ms, is_used=is_used)
 
 
 def _has_started(state: ControllerState, inputs: Inputs, now_ms: int) -> bool:

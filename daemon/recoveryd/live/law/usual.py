@@ -36,7 +36,9 @@ def _is_signal_as_elsewhere(state: ControllerState, signal: Pressure, now_ms: in
 
 def _is_first(state: ControllerState, counted: Counted) -> bool:
     """Whether it was neither cut nor at a much lower rate, as where the first recovery begins."""
-    return state.comfortable is None and step_of(state.rate) - APART < min(step for step in counted if step > AT_REST)
+    return state.comfortable is None and step_of(state.rate) - APART < min(
+        (step for step in counted if step > AT_REST), default=AT_REST
+    )
 
 
 def _here(state: ControllerState, counted: Counted, now_ms: int) -> float | None:

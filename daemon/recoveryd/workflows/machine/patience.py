@@ -69,11 +69,12 @@ def waited_for(
     )
 
 
-def outlasts(step: WorkflowStep, event: StepReported) -> bool:
-    """Whether a step that failed so goes on to its deadline, however often: it only looks, and a look does no harm. What changes
-    something is tried a few times, and so is what breaks by a defect of recoveryd.
+def outlasts(step: WorkflowStep, event: StepReported, *, is_look: bool) -> bool:
+    """Whether a step that failed so goes on to its deadline, however often: nothing is changed by asking again. What changes
+    something is tried a few times, unless it is only looked how far it came, and so is what breaks by a defect of recoveryd.
     """
-    return event.is_retriable and type(step.action) not in CHANGES and event.code != Code.INVARIANT_BROKEN.value
+    is_harmless = is_look or type(step.action) not in CHANGES
+    return event.is_retriable and is_harmless and event.code != Code.INVARIANT_BROKEN.value
 
 
 def unanswered(
@@ -82,7 +83,9 @@ def unanswered(
     """What it waits for after a look that was not answered: as before, until the same deadline."""
     known = waiting
     if known is None:
-        kind, only_looks = _waiting_kind(step.action), isinstance(step.action, TakeSnapshot | LookAtTopics | LookAtUnit)
+        is_change = type(step.action) in CHANGES
+        kind = "ack" if is_change else _waiting_kind(step.action)  # a hold is in its way, and lasts for long
+        only_looks = is_change or isinstance(step.action, TakeSnapshot | LookAtTopics | LookAtUnit)
         deadline_ms = now_ms + _patience_ms(kind, params)
         known = WaitingFor(_ANSWER if only_looks else kind, step.name, now_ms, deadline_ms)
     since_ms = now_ms if known.unanswered_since_ms is None else known.unanswered_since_ms

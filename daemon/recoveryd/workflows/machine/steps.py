@@ -112,10 +112,15 @@ def take_again(draft: WorkflowDraft, workflow: Workflow) -> None:
     elif _waits_for_holds(draft, workflow, step):
         return
     elif not _is_at_rest(workflow, step):
-        is_held = _is_held_back(workflow, step) and _held(draft, workflow, step) is not None
-        _take(draft, workflow, step, is_look=is_held)
+        _take(draft, workflow, step, is_look=_is_only_looked_at(draft, workflow, step))
     elif not _fails_by_hold(draft, workflow, step):
         _take(draft, workflow, step)
+
+
+def _is_only_looked_at(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> bool:
+    """Whether somebody holds a topic that a step changes, of whose last try is not known how far it came."""
+    is_held_back = _is_held_back(workflow, step) and not _is_at_rest(workflow, step)
+    return is_held_back and _held(draft, workflow, step) is not None
 
 
 def _waits_for_holds(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> bool:
@@ -179,7 +184,7 @@ def take_report(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, ev
         wait(draft, workflow, step, event)
     elif event.outcome is Outcome.LEFT:
         _left(draft, workflow, step, event)
-    elif outlasts(step, event):
+    elif outlasts(step, event, is_look=_is_only_looked_at(draft, workflow, step)):
         _wait_unanswered(draft, workflow, step, event)
     elif event.is_retriable and step.failures < draft.params.tries_most - 1:
         if event.is_untried and _can_rest(draft, workflow, step) and _has_to_rest(draft, workflow):
@@ -311,10 +316,12 @@ def _wait_unanswered(draft: WorkflowDraft, workflow: Workflow, step: WorkflowSte
         fail(draft, workflow, step, f"{why}; it was waited for long enough", given_up_unanswered(waits_for, event))
         return
     waits = workflow.with_step(replace(step, state=StepState.WAITING, failures=step.failures + 1))
-    if workflow.state is State.RUNNING or waits_for != waiting:
+    is_news = waiting is None or replace(waits_for, last_error=waiting.last_error) != waiting
+    if workflow.state is State.RUNNING or is_news:
         _tell_wait(draft, waits, waits_for, why)
     else:
-        draft.put(waits)  # the next daemon need not begin with short times, and it is no version of its own
+        # The next daemon need not begin with short times, and what the last error says may change: no version of its own.
+        draft.put(replace(waits, waiting_for=waits_for))
     later_ms = params.look_every_ms * 2 ** min(step.failures + 1, 10)
     draft.due(workflow.id, draft.now_ms + min(later_ms, params.unanswered_every_ms))
     draft.reason = f"{step.name}: {why}"
@@ -332,9 +339,10 @@ def _tell_wait(draft: WorkflowDraft, waits: Workflow, waits_for: WaitingFor, why
 
 def _left(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: StepReported) -> None:
     """It was only looked how far it came: what is left is called off if the hold is still there, else it is done now."""
-    seen = workflow.with_step(replace(step, failures=0)).with_undo(event.undo)
+    seen = workflow.with_step(replace(step, state=StepState.RUNNING, failures=0)).with_undo(event.undo)
+    seen = replace(seen, rest=_rest_of(step))
     draft.reason = f"{step.name}: {event.why}"
-    rested = draft.revise(replace(seen, rest=_rest_of(step)))
+    rested = draft.move(seen, State.RUNNING, event.why) if workflow.state is State.WAITING else draft.revise(seen)
     if not _has_to_rest(draft, rested):
         take_again(draft, rested)
 
