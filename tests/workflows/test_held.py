@@ -311,6 +311,24 @@ def test_a_look_that_fails_is_taken_again_and_a_stop_ends_it() -> None:
     assert (world.workflow.state, world.committed) == (State.STOPPED, BEFORE)
 
 
+def died_halfway(step: str, refused: tuple[str, str] | None = None) -> AppWorld:
+    """The daemon has died in this step of a reprocess, and nobody heard what was done. `refused`: what the cluster did not do."""
+    world = AppWorld()
+
+    def dies(effect: TakeStep) -> StepReported | None:
+        if effect.step != step:
+            return None
+        world.refused = set() if refused is None else {refused}
+        world.take(effect)
+        world.lost, world.refused = True, set()
+        return StepReported(effect.workflow, "of somebody who is gone", 0, Outcome.DONE)
+
+    world.fault = dies
+    world.reprocess()
+    world.stops()
+    return world
+
+
 @pytest.mark.parametrize(
     ("step", "refused", "gone"),
     [
@@ -322,19 +340,7 @@ def test_a_look_that_fails_is_taken_again_and_a_stop_ends_it() -> None:
 def test_what_went_or_was_made_before_the_daemon_died_is_told_and_a_rollback_knows_it(
     step: str, refused: tuple[str, str] | None, gone: tuple[str, ...]
 ) -> None:
-    world = AppWorld()
-
-    def dies_halfway(effect: TakeStep) -> StepReported | None:
-        if effect.step != step:
-            return None
-        world.refused = set() if refused is None else {refused}
-        world.take(effect)
-        world.lost, world.refused = True, set()
-        return StepReported(effect.workflow, "of somebody who is gone", 0, Outcome.DONE)
-
-    world.fault = dies_halfway
-    world.reprocess()
-    world.stops()
+    world = died_halfway(step, refused)
     done = list(world.done)
     world.live_again(lambda: hold(world, "orders"))
     assert is_called_off(world)
@@ -348,18 +354,7 @@ def test_what_went_or_was_made_before_the_daemon_died_is_told_and_a_rollback_kno
 
 def test_a_change_that_is_only_looked_at_outlasts_a_silence_of_its_cluster() -> None:
     """Else nobody would know what the daemon that died did."""
-    world = AppWorld()
-
-    def dies_halfway(effect: TakeStep) -> StepReported | None:
-        if effect.step != "create_outputs":
-            return None
-        world.take(effect)
-        world.lost = True
-        return StepReported(effect.workflow, "of somebody who is gone", 0, Outcome.DONE)
-
-    world.fault = dies_halfway
-    world.reprocess()
-    world.stops()
+    world = died_halfway("create_outputs")
 
     def silence() -> None:
         hold(world, "orders")

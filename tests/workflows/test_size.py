@@ -81,9 +81,9 @@ def test_what_is_taken_fits_the_status_topic(metadata: str) -> None:
     assert 0.4 * RECORD_BYTES_MOST < size < RECORD_BYTES_MOST + 100_000 < MAX_STATUS_RECORD_BYTES
 
 
-def test_the_largest_savepoint_that_is_taken_fits_the_status_topic() -> None:
-    most = bisect(range(100_000), 0, key=lambda n: refuse_cut(n) is not None) - 1
-    at = dict.fromkeys(range(most // 4), LARGE)
+def large_cut(partitions: int) -> tuple[Cut, WorkflowStep]:
+    """A cut of so many partitions, in four topics, and the step that copies it."""
+    at = dict.fromkeys(range(partitions // 4), LARGE)
     names = [f"{GROUP}-{number}-changelog" for number in range(4)]
     topics = tuple(
         CutTopic(name, f"copy.{name}", TopicForm(name, len(at), 3), False, at, at, "id", at) for name in names
@@ -91,12 +91,18 @@ def test_the_largest_savepoint_that_is_taken_fits_the_status_topic() -> None:
     runs = tuple(
         ChildRun(f"w1-{name}", "replay", copy_data("main", name, name, dict.fromkeys(at, 0), at)) for name in names
     )
+    return Cut("large", "app", "main", GROUP, 0, topics=topics), WorkflowStep("copy_state", RunChildren(runs))
+
+
+def test_the_largest_savepoint_that_is_taken_fits_the_status_topic() -> None:
+    most = bisect(range(100_000), 0, key=lambda n: refuse_cut(n) is not None) - 1
+    cut, copy = large_cut(most)
     world = GroupWorld()
     world.reset()
     whole = replace(
         world.workflow,
-        cut=Cut("large", "app", "main", GROUP, 0, topics=topics),
-        steps=(WorkflowStep("copy_state", RunChildren(runs)),),
+        cut=cut,
+        steps=(copy,),
     )
     size = len(json.dumps(WorkflowForm().write(whole), separators=(",", ":")).encode())
     assert 0.6 * RECORD_BYTES_MOST < size < RECORD_BYTES_MOST + 100_000
@@ -104,18 +110,11 @@ def test_the_largest_savepoint_that_is_taken_fits_the_status_topic() -> None:
 
 def test_the_largest_restore_that_is_taken_fits_the_status_topic() -> None:
     most = bisect(range(100_000), 0, key=lambda n: refuse_sizes([], n) is not None) - 1
-    at = dict.fromkeys(range(most // 4), LARGE)
-    names = [f"{GROUP}-{number}-changelog" for number in range(4)]
-    topics = tuple(
-        CutTopic(name, f"copy.{name}", TopicForm(name, len(at), 3), False, at, at, "id", at) for name in names
-    )
-    runs = tuple(
-        ChildRun(f"w1-{name}", "replay", copy_data("main", name, name, dict.fromkeys(at, 0), at)) for name in names
-    )
-    spec = RestoreSpec("large", "app", cut=Cut("large", "app", "main", GROUP, 0, topics=topics))
+    cut, copy = large_cut(most)
+    spec = RestoreSpec("large", "app", cut=cut)
     world = GroupWorld()
     world.reset()
-    whole = replace(world.workflow, verb=spec.verb, spec=spec, steps=(WorkflowStep("copy_state", RunChildren(runs)),))
+    whole = replace(world.workflow, verb=spec.verb, spec=spec, steps=(copy,))
     size = len(json.dumps(WorkflowForm().write(whole), separators=(",", ":")).encode())
     assert 0.6 * RECORD_BYTES_MOST < size < RECORD_BYTES_MOST + 100_000
 

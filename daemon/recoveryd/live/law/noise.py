@@ -22,9 +22,8 @@ _NEAR_FLOOR: Final = 1.5  # times the floor: what these show would hardly be les
 _ENOUGH: Final = 12  # samples
 AT_REST: Final = 0  # the step of no rate
 _SHARE_MOST: Final = 0.97  # so that a logarithm of the rest is never too large
-_MOST_USUAL: Final = (
-    0.5  # what is over its SLO more often is sick: else an hour of that would hide harm that comes later
-)
+# What is over its SLO more often is sick: else an hour of that would hide harm that comes later.
+_MOST_USUAL: Final = 0.5
 _RARE: Final = 0.02  # share of samples over the SLO that any signal may show by chance
 _NEWEST: Final = 12  # samples of each step are kept
 _FRESH_MS: Final = 900_000  # what was shown earlier tells of another time
