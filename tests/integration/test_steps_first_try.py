@@ -13,7 +13,6 @@ from recoveryd.adapters.kafka.steps.taker import KafkaSteps
 from recoveryd.adapters.kafka.topic_admin import await_topic, delete, describe
 from recoveryd.kernel.catalogue import Code
 from recoveryd.settings.kafka_properties import ClientAccess
-from recoveryd.units.control import ApplicationState, Report, Wish
 from recoveryd.units.model import ControlKind, Unit, UnitKind
 from recoveryd.workflows.model.actions import (
     AwaitStarted,
@@ -29,23 +28,10 @@ from recoveryd.workflows.model.workflow import ConfigUndo, OffsetUndo, QuotaUndo
 from tests.builders.configs import await_configs, set_configs
 from tests.builders.history import create_topics
 from tests.e2e.processes import wait_for
+from tests.integration.step_world import Runs
 from tests.integration.test_group_commits import Setter
 
 pytestmark = pytest.mark.broker
-
-
-class Runs:
-    """Whoever controls the application says at once that it runs."""
-
-    async def look(self, unit: str) -> Report:
-        return Report(unit, ApplicationState.RUNNING, "1 of 1 instances")
-
-    async def ask(self, wish: Wish) -> Report:
-        return await self.look(wish.unit)
-
-    async def start(self) -> None: ...
-
-    async def close(self) -> None: ...
 
 
 @pytest.fixture

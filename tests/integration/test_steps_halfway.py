@@ -1,20 +1,16 @@
 """Steps on a real broker that fail for good when half of them is done: what they changed until then is in their report."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
 from types import ModuleType
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from recoveryd.adapters.clock import SystemClock
 from recoveryd.adapters.kafka.steps import config_steps, quota_steps, topic_steps
 from recoveryd.adapters.kafka.steps.taker import KafkaSteps
 from recoveryd.adapters.kafka.topic_admin import await_topic, create, delete, describe
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
-from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.workflows.model.actions import (
     CreateTopics,
     DeleteTopics,
@@ -27,47 +23,11 @@ from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.workflow import ConfigUndo, QuotaUndo, TopicUndo, UndoState
 from tests.builders.configs import await_configs, set_configs
-from tests.builders.history import create_topics
 from tests.e2e.clients import writer
 from tests.e2e.processes import wait_for
-from tests.integration.test_steps_first_try import Runs
+from tests.integration.step_world import Topics
 
 pytestmark = pytest.mark.broker
-
-
-class Topics:
-    """Topics on the broker, `a` and `b` unless others are named."""
-
-    def __init__(self, bootstrap: str, unique: str, names: Sequence[str] = ()) -> None:
-        self.admin = AdminClient({"bootstrap.servers": bootstrap})
-        self.names = tuple(names) or (f"{unique}a", f"{unique}b")
-        create_topics(bootstrap, dict.fromkeys(self.names, 1))
-        self.ids = {name: await_topic(self.admin, name, 60.0).topic_id for name in self.names}
-
-    def there(self) -> dict[str, str | None]:
-        shapes = describe(self.admin, self.names, 60.0)
-        return {name: None if shape is None else shape.topic_id for name, shape in shapes.items()}
-
-    def known_after(self, report: StepReported) -> dict[str, str | None]:
-        """What is there, once the broker's metadata show what was told: a step that fails does not wait for that."""
-        rows = (row for row in report.undo if isinstance(row, TopicUndo))
-        told = {row.name: row.was_set for row in rows if row.is_gone or row.was_set}
-        with suppress(AssertionError):  # the comparison that follows says more
-            wait_for(lambda: told.items() <= self.there().items(), 20.0)
-        return self.there()
-
-
-@pytest.fixture
-async def steps(bootstrap: str) -> AsyncIterator[KafkaSteps]:
-    clusters = {"main": {"bootstrap.servers": bootstrap}}
-    made = KafkaSteps(clusters, {"main": ClientAccess(bootstrap)}, dict, Runs(), SystemClock().now_ms)
-    yield made
-    await made.close()
-
-
-@pytest.fixture
-async def topics(bootstrap: str, unique: str) -> Topics:
-    return await asyncio.to_thread(Topics, bootstrap, unique)
 
 
 def refuse(monkeypatch: pytest.MonkeyPatch, function: str, name: str) -> None:

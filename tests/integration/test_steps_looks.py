@@ -3,14 +3,11 @@ was heard, is told, and nothing is changed.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
-from recoveryd.adapters.clock import SystemClock
 from recoveryd.adapters.kafka.steps.taker import KafkaSteps
 from recoveryd.kernel.catalogue import Code
-from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.workflows.model.actions import (
     Action,
     CreateTopics,
@@ -25,24 +22,10 @@ from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.workflow import ConfigUndo, QuotaUndo, TopicUndo, Undo, UndoState
 from tests.builders.configs import own_configs, set_configs
+from tests.integration.step_world import Topics
 from tests.integration.test_group_commits import Setter
-from tests.integration.test_steps_first_try import Runs
-from tests.integration.test_steps_halfway import Topics
 
 pytestmark = pytest.mark.broker
-
-
-@pytest.fixture
-async def steps(bootstrap: str) -> AsyncIterator[KafkaSteps]:
-    clusters = {"main": {"bootstrap.servers": bootstrap}}
-    made = KafkaSteps(clusters, {"main": ClientAccess(bootstrap)}, dict, Runs(), SystemClock().now_ms)
-    yield made
-    await made.close()
-
-
-@pytest.fixture
-async def topics(bootstrap: str, unique: str) -> Topics:
-    return await asyncio.to_thread(Topics, bootstrap, unique)
 
 
 async def look(steps: KafkaSteps, action: Action, rows: tuple[Undo, ...] = ()) -> StepReported:

@@ -25,8 +25,7 @@ from recoveryd.workflows.model.actions import Action, DeleteTopics, RecreateTopi
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome
 from recoveryd_sandbox.broker import Broker
-from tests.integration.test_steps_first_try import Runs
-from tests.integration.test_steps_halfway import Topics
+from tests.integration.step_world import Runs, Topics
 from tests.patience import patient_s
 
 pytestmark = pytest.mark.broker
