@@ -317,7 +317,9 @@ class Recovery:
         return replace(self.spec, attempt=number, directive=directive, **more)
 
     def direct(self, wanted: str, attempt: int = 1, **more: Any) -> int:
-        """Publish a directive. Returns its sequence."""
+        """Publish a directive. Returns its sequence. A client that has lost its brokers while one hung finds them no
+        more (librdkafka 2.16), so another one tries then; a directive may be told twice.
+        """
         self._sequence += 1
         directive = Directive(
             **{
@@ -330,7 +332,10 @@ class Recovery:
             }
         )
         self._producer.produce(self.directives, encode(directive), self.id.encode())
-        assert self._producer.flush(DEADLINE_S) == 0
+        if self._producer.flush(DEADLINE_S / 4) > 0:
+            self._producer = self.cluster.producer()
+            self._producer.produce(self.directives, encode(directive), self.id.encode())
+            assert self._producer.flush(DEADLINE_S) == 0
         return self._sequence
 
     def slowed(self, records_per_s: float) -> JobSpec:

@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Message
+from confluent_kafka import Consumer, KafkaError, Message
 
-from recoveryd.client import status
+from recoveryd.client import sight, status
+from recoveryd.client.sight import SAYS_SO
 from recoveryd.client.status import HoldFollower
 from tests.builders.copying import Cluster, Row
 from tests.builders.core import STATUS
@@ -32,6 +33,31 @@ class DeafWhenAssignedAgain:
 
     def consume(self, count: int, wait_s: float) -> list[Message]:
         return [] if self._assigned > 1 else self._real.consume(count, wait_s)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+class Told:
+    def error(self) -> KafkaError:
+        return KafkaError(SAYS_SO)
+
+
+class BlindOnce:
+    """One that is told that it has no broker says so, and from then on gives nothing."""
+
+    made = 0
+
+    def __init__(self, properties: dict[str, Any]) -> None:
+        BlindOnce.made += 1
+        self._real = Consumer(properties)
+        self.told: list[Any] | None = None
+
+    def consume(self, count: int, wait_s: float) -> list[Any]:
+        if self.told is None:
+            return self._real.consume(count, wait_s)
+        told, self.told = self.told, []
+        return told
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
@@ -74,3 +100,26 @@ def test_a_status_topic_that_is_made_again_is_read_by_a_new_consumer_while_what_
 
     wait_for(is_new, 30.0, lambda: f"{seen[-1]}")
     assert set(seen) == {frozenset(known), frozenset({"new"})}, "never nothing, and never half of it"
+
+
+def test_one_that_lost_sight_of_the_cluster_is_replaced(
+    bootstrap: str, unique: str, monkeypatch: pytest.MonkeyPatch, followers: list[HoldFollower]
+) -> None:
+    monkeypatch.setattr(status, "Consumer", BlindOnce)
+    monkeypatch.setattr(sight, "BLIND_AFTER_S", 0.5)
+    cluster = Cluster(bootstrap, unique)
+    topic = cluster.topic("status", PARTITIONS)
+    cluster.fill(topic, [written("before", 0)])
+    follower = HoldFollower(cluster.client, topic, "main")
+    followers.append(follower)
+    follower.read(60.0)
+    blind: Any = follower._consumer
+    blind.told = [Told()]
+    cluster.fill(topic, [written("after", 1)])
+
+    def is_known() -> bool:
+        follower.follow(0.1)
+        return follower.book.held(["a"]) == {"a": {"before", "after"}}
+
+    wait_for(is_known, 30.0, lambda: f"{follower.book.held(['a'])}")
+    assert BlindOnce.made == 2

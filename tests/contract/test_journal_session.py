@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -91,6 +92,44 @@ async def test_a_commit_answered_with_an_invalid_state_is_read_back(
     await commit(journal, batch(2))
     await commit(journal, batch(3))
     assert asked == ["committed" if has_landed else "dropped"]
+    assert numbers(own) == [1, 2, 3]
+    await journal.close()
+
+
+class Blind:
+    """A client that dropped each of its brokers and looks for none, as librdkafka 2.16 may after a moment in which its
+    cluster had none. The last commit landed, or never left it.
+    """
+
+    def __init__(self, real: Producer, *, has_landed: bool) -> None:
+        self._real, self._lands = real, has_landed
+
+    def commit_transaction(self, _timeout_s: float) -> None:
+        if self._lands:
+            self._real.commit_transaction(patient_s(60))
+        self._lands = False
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer", retriable=True))
+
+    def list_topics(self, _topic: str, timeout: float) -> None:
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT, f"no broker within {timeout}"))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+@pytest.mark.parametrize("has_landed", [True, False])
+async def test_a_client_that_lost_sight_of_the_cluster_is_replaced_and_its_transaction_read_back(
+    own: KafkaHarness, monkeypatch: pytest.MonkeyPatch, has_landed: bool
+) -> None:
+    monkeypatch.setattr("recoveryd.adapters.kafka.journal._COMMIT_DEADLINE_S", 1.0)
+    journal = own.journal()
+    await opened(journal)
+    await commit(journal, batch(1, leader=True))
+    writer = journal._session._client._writer
+    assert writer is not None
+    monkeypatch.setattr(writer, "_producer", Blind(writer._producer, has_landed=has_landed))
+    await commit(journal, batch(2))
+    await commit(journal, batch(3))
     assert numbers(own) == [1, 2, 3]
     await journal.close()
 

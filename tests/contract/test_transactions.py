@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from recoveryd.adapters.kafka import transactions
-from recoveryd.adapters.kafka.transactions import OutgoingKafkaRecord, SessionLost, TransactionalWriter
+from recoveryd.adapters.kafka import client, transactions
+from recoveryd.adapters.kafka.transactions import OutgoingKafkaRecord, SessionLost, TransactionalWriter, Unsettled
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 
 TIMED_OUT = KafkaError(KafkaError._TIMED_OUT, "no answer", retriable=True)
+NO_BROKER = KafkaError(KafkaError._TRANSPORT, "no broker")
 MUST_ABORT = KafkaError(KafkaError.INVALID_TXN_STATE, "abort it", txn_requires_abort=True)
 FENCED = KafkaError(KafkaError._FENCED, "another one", fatal=True)
 INVALID_STATE = KafkaError(KafkaError.INVALID_TXN_STATE, "no such transaction", fatal=True)
@@ -106,6 +107,7 @@ Make = Callable[..., tuple[TransactionalWriter, ScriptedProducer]]
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Make:
     monkeypatch.setattr(transactions, "_RETRY_S", 0.0)
+    monkeypatch.setattr(client, "make_admin", lambda _properties: ScriptedProducer({"meet": [NO_BROKER]}))
 
     def made(
         deadline_s: float = 5.0, **script: list[KafkaError | None]
@@ -187,6 +189,29 @@ def test_a_client_that_is_lost_before_it_wrote_names_no_place_of_an_earlier_tran
     with pytest.raises(SessionLost):
         writer.write(FIRST, "second")
     assert writer.marks == {}
+
+
+def test_a_client_without_brokers_is_lost_once_the_cluster_answers_another_one(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may stay without them for ever (librdkafka 2.16), and the outcome of its transaction with it."""
+    writer, _producer = make(deadline_s=0.0, commit=[TIMED_OUT], meet=[NO_BROKER])
+    monkeypatch.setattr(client, "make_admin", lambda _properties: ScriptedProducer({}))
+    with pytest.raises(SessionLost) as caught:
+        writer.write(FIRST, "first")
+    assert caught.value.unsettled == Unsettled("first", {("t", 0): 0})
+
+
+@pytest.mark.parametrize(("own", "others"), [([], []), ([NO_BROKER], [NO_BROKER])])
+def test_one_that_is_answered_or_whose_cluster_is_silent_is_kept(
+    make: Make, monkeypatch: pytest.MonkeyPatch, own: list[KafkaError | None], others: list[KafkaError | None]
+) -> None:
+    writer, producer = make(deadline_s=0.0, commit=[TIMED_OUT], meet=own)
+    monkeypatch.setattr(client, "make_admin", lambda _properties: ScriptedProducer({"meet": others}))
+    with pytest.raises(ClusterProblem):
+        writer.write(FIRST, "first")
+    writer.write(FIRST, "first")
+    assert producer.landed == [b"1"]
 
 
 def test_an_outcome_still_unknown_at_the_deadline_is_settled_before_anything_else_is_written(make: Make) -> None:

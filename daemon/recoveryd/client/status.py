@@ -7,6 +7,7 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from recoveryd.client.book import HoldBook
+from recoveryd.client.sight import Sight
 
 _AT_ONCE: Final = 1_000
 _END: Final = KafkaError._PARTITION_EOF  # noqa: SLF001
@@ -37,7 +38,7 @@ class HoldFollower:
             "isolation.level": "read_committed",
             "auto.offset.reset": "error",
         }
-        self._consumer = Consumer(self._properties)
+        self._consumer, self._sight = Consumer(self._properties), Sight()
 
     def read(self, within_s: float) -> None:
         """Read it whole. Raises `HoldsUnknown`."""
@@ -56,12 +57,18 @@ class HoldFollower:
         for message in self._consumer.consume(_AT_ONCE, timeout_s or 0.001):
             error = message.error()
             if error is None:
+                self._sight.heard(time.monotonic())
                 (self._next or self.book).apply(message.key(), message.value())
             elif error.code() == _END:
+                self._sight.heard(time.monotonic())
                 self._reached(message.partition())
             elif error.code() in _AGAIN:
                 self._again()
                 return
+            else:
+                self._sight.told(error.code(), time.monotonic())
+        if self._sight.is_lost(time.monotonic()):
+            self._again()
 
     def close(self) -> None:
         self._consumer.close()
@@ -81,12 +88,12 @@ class HoldFollower:
         self._from_beginning(set(found.partitions))
 
     def _again(self) -> None:
-        """From the beginning: offsets mean something else now. Until the end is reached, what was known is used. With a new
+        """From the beginning: offsets mean something else now, or the client is blind. Until the end is reached, what was known is used. With a new
         consumer: one that is assigned once more while a broker comes back may hear nothing more (librdkafka 2.16).
         """
         partitions = {place.partition for place in self._consumer.assignment()}
         self._consumer.close()
-        self._consumer = Consumer(self._properties)
+        self._consumer, self._sight = Consumer(self._properties), Sight()
         self._from_beginning(partitions)
 
     def _from_beginning(self, partitions: set[int]) -> None:

@@ -49,7 +49,7 @@ _FILES = {  # with the names that people give them
 }
 _SHUT_OUT = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL})  # noqa: SLF001
 _LOGIN_REFUSED = frozenset({KafkaError._AUTHENTICATION})  # noqa: SLF001
-_KNOCK_S, _LET_IN_S = 5.0, 10.0
+_KNOCK_S, _LET_IN_S, _SIGHT_S = 5.0, 10.0, 3.0
 ELSEWHERE_SOON = frozenset({  # the broker is there, but not ready for this question yet
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
@@ -151,6 +151,19 @@ def _not_let_in(refusal: KafkaError, cluster: str) -> ClusterProblem:
         return ClusterProblem(message)
     hint = "Check the user and its secret in the daemon's config. A file that holds it is read again when it changes; after any other change, restart the daemon."
     return ClusterProblem(message, hint, code=Code.NOT_AUTHORISED, retriable=False)
+
+
+def has_lost_sight(client: Producer, properties: Properties, topic: str) -> bool:
+    """Whether the cluster answers a new client within three seconds and then not this one; see `recoveryd.client.sight`."""
+    try:
+        make_admin(properties).list_topics(topic, timeout=_SIGHT_S)
+    except KafkaException:
+        return False
+    try:
+        client.list_topics(topic, timeout=_SIGHT_S)
+    except KafkaException:
+        return True
+    return False
 
 
 def make_consumer(properties: Properties, **overrides: Any) -> Consumer:

@@ -8,6 +8,7 @@ group.
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -18,6 +19,7 @@ from recoveryd.adapters.kafka.living_clients import version_of
 from recoveryd.adapters.kafka.offsets import LATEST, at_time, read_offsets
 from recoveryd.adapters.kafka.reading import assign, is_passing, next_messages, pair_of
 from recoveryd.adapters.kafka.topic_admin import describe
+from recoveryd.client.sight import Sight
 from recoveryd.errors import ClusterProblem, RecoverydError
 from recoveryd.ports import Emit
 from recoveryd_jobs.contract import ContractError, DriverHeartbeat, LaneHeartbeat, LanePosition, decode_progress
@@ -82,8 +84,12 @@ class KafkaProgressFeed:
         try:
             assign(consumer, self._topic, starts, _ASK_S)
             self._positions = starts
+            sight = Sight()
             while not self._stopping.is_set() and version_of(self._properties) == version:
-                self._hear(consumer, emit)
+                self._hear(consumer, sight, emit)
+                if sight.is_lost(time.monotonic()):
+                    _log.warning("The client for progress has lost its brokers; another one is made.")
+                    return
         finally:
             consumer.close()
 
@@ -100,12 +106,17 @@ class KafkaProgressFeed:
         back = {p: recent[p] if recent[p] >= 0 else ends[p] for p in ends}
         return {p: max(back[p], min(self._positions.get(p, 0), max(ends[p], back[p]))) for p in ends}
 
-    def _hear(self, consumer: Consumer, emit: Emit) -> None:
+    def _hear(self, consumer: Consumer, sight: Sight, emit: Emit) -> None:
         for message in _newest(next_messages(consumer, _WAIT_S)):
             error = message.error()
             if error is None:
+                sight.heard(time.monotonic())
                 self._pass_on(message, emit)
-            elif error.code() != KafkaError._PARTITION_EOF and not is_passing(error):  # noqa: SLF001
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
+                sight.heard(time.monotonic())
+            elif is_passing(error):
+                sight.told(error.code(), time.monotonic())
+            else:
                 raise problem(error, f"read {self._topic}", "Read", self._topic)
 
     def _pass_on(self, message: Message, emit: Emit) -> None:

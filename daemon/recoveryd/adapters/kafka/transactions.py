@@ -17,7 +17,7 @@ from typing import NoReturn
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from recoveryd import failpoints
-from recoveryd.adapters.kafka.client import Properties, make_transactional_producer, problem
+from recoveryd.adapters.kafka.client import Properties, has_lost_sight, make_transactional_producer, problem
 from recoveryd.adapters.kafka.living_clients import version_of
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
@@ -48,7 +48,7 @@ class Unsettled:
 
 class SessionLost(Exception):  # noqa: N818  (named for what happened)
     """A client can never write again: another one opened the same id, or the broker ended its transaction by time-out
-    and shut it out.
+    and shut it out, or it has lost sight of a cluster that answers others.
 
     `unsettled` is the transaction that may have landed. Without one, nothing of the last call did.
     """
@@ -266,6 +266,8 @@ class TransactionalWriter:
         if cause.fatal() or (not cause.retriable() and reason.code is not Code.NOT_AUTHORISED):
             self._lose(cause)
         if not cause.retriable() or time.monotonic() >= give_up_s:
+            if cause.retriable() and has_lost_sight(self._producer, self._properties, self._topic):
+                self._lose(cause)  # it has no broker to ask, and may never look for one
             raise reason from error
         time.sleep(_RETRY_S)
 
