@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message
 
-from recoveryd.client import sight, status
-from recoveryd.client.sight import SAYS_SO
+from recoveryd import sight
+from recoveryd.client import status
 from recoveryd.client.status import HoldFollower
+from recoveryd.sight import SAYS_SO
 from tests.builders.copying import Cluster, Row
 from tests.builders.core import STATUS
 from tests.client.test_book import HOLD

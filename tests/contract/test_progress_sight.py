@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
+from recoveryd import sight
 from recoveryd.adapters.kafka import progress
 from recoveryd.adapters.kafka.client import make_consumer
 from recoveryd.adapters.kafka.reading import next_messages
-from recoveryd.client import sight
 from recoveryd.kernel.events import Event
 from tests.contract.harness import KafkaHarness
 from tests.contract.test_progress import arrives, lane_event, lane_record

@@ -8,8 +8,8 @@ It is confluent-kafka's `Consumer`. When somebody holds a topic that it reads, i
 finishes and commits what it has, says so, and goes on by itself at release. docs/holds.md describes the records, for
 programs in other languages.
 
-Standard library and confluent-kafka only: nothing here imports the rest of the daemon. `book` and `heeding` decide,
-without I/O; `status`, `telling` and `consumer` carry it out. Start at `consumer`.
+Standard library and confluent-kafka only: of the rest of the daemon nothing is imported here but `recoveryd.sight`.
+`book` and `heeding` decide, without I/O; `status`, `telling` and `consumer` carry it out. Start at `consumer`.
 """
 
 from recoveryd.client.consumer import HoldAwareConsumer

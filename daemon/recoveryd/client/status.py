@@ -7,7 +7,7 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from recoveryd.client.book import HoldBook
-from recoveryd.client.sight import Sight
+from recoveryd.sight import ClusterSight
 
 _AT_ONCE: Final = 1_000
 _END: Final = KafkaError._PARTITION_EOF  # noqa: SLF001
@@ -38,7 +38,7 @@ class HoldFollower:
             "isolation.level": "read_committed",
             "auto.offset.reset": "error",
         }
-        self._consumer, self._sight = Consumer(self._properties), Sight()
+        self._consumer, self._sight = Consumer(self._properties), ClusterSight()
 
     def read(self, within_s: float) -> None:
         """Read it whole. Raises `HoldsUnknown`."""
@@ -93,7 +93,7 @@ class HoldFollower:
         """
         partitions = {place.partition for place in self._consumer.assignment()}
         self._consumer.close()
-        self._consumer, self._sight = Consumer(self._properties), Sight()
+        self._consumer, self._sight = Consumer(self._properties), ClusterSight()
         self._from_beginning(partitions)
 
     def _from_beginning(self, partitions: set[int]) -> None:

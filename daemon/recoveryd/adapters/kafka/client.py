@@ -154,7 +154,7 @@ def _not_let_in(refusal: KafkaError, cluster: str) -> ClusterProblem:
 
 
 def has_lost_sight(client: Producer, properties: Properties, topic: str) -> bool:
-    """Whether the cluster answers a new client within three seconds and then not this one; see `recoveryd.client.sight`."""
+    """Whether the cluster answers a new client within three seconds and then not this one; see `recoveryd.sight`."""
     try:
         make_admin(properties).list_topics(topic, timeout=_SIGHT_S)
     except KafkaException:

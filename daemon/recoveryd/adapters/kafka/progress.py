@@ -19,9 +19,9 @@ from recoveryd.adapters.kafka.living_clients import version_of
 from recoveryd.adapters.kafka.offsets import LATEST, at_time, read_offsets
 from recoveryd.adapters.kafka.reading import assign, is_passing, next_messages, pair_of
 from recoveryd.adapters.kafka.topic_admin import describe
-from recoveryd.client.sight import Sight
 from recoveryd.errors import ClusterProblem, RecoverydError
 from recoveryd.ports import Emit
+from recoveryd.sight import ClusterSight
 from recoveryd_jobs.contract import ContractError, DriverHeartbeat, LaneHeartbeat, LanePosition, decode_progress
 
 # Two heartbeats: what lives is heard at once, and what died with the last daemon does not seem alive.
@@ -84,7 +84,7 @@ class KafkaProgressFeed:
         try:
             assign(consumer, self._topic, starts, _ASK_S)
             self._positions = starts
-            sight = Sight()
+            sight = ClusterSight()
             while not self._stopping.is_set() and version_of(self._properties) == version:
                 self._hear(consumer, sight, emit)
                 if sight.is_lost(time.monotonic()):
@@ -106,7 +106,7 @@ class KafkaProgressFeed:
         back = {p: recent[p] if recent[p] >= 0 else ends[p] for p in ends}
         return {p: max(back[p], min(self._positions.get(p, 0), max(ends[p], back[p]))) for p in ends}
 
-    def _hear(self, consumer: Consumer, sight: Sight, emit: Emit) -> None:
+    def _hear(self, consumer: Consumer, sight: ClusterSight, emit: Emit) -> None:
         for message in _newest(next_messages(consumer, _WAIT_S)):
             error = message.error()
             if error is None:

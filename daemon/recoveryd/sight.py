@@ -15,7 +15,7 @@ SAYS_SO: Final[int] = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
 BLIND_AFTER_S: Final = 10.0
 
 
-class Sight:
+class ClusterSight:
     """Of one client. Times are of one steady clock, in seconds."""
 
     def __init__(self) -> None:
