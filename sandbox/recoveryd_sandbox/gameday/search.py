@@ -6,7 +6,7 @@ operator would need who wants to set the rate by hand.
 
 import math
 from collections.abc import Mapping, Sequence
-from statistics import median
+from statistics import median_low
 
 CLOSE_ENOUGH = 1.15  # a good rate and a bad one this near to each other end the search
 LEAST_SHARE = 0.05  # of the unlimited rate: below it nothing is tried
@@ -35,11 +35,13 @@ def next_rate(trials: Trials, unlimited: int, share_most: float, runs: int) -> i
 
 
 def best_rate(trials: Trials, share_most: float) -> int | None:
-    """The highest good rate below every bad one; a rate is judged by the median of its runs."""
+    """The highest good rate below every bad one; a rate is judged by the median of its runs, and one of which as many
+    were good as bad counts as good until it is run again.
+    """
     bad = _lowest_bad(trials, share_most)
-    good = [rate for rate, shares in trials.items() if median(shares) <= share_most and (bad is None or rate < bad)]
+    good = [rate for rate, shares in trials.items() if median_low(shares) <= share_most and (bad is None or rate < bad)]
     return max(good, default=None)
 
 
 def _lowest_bad(trials: Trials, share_most: float) -> int | None:
-    return min((rate for rate, shares in trials.items() if median(shares) > share_most), default=None)
+    return min((rate for rate, shares in trials.items() if median_low(shares) > share_most), default=None)
