@@ -1,5 +1,6 @@
 """How a game day is judged: what counts as harm, what is subtracted for the machine itself, and what passes."""
 
+import math
 import random
 from collections import deque
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from recoveryd_sandbox.gameday.report import draw, page, rows, section
 from recoveryd_sandbox.gameday.runs import CONTROLLER, QUIET, UNLIMITED, Phase, Poll
 from recoveryd_sandbox.gameday.runs import FIXED as BEST
 from recoveryd_sandbox.gameday.scenario import FOLDER, NAMES, Slos, Target, read_gameday
-from recoveryd_sandbox.gameday.search import LEAST_SHARE, RUNS_MOST, best_rate, next_rate
+from recoveryd_sandbox.gameday.search import GIVE_UP, LEAST_SHARE, RUNS_MOST, bad_seconds_most, best_rate, next_rate
 from tests.sandbox.refusals import check_refused, told_on_refusal
 
 PAGE = Path(__file__).parents[2] / "docs" / "gameday.md"
@@ -152,6 +153,15 @@ def test_a_rate_that_was_good_once_by_luck_is_left_for_a_lower_one() -> None:
     assert best < 23_000_000
     assert len(trials[best]) == 3
     assert [0.0, 0.3, 0.3] in trials.values(), "it was taken for good until most runs were bad"
+
+
+def test_a_run_is_given_up_only_when_it_has_more_bad_seconds_than_a_whole_one_may_have() -> None:
+    quiet = Quiet(share=0.01, slow_violated_s=5.0)
+    assert bad_seconds_most(10, {}, 0.02, quiet) == math.inf, "nobody knows how long it takes"
+    most = bad_seconds_most(10, {20: 100.0, 40: 50.0}, 0.02, quiet)
+    assert most == pytest.approx(GIVE_UP * (200.0 * 0.03 + 5.0))
+    tally = judge_run(seconds(0, 200, 0.2)[: math.ceil(most)], 200.0, (0.0, 10.0), SLOS, quiet)
+    assert tally.share > 0.02
 
 
 def test_where_every_rate_does_harm_the_search_ends_without_one() -> None:

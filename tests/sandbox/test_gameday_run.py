@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from recoveryd_sandbox.gameday.runs import FIXED, Runs
+from recoveryd_sandbox.gameday.scenario import TOPIC, read_gameday
+from recoveryd_sandbox.gameday.stack import GamedayStack
+from recoveryd_sandbox.seed import seed
 from tests.patience import patient_s
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
@@ -43,3 +47,20 @@ def test_a_tiny_day_runs_copies_the_same_records_each_time_and_is_judged(tmp_pat
     ]
     assert "unlimited is harmless" in told
     assert (tmp_path / "gameday-tiny.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_run_of_the_search_that_did_too_much_harm_already_is_stopped(tmp_path: Path) -> None:
+    (tmp_path / "tiny.yaml").write_text(TINY, encoding="utf-8")
+    scenario, told = read_gameday(str(tmp_path / "tiny.yaml")), list[str]()
+    with GamedayStack() as stack:
+        stack.start_broker()
+        seed(stack.broker.bootstrap, TOPIC, limit=scenario.load.backlog_records, append=True)
+        stage = Runs(stack, scenario, told.append)
+        stage.pin_backlog()
+        stack.start_traffic(scenario.load)
+        stack.start_daemon(scenario.slos, scenario.most, scenario.floor)
+        given_up = stage.run(FIXED, 10_000, bad_most_s=-1.0)
+    assert given_up.is_given_up
+    assert given_up.status["state"] == "stopped"
+    assert given_up.status["progress"]["records"] < scenario.load.backlog_records
+    assert len([line for line in told if line.endswith("stopped")]) == 1

@@ -1,5 +1,6 @@
 """One scenario from its start to its verdicts: which runs there are, in which order, and what they are judged by."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
@@ -9,7 +10,7 @@ from recoveryd_sandbox.flights import FLIGHTS_TOTAL
 from recoveryd_sandbox.gameday.judge import Quiet, Tally, Verdict, judge_cut, judge_quiet, judge_run, judge_target
 from recoveryd_sandbox.gameday.runs import CONTROLLER, CUT, FIXED, UNLIMITED, Phase, Runs
 from recoveryd_sandbox.gameday.scenario import TOPIC, Scenario
-from recoveryd_sandbox.gameday.search import best_rate, next_rate
+from recoveryd_sandbox.gameday.search import bad_seconds_most, best_rate, next_rate
 from recoveryd_sandbox.gameday.simulated import is_comparable, judge_simulated
 from recoveryd_sandbox.gameday.stack import GamedayStack
 from recoveryd_sandbox.seed import seed
@@ -77,10 +78,10 @@ def _all_runs(stage: Runs, scenario: Scenario, first: Phase, runs: int, say: Cal
     """Every run of the recovery: unlimited, the search for the best fixed rate, the controller, telemetry cut."""
     before = Day(scenario, (first,), {}, (), None).judged_by
 
-    def run(kind: str, fixed: int | None = None) -> Phase:
+    def run(kind: str, fixed: int | None = None, bad_most_s: float = math.inf) -> Phase:
         say(kind if fixed is None else f"fixed at {fixed / 1e6:.1f} MB/s")
         stage.settle()
-        phase = stage.run(kind, fixed)
+        phase = stage.run(kind, fixed, bad_most_s)
         tally = tally_of(phase, scenario, before)
         say(f"  took {phase.lasted_s:.0f} s, {tally.share:.1%} of them bad beyond no replay")
         return phase
@@ -92,14 +93,15 @@ def _all_runs(stage: Runs, scenario: Scenario, first: Phase, runs: int, say: Cal
     fixed: dict[int, list[Phase]] = {rate: unlimited}
     tried: list[tuple[int, float]] = []
     while (wanted := next_rate(trials, rate, share_most, runs)) is not None:
-        phase = run(FIXED, wanted)
+        took = {at: p.lasted_s for at, ran in fixed.items() if at != rate for p in ran if not p.is_given_up}
+        phase = run(FIXED, wanted, bad_seconds_most(wanted, took, share_most, before))
         fixed.setdefault(wanted, []).append(phase)
         trials.setdefault(wanted, []).append(tally_of(phase, scenario, before).share)
         tried.append((wanted, trials[wanted][-1]))
     best = best_rate(trials, share_most)
     by_kind = {UNLIMITED: tuple(unlimited), CONTROLLER: tuple(run(CONTROLLER) for _ in range(runs))}
     if best is not None:
-        by_kind[FIXED] = tuple(fixed[best])
+        by_kind[FIXED] = tuple(phase for phase in fixed[best] if not phase.is_given_up)
     if scenario.cut is not None:
         by_kind[CUT] = (run(CUT),)
     return Day(scenario, (first,), by_kind, tuple(tried), best)

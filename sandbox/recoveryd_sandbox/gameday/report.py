@@ -161,7 +161,9 @@ OVERVIEW
 - Without a replay is measured before the first run and after the last one, together at least as long as the longest
   run. "Beyond no replay" subtracts its share of bad seconds, and those that one slow broker causes.
 - `best fixed` is the highest fixed rate whose bad seconds beyond no replay are at most 2 % of its run, found by
-  bisection on this machine. Where unlimited is harmless, that is unlimited.
+  bisection on this machine; a rate is judged by most of its runs. Where unlimited is harmless, that is unlimited. A run
+  of the search is stopped once it has had a fifth more bad seconds than a whole one may have; its share is that until
+  then.
 - Where live traffic is that of `make response`, the simulator is asked how long the copy takes under the controller; what
   it says has to be within 25 % of what was seen.
 - Every kind of run is repeated three times (`--runs`), and judged by its median. The picture has the run of median time.

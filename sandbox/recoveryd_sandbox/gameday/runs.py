@@ -2,6 +2,7 @@
 when; `judge` says what it means.
 """
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -42,7 +43,7 @@ class Poll:
 @dataclass
 class Phase:
     """One stretch of time; `name` says what kind of run it is, `fixed` its rate if it had one. `slow` and `cut`: when the
-    broker was slow, and when telemetry was cut.
+    broker was slow, and when telemetry was cut. `is_given_up`: it was stopped, since it did too much harm already.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Phase:
     polls: list[Poll] = field(default_factory=list)
     seconds: list[Second] = field(default_factory=list)
     status: dict[str, Any] = field(default_factory=dict)
+    is_given_up: bool = False
 
     @property
     def lasted_s(self) -> float:
@@ -110,9 +112,9 @@ class Runs:
         """All runs copy what the topic holds now."""
         self._ends = Topics(self._stack.broker.bootstrap).end_offsets(TOPIC)
 
-    def run(self, kind: str, fixed: int | None = None) -> Phase:
-        """One run of the recovery, from the command to its end, with verification. Raises `SandboxError` when it does not
-        complete.
+    def run(self, kind: str, fixed: int | None = None, bad_most_s: float = math.inf) -> Phase:
+        """One run of the recovery, from the command to its end, with verification; it is given up after more than so many
+        bad seconds. Raises `SandboxError` when it does not complete otherwise.
         """
         self._number += 1
         recovery = f"gameday-{self._number}"
@@ -125,16 +127,18 @@ class Runs:
             "limits": {"override_live_slo": True, **_limits(kind, fixed)},
         }
         self._stack.command("replay", recovery, data)
-        slow = self._follow(phase, recovery)
+        slow = self._follow(phase, recovery, bad_most_s)
         if slow is not None:
             slow.join()
-        if phase.status.get("state") != "completed":
+        if phase.status.get("state") != "completed" and not phase.is_given_up:
             raise SandboxError(f"{recovery} ended {phase.status.get('state')}: {phase.status.get('why')}", "")
         Topics(self._stack.broker.bootstrap).delete(f"flights.{recovery}")
         return self._closed(phase)
 
-    def _follow(self, phase: Phase, recovery: str) -> SlowBroker | None:
-        """Poll to the end; slow the broker and cut telemetry when the copy has reached their shares."""
+    def _follow(self, phase: Phase, recovery: str, bad_most_s: float) -> SlowBroker | None:
+        """Poll to the end; slow the broker and cut telemetry when the copy has reached their shares, and stop a run that
+        has had too many bad seconds.
+        """
         slowing = self._scenario.slow_broker
         cutting = self._scenario.cut if phase.name == CUT else None
         total, slow, told_s = sum(self._ends), None, 0.0
@@ -158,9 +162,17 @@ class Runs:
                     break
             if phase.cut is not None and time.time() >= phase.cut[1]:
                 self._stack.mute.unlink(missing_ok=True)
+            if not phase.is_given_up and self._bad_s(phase) > bad_most_s:
+                phase.is_given_up = True
+                self._stack.command("stop", recovery, {})
+                self._say(f"  over {bad_most_s:.0f} bad seconds, more than a whole run at this rate may have: stopped")
             self._wait_s(_POLL_S)
         self._stack.mute.unlink(missing_ok=True)
         return slow
+
+    def _bad_s(self, phase: Phase) -> int:
+        since = (s for s in reversed(self._stack.seconds) if s.at_s >= phase.start_s)
+        return sum(is_violated(second, self._scenario.slos) for second in since)
 
     def _poll(self, phase: Phase, recovery: str) -> Poll | None:
         status = self._stack.daemon.status(recovery)

@@ -6,13 +6,27 @@ operator would need who wants to set the rate by hand.
 
 import math
 from collections.abc import Mapping, Sequence
-from statistics import median_low
+from statistics import median, median_low
+
+from recoveryd_sandbox.gameday.judge import Quiet
 
 CLOSE_ENOUGH = 1.15  # a good rate and a bad one this near to each other end the search
 LEAST_SHARE = 0.05  # of the unlimited rate: below it nothing is tried
 RUNS_MOST = 16
+# A run that did so much more harm than is allowed is bad, also if it takes somewhat longer than others tell.
+GIVE_UP = 1.2
 
 Trials = Mapping[int, Sequence[float]]  # by rate in bytes per second: the share of bad seconds of each of its runs
+
+
+def bad_seconds_most(rate: int, took: Mapping[int, float], share_most: float, quiet: Quiet) -> float:
+    """So many bad seconds a run at this rate may have, by how long runs at other rates took whole (seconds by bytes per
+    second); infinite while there is none.
+    """
+    if not took:
+        return math.inf
+    expected_s = median(other * seconds for other, seconds in took.items()) / rate
+    return GIVE_UP * (expected_s * (share_most + quiet.share) + quiet.slow_violated_s)
 
 
 def next_rate(trials: Trials, unlimited: int, share_most: float, runs: int) -> int | None:

@@ -191,8 +191,9 @@ def _reading(load: Load) -> tuple[str, ...]:
 
 def _read(process: subprocess.Popen[bytes], take: Callable[[Mapping[str, Any]], None]) -> None:
     assert process.stdout is not None
-    for line in process.stdout:
-        take(json.loads(line))
+    with process.stdout as told:
+        for line in told:
+            take(json.loads(line))
 
 
 class SlowBroker:
