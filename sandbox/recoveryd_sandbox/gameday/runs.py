@@ -130,7 +130,7 @@ class Runs:
         slow = self._follow(phase, recovery, bad_most_s)
         if slow is not None:
             slow.join()
-        if phase.status.get("state") != "completed" and not phase.is_given_up:
+        if phase.status.get("state") not in {"completed", "stopped" if phase.is_given_up else "completed"}:
             raise SandboxError(f"{recovery} ended {phase.status.get('state')}: {phase.status.get('why')}", "")
         Topics(self._stack.broker.bootstrap).delete(f"flights.{recovery}")
         return self._closed(phase)
