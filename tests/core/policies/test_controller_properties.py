@@ -102,7 +102,7 @@ def test_one_silent_signal_never_lets_the_rate_rise_once_it_is_stale(
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.floats(2.0, 100.0), st.lists(tick, min_size=1, max_size=20))
+@given(st.floats(5.1, 100.0), st.lists(tick, min_size=1, max_size=20))  # above the rate that a recovery begins with
 def test_behind_the_gate_the_rate_never_rises_whatever_older_samples_say(rate: float, ticks: list) -> None:
     state, now_ms = calm(PARAMS, START_MS, rate), START_MS + 1_000
     told = (Reading(LATENCY, 0.5, now_ms), Reading(GROUP, 5.0, now_ms))

@@ -156,14 +156,19 @@ def test_3_lag_over_its_slo_cuts_even_while_latency_is_calm() -> None:
 
 
 def test_3_what_the_start_of_the_lanes_does_to_live_traffic_is_no_reason_for_a_cut() -> None:
-    """Before they copy, no lower rate would change it; as soon as they do, it is judged as ever."""
+    """Before they copy, no lower rate would change it, and samples of that come in for a loop delay longer; then it is
+    judged as ever.
+    """
     rig = Rig().rest()
     rig.tick(0.0, achieved=None)
     told = [rig.tick(None, achieved=0.0, more=(Reading(LATENCY, 0.5, rig.now_ms + PERIOD_MS),)) for _ in range(4)]
     assert {(d.rule, d.rate_bytes_per_s) for d in told} == {(Rule.FOREIGN, 5.0)}
     assert "nothing is copied yet" in told[0].why
-    copying = rig.tick(None, achieved=4.0, more=(Reading(LATENCY, 0.5, rig.now_ms + PERIOD_MS),))
-    assert (copying.rule, copying.wanted_bytes_per_s) == (Rule.GUARD, pytest.approx(2.0))
+    copying = [rig.tick(None, achieved=4.0, more=(Reading(LATENCY, 0.5, rig.now_ms + PERIOD_MS),)) for _ in range(7)]
+    begun = copying[: PARAMS.loop_delay_ms // PERIOD_MS]
+    assert {(d.rule, d.rate_bytes_per_s) for d in begun} == {(Rule.FOREIGN, 5.0)}
+    assert "only begun to copy" in begun[0].why
+    assert (copying[5].rule, copying[5].wanted_bytes_per_s) == (Rule.GUARD, pytest.approx(2.0))
 
 
 def test_3_the_start_of_lanes_is_waited_for_a_minute_and_a_lag_is_not() -> None:

@@ -60,8 +60,8 @@ def step(
         # Only at the floor, and only with samples too new to show an earlier, higher rate: otherwise our own load would
         # become the baseline.
         state = with_baselines(state, news, state.floor_since_ms + params.loop_delay_ms, params, is_refresh=True)
-    if not state.is_used and _has_started(state, inputs, now_ms):
-        state = replace(state, is_used=True)
+    if state.used_ms is None:
+        state = replace(state, used_ms=_used_ms(state, inputs, now_ms))
     state = with_counted(known, state, params)
     seen = assess(state, news, now_ms, params)
     if state.is_unseen and _may_rise(seen, params) and seen.room > params.dead_band:
@@ -111,21 +111,22 @@ def _begin(
     """
     ceiling = bounds(inputs)[1]
     rate, safe = begin_rate(state, inputs, now_ms, params), state.memory.safe_at(now_ms)
-    is_used, begun_ms = (state.is_used, state.begun_ms) if state.active else (False, now_ms)
+    used_ms, begun_ms = (state.used_ms, state.begun_ms) if state.active else (None, now_ms)
     state = replace(state, active=True, displaced=None, stepped_ms=now_ms, informed_ms=now_ms, cut_ms=None)
     if safe is not None:
         safe = min(ceiling, safe)
         seen = assess(state, news, now_ms, params)
         if safe > rate and _may_rise(seen, params) and seen.room > params.dead_band:
             rate = safe
-    return replace(state, rate=rate, budget=rate, comfortable=safe, begun_ms=begun_ms, is_used=is_used)
+    return replace(state, rate=rate, budget=rate, comfortable=safe, begun_ms=begun_ms, used_ms=used_ms)
 
 
-def _has_started(state: ControllerState, inputs: Inputs, now_ms: int) -> bool:
-    """Whether lanes copy, or could have begun to long ago."""
+def _used_ms(state: ControllerState, inputs: Inputs, now_ms: int) -> int | None:
+    """Since when lanes copy, or could have begun to long ago; None while they start."""
     if (inputs.achieved_bytes_per_s or 0.0) >= _USED_SHARE * state.rate > 0:
-        return True
-    return state.begun_ms is not None and not 0 <= now_ms - state.begun_ms < _START_MS
+        return now_ms
+    is_late = state.begun_ms is not None and not 0 <= now_ms - state.begun_ms < _START_MS
+    return state.begun_ms if is_late else None
 
 
 def _may_rise(seen: Assessment, params: ControllerParams) -> bool:

@@ -34,7 +34,7 @@ def with_counted(before: ControllerState, state: ControllerState, params: Contro
     """The state with the samples counted that it has and `before` has not, of those that tell of a rate since the last
     cut. While lanes start up, nothing is copied and samples tell of their start.
     """
-    if state.active and not state.is_used:
+    if state.active and state.used_ms is None:
         return state
     since_ms = -1 if state.cut_ms is None else state.cut_ms
     rate = max(

@@ -108,9 +108,10 @@ def _guard(
     over = sorted((p for p in seen.pressures if is_over(p)), key=lambda p: (p.share, p.strain), reverse=True)
     if not over:
         return None
-    if not state.is_used and all(p.kind is SignalKind.LATENCY and p.name not in state.alarmed for p in over):
-        why = f"{told(over[0])}, and nothing is copied yet, so no cut would change it: waits"
-        return Move(min(state.rate, begin_rate(state, inputs, now_ms, params)), Rule.FOREIGN, why)
+    first = begin_rate(state, inputs, now_ms, params)
+    start = _of_start(state, seen, first, now_ms)
+    if start is not None and all(p.kind is SignalKind.LATENCY and p.name not in state.alarmed for p in over):
+        return Move(min(state.rate, first), Rule.FOREIGN, f"{told(over[0])}, and {start}: waits")
     floor = bounds(inputs)[0]
     if state.rate <= floor:
         return _from_floor(state, seen, over, inputs, now_ms, params)
@@ -126,6 +127,17 @@ def _guard(
     comfortable = _safe_before(state, worst) if is_again else state.comfortable
     move = cut_to(state, max(floor, state.rate * factor), worst, comfortable)
     return move._replace(causes=after_cut(state, doubts, worst, now_ms))
+
+
+def _of_start(state: ControllerState, seen: Assessment, first: float, now_ms: int) -> str | None:
+    """Why what live traffic feels may come from the start of lanes and not from their rate, if so: a JVM and its workers
+    take the machine before anything is copied, and samples of that come in for a loop delay longer. `first`: the rate
+    that a recovery begins with; what is higher may do harm of its own.
+    """
+    if state.used_ms is None:
+        return "nothing is copied yet, so no cut would change it"
+    is_new = now_ms - state.used_ms < seen.delay_ms and state.rate <= first
+    return "lanes have only begun to copy" if is_new else None
 
 
 def _hold(state: ControllerState, worst: Pressure, doubts: Mapping[str, RiseDoubt], now_ms: int) -> Move:

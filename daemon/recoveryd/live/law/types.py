@@ -167,7 +167,7 @@ class ControllerState:
     probing_ms: int | None = None  # since when the rate has gone on beyond the comfortable one
     causes: Mapping[str, RiseCause] = field(default_factory=dict)  # by signal
     begun_ms: int | None = None  # the first recovery of those that run
-    is_used: bool = False  # lanes have copied since then, or should have
+    used_ms: int | None = None  # since when lanes copy, or should
     alarmed: frozenset[str] = frozenset()  # signals whose newest sample somebody called critical
     memory: Memory = Memory()
     is_stale: bool = False
