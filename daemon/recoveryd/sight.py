@@ -21,16 +21,12 @@ class ClusterSight:
     def __init__(self) -> None:
         self._lost_s: float | None = None
 
-    def told(self, error_code: int, now_s: float) -> None:
-        """It reported this error."""
-        if error_code == SAYS_SO:
-            self._lost_s = now_s
-
-    def heard(self, now_s: float) -> None:
-        """It gave a record, or told the end of a partition. No proof that it has a broker again: what it fetched before
-        waits in its queue.
+    def note(self, error: KafkaError | None, now_s: float) -> None:
+        """It gave a message, with this error if it is no record. A record or the end of a partition is no proof that it
+        has a broker again: what it fetched before waits in its queue.
         """
-        if self._lost_s is not None:
+        is_heard = error is None or error.code() == KafkaError._PARTITION_EOF  # noqa: SLF001
+        if (is_heard and self._lost_s is not None) or (error is not None and error.code() == SAYS_SO):
             self._lost_s = now_s
 
     def is_lost(self, now_s: float) -> bool:

@@ -38,10 +38,9 @@ async def test_what_was_said_while_the_consumer_was_blind_is_heard_by_the_next_o
 
     def messages(consumer: Any, wait_s: float) -> list[Any]:
         if not is_blind or consumer is not made[0]:
-            return heard_by(consumer, wait_s)
+            return next_messages(consumer, wait_s)
         return [told.pop()] if told else []
 
-    heard_by = next_messages
     monkeypatch.setattr(progress, "make_consumer", make)
     monkeypatch.setattr(progress, "next_messages", messages)
     monkeypatch.setattr(sight, "BLIND_AFTER_S", 0.5)

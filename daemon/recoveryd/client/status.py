@@ -56,17 +56,14 @@ class HoldFollower:
         """
         for message in self._consumer.consume(_AT_ONCE, timeout_s or 0.001):
             error = message.error()
+            self._sight.note(error, time.monotonic())
             if error is None:
-                self._sight.heard(time.monotonic())
                 (self._next or self.book).apply(message.key(), message.value())
             elif error.code() == _END:
-                self._sight.heard(time.monotonic())
                 self._reached(message.partition())
             elif error.code() in _AGAIN:
                 self._again()
                 return
-            else:
-                self._sight.told(error.code(), time.monotonic())
         if self._sight.is_lost(time.monotonic()):
             self._again()
 
@@ -88,8 +85,9 @@ class HoldFollower:
         self._from_beginning(set(found.partitions))
 
     def _again(self) -> None:
-        """From the beginning: offsets mean something else now, or the client is blind. Until the end is reached, what was known is used. With a new
-        consumer: one that is assigned once more while a broker comes back may hear nothing more (librdkafka 2.16).
+        """From the beginning: offsets mean something else now, or the client is blind. Until the end is reached, what was
+        known is used. With a new consumer: one that is assigned once more while a broker comes back may hear nothing
+        more (librdkafka 2.16).
         """
         partitions = {place.partition for place in self._consumer.assignment()}
         self._consumer.close()

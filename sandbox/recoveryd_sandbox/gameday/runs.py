@@ -130,7 +130,8 @@ class Runs:
         slow = self._follow(phase, recovery, bad_most_s)
         if slow is not None:
             slow.join()
-        if phase.status.get("state") not in {"completed", "stopped" if phase.is_given_up else "completed"}:
+        wanted = {"completed", "stopped"} if phase.is_given_up else {"completed"}
+        if phase.status.get("state") not in wanted:
             raise SandboxError(f"{recovery} ended {phase.status.get('state')}: {phase.status.get('why')}", "")
         Topics(self._stack.broker.bootstrap).delete(f"flights.{recovery}")
         return self._closed(phase)
@@ -171,7 +172,7 @@ class Runs:
         return slow
 
     def _bad_s(self, phase: Phase) -> int:
-        since = (s for s in reversed(self._stack.seconds) if s.at_s >= phase.start_s)
+        since = within(self._stack.seconds, phase.start_s, math.inf)
         return sum(is_violated(second, self._scenario.slos) for second in since)
 
     def _poll(self, phase: Phase, recovery: str) -> Poll | None:

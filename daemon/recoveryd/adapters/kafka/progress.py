@@ -109,14 +109,10 @@ class KafkaProgressFeed:
     def _hear(self, consumer: Consumer, sight: ClusterSight, emit: Emit) -> None:
         for message in _newest(next_messages(consumer, _WAIT_S)):
             error = message.error()
+            sight.note(error, time.monotonic())
             if error is None:
-                sight.heard(time.monotonic())
                 self._pass_on(message, emit)
-            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
-                sight.heard(time.monotonic())
-            elif is_passing(error):
-                sight.told(error.code(), time.monotonic())
-            else:
+            elif error.code() != KafkaError._PARTITION_EOF and not is_passing(error):  # noqa: SLF001
                 raise problem(error, f"read {self._topic}", "Read", self._topic)
 
     def _pass_on(self, message: Message, emit: Emit) -> None:
