@@ -311,7 +311,7 @@ def _queries(settings: Settings, emit: Emit, metrics: Metrics, runtime: Runtime,
 
 def _profiles(settings: Settings) -> dict[str, SparkProfile]:
     return {
-        name: SparkProfile(p.master, p.driver_memory, p.conf, p.warm, p.slots)
+        name: SparkProfile(p.master, p.driver_memory, p.conf, p.warm, p.slots, p.nice)
         for name, p in settings.values.profiles.items()
     }
 

@@ -56,7 +56,13 @@ print("runs", flush=True)
 
 class Rig:
     def __init__(
-        self, folder: Path, body: str, *, warm: int = 0, stubborn: bool = False, withheld: Collection[str] = ()
+        self,
+        folder: Path,
+        body: str,
+        *,
+        profile: SparkProfile,
+        stubborn: bool = False,
+        withheld: Collection[str] = (),
     ) -> None:
         self.folder = folder
         self.script = DRIVER.format(body=body, stubborn=stubborn)
@@ -64,8 +70,9 @@ class Rig:
         self.started: list[list[str]] = []
         clients = {"main": {"bootstrap.servers": "nowhere:1", "sasl.password": SECRET}}
         defaults = JobDefaults("scope", clients, "directives", "progress", "receipts")
-        profiles = {"default": SparkProfile(warm=warm)}
-        self.jobs = SparkJobs(profiles, make_job(defaults), folder, self.heard.append, self._command, withheld)
+        self.jobs = SparkJobs(
+            {"default": profile}, make_job(defaults), folder, self.heard.append, self._command, withheld
+        )
 
     def _command(self, _profile: SparkProfile, _name: str, _folder: Path, job: Sequence[str]) -> list[str]:
         self.started.append(list(job))
@@ -84,10 +91,10 @@ class Rig:
 
 @asynccontextmanager
 async def rig_of(
-    folder: Path, body: str, *, warm: int = 0, stubborn: bool = False, withheld: Collection[str] = ()
+    folder: Path, body: str, *, warm: int = 0, nice: int = 0, stubborn: bool = False, withheld: Collection[str] = ()
 ) -> AsyncIterator[Rig]:
     """Ends what is still alive at the end."""
-    rig = Rig(folder, body, warm=warm, stubborn=stubborn, withheld=withheld)
+    rig = Rig(folder, body, profile=SparkProfile(warm=warm, nice=nice), stubborn=stubborn, withheld=withheld)
     try:
         yield rig
     finally:
@@ -113,6 +120,12 @@ def has_ready_spare(folder: Path) -> bool:
 
 def command_line(pid: int | None) -> bytes:
     return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def told_by_kernel(pid: int, name: str) -> str:
+    """What `/proc` says of a process; empty where this kernel has no such file."""
+    file = Path(f"/proc/{pid}/{name}")
+    return file.read_text() if file.exists() else ""
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -189,6 +202,44 @@ async def test_kill_ends_one_that_does_not_listen(tmp_path: Path, monkeypatch: p
         await until(lambda: "runs" in rig.log())
         await rig.jobs.kill("r1", 1)
         await until(lambda: rig.exits() == [(1, -signal.SIGKILL)])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+async def test_an_application_and_what_it_starts_stand_back_for_others_on_the_machine(tmp_path: Path) -> None:
+    body = "import subprocess; subprocess.Popen(['sleep', '600']); print('started', flush=True); time.sleep(600)"
+    async with rig_of(tmp_path, body, nice=7) as rig:
+        await rig.jobs.launch(make_launch(PLAN))
+        await until(lambda: "started" in rig.log())
+        pid = rig.attempt().read_note("pid")
+        assert pid is not None
+        wanted = os.getpriority(os.PRIO_PROCESS, 0) + 7
+        assert os.getpriority(os.PRIO_PROCESS, pid) == wanted
+        [child] = told_by_kernel(pid, f"task/{pid}/children").split()
+        assert os.getpriority(os.PRIO_PROCESS, int(child)) == wanted
+        # Where sessions share the processor first, niceness within one of them would make no difference to others.
+        assert told_by_kernel(pid, "autogroup")[-7:] in {"", "nice 7\n"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+async def test_a_spare_stands_back_too(tmp_path: Path) -> None:
+    async with rig_of(tmp_path, "time.sleep(600)", warm=1, nice=7) as rig:
+        await rig.jobs.start()
+        await until(lambda: has_ready_spare(tmp_path))
+        [pid] = noted_pids(tmp_path, "_spares/*/pid")
+        assert os.getpriority(os.PRIO_PROCESS, pid) == os.getpriority(os.PRIO_PROCESS, 0) + 7
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_an_application_is_as_nice_as_can_be_and_no_nicer(tmp_path: Path) -> None:
+    session = start_session(["sleep", "600"], os.environ, tmp_path, tmp_path / "log", nice=19)
+    plain = start_session(["sleep", "600"], os.environ, tmp_path, tmp_path / "log")
+    try:
+        assert os.getpriority(os.PRIO_PROCESS, session.pid) == 19
+        assert os.getpriority(os.PRIO_PROCESS, plain.pid) == os.getpriority(os.PRIO_PROCESS, 0)
+    finally:
+        for process in (session, plain):
+            process.kill()
+            process.wait(DEADLINE_S)
 
 
 async def test_kill_takes_the_whole_group(tmp_path: Path) -> None:

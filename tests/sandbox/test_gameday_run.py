@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource
 
 from recoveryd_sandbox.gameday.runs import FIXED, Runs
 from recoveryd_sandbox.gameday.scenario import TOPIC, read_gameday
@@ -25,8 +26,14 @@ target: {against: unlimited, most_times: 10}
 quiet: 2s
 idle: 1s
 most: 60MB
+target_compression: gzip
 floor: 20MB
 """
+
+
+def compression_of(bootstrap: str, topic: str) -> str | None:
+    admin, resource = AdminClient({"bootstrap.servers": bootstrap}), ConfigResource(ConfigResource.Type.TOPIC, topic)
+    return admin.describe_configs([resource])[resource].result(60)["compression.type"].value
 
 
 @pytest.mark.scenario("S-RUN-30")
@@ -57,6 +64,9 @@ def test_a_run_of_the_search_that_did_too_much_harm_already_is_stopped(tmp_path:
         seed(stack.broker.bootstrap, TOPIC, limit=scenario.load.backlog_records, append=True)
         stage = Runs(stack, scenario, told.append)
         stage.pin_backlog()
+        assert stack.target("left.to.the.recovery", "producer") == {"topic": "left.to.the.recovery", "create": True}
+        assert stack.target("squeezed", "gzip") == {"topic": "squeezed"}
+        assert compression_of(stack.broker.bootstrap, "squeezed") == "gzip"
         stack.start_traffic(scenario.load)
         stack.start_daemon(scenario.slos, scenario.most, scenario.floor)
         given_up = stage.run(FIXED, 10_000, bad_most_s=-1.0)

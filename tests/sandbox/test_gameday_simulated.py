@@ -22,6 +22,11 @@ def test_it_is_asked_only_where_its_plant_had_the_same_live_traffic() -> None:
     assert [name for name in NAMES if is_comparable(read_gameday(name), measured())] == ["today"]
 
 
+def test_it_is_not_asked_where_the_broker_has_other_work_to_do() -> None:
+    other = "zstd" if TODAY.target_compression != "zstd" else "lz4"
+    assert not is_comparable(TODAY.model_copy(update={"target_compression": other}), measured())
+
+
 def test_a_copy_takes_longer_for_more_records_and_no_longer_where_the_slo_is_wide() -> None:
     usual = simulated_s(TODAY, measured(), COPIED, 1)
     assert simulated_s(TODAY, measured(), 2 * COPIED, 1) > usual

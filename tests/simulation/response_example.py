@@ -31,6 +31,7 @@ def example_response(slo_p99_ms: float = 30.0) -> Response:
         versions=Versions("0", "0", "0", "0", "0", "0"),
         seed=1,
         live_records_per_s=4_000.0,
+        target_compression="producer",
         slo_p99_ms=slo_p99_ms,
         slo_lag_s=5.0,
         unlimited_bytes_per_s=UNLIMITED,

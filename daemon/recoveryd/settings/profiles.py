@@ -28,6 +28,13 @@ class Profile(Section):
         None, "Lanes that can run at once; null takes N of local[N], other masters need it."
     )
 
+    nice: int = option(
+        10,
+        "Its processes on this machine are so much nicer than the daemon: others get the processor first.",
+        ge=0,
+        le=19,
+    )
+
     @property
     def slots(self) -> int:
         """How many lanes can run at once."""

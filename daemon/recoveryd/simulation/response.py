@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
-FORMAT: Final = "recoveryd-response/1"
+FORMAT: Final = "recoveryd-response/2"
 FILE: Final = "response.json"
 _BYTES_MOST: Final = 4 * 1024 * 1024
 _STEPS_MOST, _SECONDS_MOST = 200, 3_600
@@ -72,7 +72,9 @@ class ResponseStep:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A whole measurement. `seed` made the order of the steps; the SLOs were fixed before it."""
+    """A whole measurement. `seed` made the order of the steps; the SLOs were fixed before it. `target_compression`: Kafka's
+    `compression.type` of the topics that were copied to, `producer` where the broker leaves batches as they are.
+    """
 
     format: str
     note: str
@@ -81,6 +83,7 @@ class Response:
     versions: Versions
     seed: int
     live_records_per_s: float
+    target_compression: str
     slo_p99_ms: float
     slo_lag_s: float
     unlimited_bytes_per_s: float

@@ -106,10 +106,15 @@ Measured on {machine}.
 def _describe(scenario: Scenario) -> str:
     load, slos = scenario.load, scenario.slos
     swing = f", at half and at twice of that in turns of {load.swing / 1000:.0f} s" if load.swing else ""
+    broker = (
+        f" Its broker compresses them ({scenario.target_compression})."
+        if scenario.target_compression != "producer"
+        else ""
+    )
     reader = f"; the group reads at most {load.reader_records_per_s:,.0f}" if load.reader_records_per_s else ""
     return fill(
         f"{scenario.about} {load.live_records_per_s:,.0f} live records/s{swing}{reader}. The recovery copies "
-        f"{load.backlog_records:,} records. SLOs: p99 of a second below {slos.p99_s * 1000:.0f} ms, time lag below "
+        f"{load.backlog_records:,} records.{broker} SLOs: p99 of a second below {slos.p99_s * 1000:.0f} ms, time lag below "
         f"{slos.lag_s:g} s. Promised: {_promise(scenario)}",
         120,
         break_on_hyphens=False,

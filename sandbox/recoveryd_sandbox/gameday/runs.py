@@ -122,7 +122,7 @@ class Runs:
         phase = Phase(kind, time.time(), fixed)
         data = {
             "source": {"topic": TOPIC, "from": "earliest", "to": {"offsets": stop}},
-            "target": {"topic": f"flights.{recovery}", "create": True},
+            "target": self._stack.target(f"flights.{recovery}", self._scenario.target_compression),
             "verify": self._scenario.verify,
             "limits": {"override_live_slo": True, **_limits(kind, fixed)},
         }

@@ -18,6 +18,8 @@ HEALTH_NAME = "live_produce_p99"
 FOLDER: Final = Path(__file__).with_name("scenarios")
 NAMES: Final = ("shared-core", "today", "harmless", "swings", "near-limit")  # in the order in which they run
 
+# Kafka's own `compression.type`: what the broker itself has to do with each batch that it is sent.
+Compression = Literal["producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"]
 Share = Annotated[float, Field(gt=0, lt=1)]
 Rate = Annotated[float, Field(gt=0, le=200_000)]
 
@@ -96,6 +98,7 @@ class Target(Section):
 class Scenario(Section):
     """`cores`: broker, lanes and daemon are bound to so many; all that there are without it. `most` and `floor` bound the
     controller; `most` is above what an unlimited copy or proof reaches, so that only live traffic holds the controller back.
+    `target_compression`: of the topic that is copied to.
     """
 
     name: Word
@@ -106,6 +109,7 @@ class Scenario(Section):
     cores: Annotated[int, Field(ge=1, le=1_024)] | None = None
     slow_broker: SlowBrokerSection | None = None
     cut: CutSection | None = None
+    target_compression: Compression = "producer"
     verify: Literal["source", "digest", "count"] = "source"
     quiet: Duration = 60_000  # the first part of the phase without a replay
     idle: Duration = 20_000  # before each run

@@ -25,10 +25,14 @@ _LOOP_DELAY_MS = 8_000  # as the game day's daemon is told, until it has measure
 
 
 def is_comparable(scenario: Scenario, response: Response) -> bool:
-    """Whether the plant was measured under this live traffic."""
+    """Whether the plant was measured under this live traffic, and with this work of the broker."""
     load = scenario.load
     is_steady = load.swing is None and load.reader_records_per_s is None and scenario.cores is None
-    return is_steady and load.live_records_per_s == response.live_records_per_s
+    is_same = (load.live_records_per_s, scenario.target_compression) == (
+        response.live_records_per_s,
+        response.target_compression,
+    )
+    return is_steady and is_same
 
 
 def simulated_s(scenario: Scenario, response: Response, copied_bytes: float, runs: int) -> float:

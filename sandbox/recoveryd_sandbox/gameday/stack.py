@@ -88,6 +88,16 @@ class GamedayStack:
         for process, take in ((watching, self._take_second), (writing, self._take_live)):
             threading.Thread(target=_read, args=(process, take), name="reader", daemon=True).start()
 
+    def target(self, topic: str, compression: str) -> dict[str, Any]:
+        """The target of a recovery. Where the broker is to compress what it gets, the topic is made here; else by the
+        recovery.
+        """
+        if compression == "producer":
+            return {"topic": topic, "create": True}
+        config = {"compression.type": compression, "retention.ms": "-1"}
+        Topics(self.broker.bootstrap).create(topic, PARTITIONS, config)
+        return {"topic": topic}
+
     def start_daemon(self, slos: Slos, most_bytes_per_s: int, floor_bytes_per_s: int) -> None:
         """Returns when the daemon leads."""
         p99_slo = f"{round(slos.p99_s * 1000)}ms"

@@ -77,6 +77,7 @@ def measure(stack: GamedayStack, scenario: ResponseScenario, note: str) -> Respo
         versions=versions(),
         seed=scenario.seed,
         live_records_per_s=scenario.live_records_per_s,
+        target_compression=scenario.target_compression,
         slo_p99_ms=scenario.slo.p99,
         slo_lag_s=scenario.slo.lag / 1000,
         unlimited_bytes_per_s=round(bytes_per_s),

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Self
 from pydantic import Field, model_validator
 
 from recoveryd.settings.kinds import Duration, Section, Word
-from recoveryd_sandbox.gameday.scenario import SloSection
+from recoveryd_sandbox.gameday.scenario import Compression, SloSection
 from recoveryd_sandbox.scenario_file import read_scenario
 
 STANDARD: Final = Path(__file__).with_name("standard.yaml")
@@ -23,6 +23,7 @@ class ResponseScenario(Section):
     name: Word
     live_records_per_s: Annotated[float, Field(gt=0, le=200_000)]
     backlog_records: Annotated[int, Field(ge=1_000, le=100_000_000)]
+    target_compression: Compression = "producer"
     slo: SloSection
     shares: Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=3, max_length=20)]
     seconds: Annotated[int, Field(ge=2, le=3_600)]

@@ -122,7 +122,7 @@ class Steps:
         """Returns when something was copied."""
         data = {
             "source": {"topic": BACKLOG, "from": "earliest", "to": "latest"},
-            "target": {"topic": name, "create": True},
+            "target": self._stack.target(name, self._scenario.target_compression),
             "verify": "none",
             "limits": {**limits, "override_live_slo": True},
         }

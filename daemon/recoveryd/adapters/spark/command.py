@@ -29,13 +29,16 @@ _KEPT_VARIABLES = ("RECOVERYD_FAILPOINT", "RECOVERYD_FAILPOINT_ONCE")
 
 @dataclass(frozen=True, slots=True)
 class SparkProfile:
-    """A named way to run applications. `warm` spare drivers are kept ready; `task_slots` tasks run at once."""
+    """A named way to run applications. `warm` spare drivers are kept ready; `task_slots` tasks run at once. `nice`: how
+    much nicer than the daemon what runs on this machine is.
+    """
 
     master: str = "local[2,4]"
     driver_memory: str = "512m"
     conf: Mapping[str, str] = field(default_factory=dict)
     warm: int = 0
     task_slots: int = 2
+    nice: int = 0
 
     @property
     def is_local(self) -> bool:

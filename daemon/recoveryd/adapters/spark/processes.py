@@ -12,15 +12,19 @@ from recoveryd.errors import LaunchError
 
 TERM_WAIT_S = 5.0
 _POLL_S = 0.05
+_NICEST = 19
+_AUTOGROUP_TRIES, _AUTOGROUP_PAUSE_S = 5, 0.11
 
 
 def start_session(
-    command: Sequence[str], environment: Mapping[str, str], folder: Path, log_file: Path
+    command: Sequence[str], environment: Mapping[str, str], folder: Path, log_file: Path, nice: int = 0
 ) -> subprocess.Popen[bytes]:
-    """Start `command` in `folder`, its output appended to `log_file`. Raises `LaunchError`."""
+    """Start `command` in `folder`, its output appended to `log_file`, and so much nicer than this process. Raises
+    `LaunchError`.
+    """
     try:
         with log_file.open("ab") as log:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -31,6 +35,28 @@ def start_session(
             )
     except OSError as error:
         raise LaunchError(f"Could not start {command[0]}: {error}") from error
+    if nice > 0:
+        _stand_back(process.pid, nice)
+    return process
+
+
+def _stand_back(leader: int, nice: int) -> None:
+    """Let others on this machine have the processor first, as far as the system allows it. Where the kernel shares it
+    between sessions first (autogroup), the niceness of a process counts within its session only, and the session has
+    one of its own.
+    """
+    with contextlib.suppress(OSError):
+        wanted = min(_NICEST, os.getpriority(os.PRIO_PROCESS, 0) + nice)
+        os.setpriority(os.PRIO_PGRP, leader, wanted)
+    for _ in range(_AUTOGROUP_TRIES):
+        try:
+            Path(f"/proc/{leader}/autogroup").write_text(str(min(_NICEST, nice)))
+        except BlockingIOError:  # without privileges, ten of them may be changed per second on a whole machine
+            time.sleep(_AUTOGROUP_PAUSE_S)
+        except OSError:
+            return  # there is no such thing here
+        else:
+            return
 
 
 def end_group(leader: int, wait_s: float = TERM_WAIT_S) -> None:

@@ -151,7 +151,9 @@ class SparkJobs:
         self, profile: SparkProfile, folder: AttemptFolder, name: str, job: list[str]
     ) -> "subprocess.Popen[bytes]":
         command = self._command(profile, name, folder.path, job)
-        process = start_session(command, submit_environment(withheld=self._withheld), folder.path, folder.log_file)
+        process = start_session(
+            command, submit_environment(withheld=self._withheld), folder.path, folder.log_file, profile.nice
+        )
         try:
             folder.write_note("pid", process.pid)
         except OSError:  # without the note no later daemon would find it
