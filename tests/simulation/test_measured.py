@@ -92,7 +92,7 @@ def with_step(**changed: Any) -> dict[str, Any]:
     ("document", "why"),
     [
         ([], "it must be an object"),
-        ({**DOCUMENT, "format": "recoveryd-response/1"}, "format is 'recoveryd-response/2'"),
+        ({**DOCUMENT, "format": "recoveryd-response/1"}, "format is 'recoveryd-response/1'"),
         (without("seed"), "seed is missing"),
         ({**DOCUMENT, "sead": 1}, "sead is not known"),
         ({**DOCUMENT, "seed": 1.5}, "seed must be a whole number"),
