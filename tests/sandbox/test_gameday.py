@@ -211,10 +211,11 @@ TODAY = (FOLDER / "today.yaml").read_text(encoding="utf-8")
     ("text", "code", "said", "hint"),
     [
         ("- 1", Code.CONFIG_UNREADABLE, "must be one mapping", ""),
-        (TODAY + "lood: {}", Code.CONFIG_UNKNOWN_KEY, "day.yaml:8: There is no key lood.", "Did you mean load?"),
+        (TODAY + "lood: {}", Code.CONFIG_UNKNOWN_KEY, "day.yaml:9: There is no key lood.", "Did you mean load?"),
         (TODAY.replace("4000,", "-4,"), Code.CONFIG_INVALID, "load.live_records_per_s", "today.yaml"),
         (TODAY.replace("30ms", "soon"), Code.CONFIG_INVALID, "day.yaml:3: slo.p99", "today.yaml"),
         (TODAY.replace("best fixed", "the wind"), Code.CONFIG_INVALID, "target.against", "today.yaml"),
+        (TODAY.replace("gzip", "zip"), Code.CONFIG_INVALID, "day.yaml:5: target_compression", "today.yaml"),
         (TODAY.replace("slo:", "# slo:"), Code.CONFIG_INVALID, "slo is required", "today.yaml"),
         (
             TODAY.replace("backlog", "reader_records_per_s: 10, backlog"),

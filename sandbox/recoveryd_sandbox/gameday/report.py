@@ -107,7 +107,7 @@ def _describe(scenario: Scenario) -> str:
     load, slos = scenario.load, scenario.slos
     swing = f", at half and at twice of that in turns of {load.swing / 1000:.0f} s" if load.swing else ""
     broker = (
-        f" Its broker compresses them ({scenario.target_compression})."
+        f" The broker compresses them ({scenario.target_compression})."
         if scenario.target_compression != "producer"
         else ""
     )
@@ -161,6 +161,10 @@ OVERVIEW
   Another file can be given instead of a name.
 - Live traffic is real flights written to `flights.live`, and the group `flights-board` that reads them. The recovery
   copies older records of the same topic to another one and proves the copy (`verify: source`); the time is that of both.
+- In all scenarios but `harmless` the topic that is copied to has `compression.type=gzip`, so that the broker compresses
+  what lanes bring: what they do themselves is done with low priority ([the processor
+  first](policies/throttle.md#the-processor-first)), and an unlimited replay into a topic without it did no harm that
+  could be measured here.
 - An observer that is independent of the daemon measures the acknowledgements of 50 records of its own per second, and
   the position of the group. A second is bad when its p99 or the group's time lag is at or over its SLO.
 - Without a replay is measured before the first run and after the last one, together at least as long as the longest
