@@ -24,7 +24,7 @@ from recoveryd.adapters.spark.command import (
     submit_command,
     submit_environment,
 )
-from recoveryd.adapters.spark.processes import start_session
+from recoveryd.adapters.spark.processes import stand_back, start_session
 from recoveryd.adapters.spark.runner import SparkJobs
 from recoveryd.capabilities import make_job
 from recoveryd.errors import LaunchError
@@ -231,7 +231,8 @@ async def test_a_spare_stands_back_too(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_an_application_is_as_nice_as_can_be_and_no_nicer(tmp_path: Path) -> None:
-    session = start_session(["sleep", "600"], os.environ, tmp_path, tmp_path / "log", nice=19)
+    session = start_session(["sleep", "600"], os.environ, tmp_path, tmp_path / "log")
+    stand_back(session.pid, 19)
     plain = start_session(["sleep", "600"], os.environ, tmp_path, tmp_path / "log")
     try:
         assert os.getpriority(os.PRIO_PROCESS, session.pid) == 19

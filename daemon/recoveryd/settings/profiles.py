@@ -27,7 +27,6 @@ class Profile(Section):
     task_slots: Annotated[int, Field(ge=1, le=10_000)] | None = option(
         None, "Lanes that can run at once; null takes N of local[N], other masters need it."
     )
-
     nice: int = option(
         10,
         "Its processes on this machine are so much nicer than the daemon: others get the processor first.",

@@ -25,6 +25,7 @@ from recoveryd_sandbox.gameday import observer
 from recoveryd_sandbox.gameday.judge import LiveSecond, Second
 from recoveryd_sandbox.gameday.scenario import GROUP, HEALTH_NAME, PARTITIONS, TOPIC, Load, Slos
 from recoveryd_sandbox.jvm import AS_IN_USE
+from recoveryd_sandbox.live import TOPIC_CONFIG
 from recoveryd_sandbox.topics import Topics
 
 _POLL_S = 0.2
@@ -94,7 +95,7 @@ class GamedayStack:
         """
         if compression == "producer":
             return {"topic": topic, "create": True}
-        config = {"compression.type": compression, "retention.ms": "-1"}
+        config = {**TOPIC_CONFIG, "compression.type": compression}
         Topics(self.broker.bootstrap).create(topic, PARTITIONS, config)
         return {"topic": topic}
 

@@ -17,14 +17,12 @@ _AUTOGROUP_TRIES, _AUTOGROUP_PAUSE_S = 5, 0.11
 
 
 def start_session(
-    command: Sequence[str], environment: Mapping[str, str], folder: Path, log_file: Path, nice: int = 0
+    command: Sequence[str], environment: Mapping[str, str], folder: Path, log_file: Path
 ) -> subprocess.Popen[bytes]:
-    """Start `command` in `folder`, its output appended to `log_file`, and so much nicer than this process. Raises
-    `LaunchError`.
-    """
+    """Start `command` in `folder`, its output appended to `log_file`. Raises `LaunchError`."""
     try:
         with log_file.open("ab") as log:
-            process = subprocess.Popen(
+            return subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -35,16 +33,16 @@ def start_session(
             )
     except OSError as error:
         raise LaunchError(f"Could not start {command[0]}: {error}") from error
-    if nice > 0:
-        _stand_back(process.pid, nice)
-    return process
 
 
-def _stand_back(leader: int, nice: int) -> None:
-    """Let others on this machine have the processor first, as far as the system allows it. Where the kernel shares it
-    between sessions first (autogroup), the niceness of a process counts within its session only, and the session has
-    one of its own.
+def stand_back(leader: int, nice: int) -> None:
+    """Make the session of `leader` so much nicer than this process, up to 19, as far as the system allows it: others on
+    this machine get the processor first. Where the kernel shares it between sessions first (autogroup), the niceness of
+    a process counts within its session only, and the session has one of its own. Call it before the session has done
+    much: a thread keeps what it began with. May take half a second.
     """
+    if nice <= 0:
+        return
     with contextlib.suppress(OSError):
         wanted = min(_NICEST, os.getpriority(os.PRIO_PROCESS, 0) + nice)
         os.setpriority(os.PRIO_PGRP, leader, wanted)

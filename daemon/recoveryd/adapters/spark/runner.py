@@ -13,7 +13,7 @@ from pathlib import Path
 
 from recoveryd.adapters.spark.attempt_folders import AttemptFolder, WorkDir
 from recoveryd.adapters.spark.command import SparkProfile, submit_command, submit_environment
-from recoveryd.adapters.spark.processes import TERM_WAIT_S, end_group, start_session
+from recoveryd.adapters.spark.processes import TERM_WAIT_S, end_group, stand_back, start_session
 from recoveryd.adapters.spark.spare_drivers import Spare, SparePool
 from recoveryd.adapters.workers import Workers
 from recoveryd.errors import LaunchError
@@ -151,14 +151,13 @@ class SparkJobs:
         self, profile: SparkProfile, folder: AttemptFolder, name: str, job: list[str]
     ) -> "subprocess.Popen[bytes]":
         command = self._command(profile, name, folder.path, job)
-        process = start_session(
-            command, submit_environment(withheld=self._withheld), folder.path, folder.log_file, profile.nice
-        )
+        process = start_session(command, submit_environment(withheld=self._withheld), folder.path, folder.log_file)
         try:
             folder.write_note("pid", process.pid)
         except OSError:  # without the note no later daemon would find it
             _end(process)
             raise
+        stand_back(process.pid, profile.nice)
         return process
 
     def _watch(self) -> None:
