@@ -159,7 +159,8 @@ def _draw(axes: "Axes", panel: Panel) -> None:
         at += not line.is_dots
         colour, style = _COLOURS[at % len(_COLOURS)], _STYLES[at % len(_STYLES)]
         if line.is_dots:
-            axes.plot(line.times_s, shown, "o", color=colour, label=line.label or None, markersize=3.5, alpha=0.6)
+            label = line.label or None
+            axes.plot(line.times_s, shown, "o", color=colour, label=label, markersize=3.5, alpha=0.6, clip_on=False)
         else:
             axes.plot(line.times_s, shown, style, color=colour, label=line.label or None, linewidth=1.2)
     if panel.slo is not None:
