@@ -12,6 +12,7 @@ from enum import StrEnum
 from recoveryd.live.budget_shares import Claim, Spread, deadline_weight, share_over_domains
 from recoveryd.live.freshness import Reading
 from recoveryd.live.law.controller import step
+from recoveryd.live.law.memory import Work
 from recoveryd.live.law.types import ControlDecision, ControllerParams, ControllerState, ControlVerdict, Inputs, Rule
 
 _CROWDED = 1.1  # from here on the sentence of a grant mentions it
@@ -31,7 +32,8 @@ class Claimant:
     for CONTROLLED; for FIXED it is the rate.
 
     `parts`: by domain, how many times each of its bytes counts there: less than 1 when only a part of its bytes does,
-    more than 1 where its bytes crowd on one broker of the domain. `achieved_bytes_per_s` None = no lane was heard yet.
+    more than 1 where its bytes crowd on one broker of the domain. `writes`: the domains to which it brings records;
+    elsewhere it only reads. `achieved_bytes_per_s` None = no lane was heard yet.
     `required_bytes_per_s`: the rate that meets its deadline.
     """
 
@@ -40,6 +42,7 @@ class Claimant:
     parts: Mapping[str, float]
     achieved_bytes_per_s: float | None = None
     required_bytes_per_s: float | None = None
+    writes: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,7 @@ def _inputs(domain: str, signals: DomainSignals, controlled: Mapping[str, Claima
         floor_bytes_per_s=sum(c.claim.floor * part for c, part in members),
         ceiling_bytes_per_s=min(most, sum(c.claim.ceiling * part for c, part in members)),
         active=bool(members),
+        work=Work.WRITE if any(domain in c.writes for c, _ in members) else Work.READ,
     )
 
 

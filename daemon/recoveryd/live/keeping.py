@@ -24,10 +24,13 @@ _DOMAINS_MOST: Final = 1_000
 def begun(kept: Mapping[str, Any], domain: str) -> ControllerState:
     """The state of a controller of which nothing is known but what was kept."""
     found = _mapping(_mapping(kept.get(KEY)).get(domain))
-    safe = {int(h): r for h, r in _numbers(found.get("safe")).items() if h.isdecimal() and int(h) < HOURS}
     peaks = _numbers(found.get("rest_most"))
     rest = {name: _samples(usual_s, peaks.get(name)) for name, usual_s in _numbers(found.get("rest")).items()}
-    return ControllerState(memory=Memory(safe), baselines=rest)
+    return ControllerState(memory=Memory(_hours(found.get("safe")), _hours(found.get("safe_read"))), baselines=rest)
+
+
+def _hours(value: object) -> dict[int, float]:
+    return {int(h): r for h, r in _numbers(value).items() if h.isdecimal() and int(h) < HOURS}
 
 
 def _samples(usual_s: float, most_s: float | None) -> tuple[float, ...]:
@@ -39,7 +42,7 @@ def _samples(usual_s: float, most_s: float | None) -> tuple[float, ...]:
 def kept_of(states: Mapping[str, ControllerState]) -> dict[str, Numbers]:
     """What to keep of these controllers; a domain of which nothing is known is left out."""
     found = {domain: _of(state) for domain, state in list(states.items())[:_DOMAINS_MOST]}
-    return {domain: known for domain, known in found.items() if known["safe"] or known["rest"]}
+    return {domain: known for domain, known in found.items() if any(known.values())}
 
 
 def is_worth_keeping(kept: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
@@ -51,17 +54,22 @@ def is_worth_keeping(kept: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
 def _of(state: ControllerState) -> Numbers:
     rest = {name: s for name, s in state.baselines.items() if len(s) >= BASELINE_AT_LEAST}
     return {
-        "safe": {str(hour): float(round(rate)) for hour, rate in sorted(state.memory.safe.items()) if rate >= 1},
+        "safe": _rates(state.memory.safe),
+        "safe_read": _rates(state.memory.safe_read),
         "rest": {name: round(median(samples), 6) for name, samples in sorted(rest.items())},
         "rest_most": {name: round(max(samples), 6) for name, samples in sorted(rest.items())},
     }
+
+
+def _rates(by_hour: Mapping[int, float]) -> dict[str, float]:
+    return {str(hour): float(round(rate)) for hour, rate in sorted(by_hour.items()) if rate >= 1}
 
 
 def _flat(kept: object) -> dict[tuple[str, str, str], float]:
     return {
         (domain, kind, key): value
         for domain, found in _mapping(kept).items()
-        for kind in ("safe", "rest", "rest_most")
+        for kind in ("safe", "safe_read", "rest", "rest_most")
         for key, value in _numbers(_mapping(found).get(kind)).items()
     }
 

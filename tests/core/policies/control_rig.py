@@ -6,6 +6,7 @@ from typing import Any
 
 from recoveryd.live.freshness import Reading
 from recoveryd.live.law.controller import step
+from recoveryd.live.law.memory import Work
 from recoveryd.live.law.types import ControlDecision, ControllerParams, ControllerState, Inputs
 from recoveryd.live.pressure import PEAK_OF, Protection, SignalKind
 
@@ -34,6 +35,7 @@ class Rig:
     floor: float = FLOOR
     ceiling: float = CEILING
     decision: ControlDecision | None = None
+    work: Work = Work.WRITE
 
     def tick(
         self,
@@ -57,7 +59,7 @@ class Rig:
             readings.append(Reading(GROUP, lag_s, taken_ms))
         load = None if ingress is None else Reading("ingress", ingress, taken_ms)
         got = self.state.published if achieved == -1.0 else achieved
-        inputs = Inputs(tuple(readings), load, got, self.floor, self.ceiling, active)
+        inputs = Inputs(tuple(readings), load, got, self.floor, self.ceiling, active, self.work)
         self.state, self.decision = step(self.state, inputs, self.now_ms, self.params)
         return self.decision
 

@@ -12,7 +12,9 @@ from tests.builders.live_world import MAX, MIN, LiveWorld
 
 
 def test_what_was_learned_comes_back_through_the_daemons_record() -> None:
-    state = ControllerState(memory=Memory({3: 5e6, 4: 6e6}), baselines={"canary": (0.004,) * 6, "new": (0.1,)})
+    state = ControllerState(
+        memory=Memory({3: 5e6, 4: 6e6}, {3: 9e6}), baselines={"canary": (0.004,) * 6, "new": (0.1,)}
+    )
     record = DaemonRecord(kept={"live": kept_of({"main": state, "empty": ControllerState()})})
     read = daemon_from_document(daemon_to_document(record))
     again = begun(read.kept, "main")

@@ -24,9 +24,9 @@ from dataclasses import replace
 
 from recoveryd.live.law.assessment import Assessment, assess, fold_readings, is_over, with_baselines
 from recoveryd.live.law.cause import open_doubt, relieved
-from recoveryd.live.law.memory import Memory
+from recoveryd.live.law.memory import Memory, Work
 from recoveryd.live.law.moves import Move, begin_rate, bounds, displaced, granted_least, watches_latency
-from recoveryd.live.law.noise import with_counted
+from recoveryd.live.law.noise import with_counted, with_work
 from recoveryd.live.law.rules import choose
 from recoveryd.live.law.types import (
     ControlDecision,
@@ -55,7 +55,9 @@ def step(
     if not inputs.active:
         return _rest(known, state, news, now_ms, params)
     if not state.active:
-        state = _begin(state, inputs, news, now_ms, params)
+        state = _begin(with_work(state, inputs.work), inputs, news, now_ms, params)
+    elif inputs.work is not state.work:
+        known = state = _go_on(with_work(state, inputs.work), inputs, news, now_ms, params)
     elif news and state.floor_since_ms is not None:
         # Only at the floor, and only with samples too new to show an earlier, higher rate: otherwise our own load would
         # become the baseline.
@@ -86,6 +88,8 @@ def _rest(
     # Samples from before the end of the last replay show its load, and are not used.
     since_ms = now_ms + params.cut_latency_ms if state.active else state.cut_ms
     kept = ControllerState(
+        work=state.work,
+        put_by=state.put_by,
         tracks=state.tracks,
         ingress=state.ingress,
         baselines=state.baselines,
@@ -110,7 +114,7 @@ def _begin(
     show that live traffic is well; with all samples known so far.
     """
     ceiling = bounds(inputs)[1]
-    rate, safe = begin_rate(state, inputs, now_ms, params), state.memory.safe_at(now_ms)
+    rate, safe = begin_rate(state, inputs, now_ms, params), state.memory.safe_at(now_ms, state.work)
     used_ms, begun_ms = (state.used_ms, state.begun_ms) if state.active else (None, now_ms)
     state = replace(state, active=True, displaced=None, stepped_ms=now_ms, informed_ms=now_ms, cut_ms=None)
     if safe is not None:
@@ -119,6 +123,26 @@ def _begin(
         if safe > rate and _may_rise(seen, params) and seen.room > params.dead_band:
             rate = safe
     return replace(state, rate=rate, budget=rate, comfortable=safe, begun_ms=begun_ms, used_ms=used_ms)
+
+
+def _go_on(
+    state: ControllerState, inputs: Inputs, news: frozenset[str], now_ms: int, params: ControllerParams
+) -> ControllerState:
+    """Another kind of work begins where the last one ended. Where records are brought again, that is no more than was safe
+    for it; where they are only read now and live traffic is well, it is what was safe for that. Later, samples from
+    before tell nothing.
+    """
+    rate, safe = state.rate, state.memory.safe_at(now_ms, state.work)
+    if state.work is Work.WRITE:
+        rate = min(rate, begin_rate(state, inputs, now_ms, params) if safe is None else safe)
+    elif safe is not None:
+        seen = assess(state, news, now_ms, params)
+        is_well = _may_rise(seen, params) and seen.level_room > params.dead_band
+        rate = max(rate, min(bounds(inputs)[1], safe)) if is_well else rate
+    budget, cut_ms = rate + displaced(state), now_ms
+    return replace(
+        state, rate=rate, budget=budget, comfortable=safe, cut_ms=cut_ms, guarded_ms=None, probing_ms=None, causes={}
+    )
 
 
 def _used_ms(state: ControllerState, inputs: Inputs, now_ms: int) -> int | None:
@@ -210,14 +234,14 @@ def _learned(
 ) -> Memory:
     """A rate that was used for a loop delay while every signal had room was safe; one that led to a cut was not."""
     if move.cut and move.comfortable is not None and move.rule is Rule.GUARD:
-        return state.memory.with_most(move.comfortable, now_ms)
+        return state.memory.with_most(move.comfortable, now_ms, state.work)
     achieved = inputs.achieved_bytes_per_s
     if achieved is None or not math.isfinite(achieved) or not _may_rise(seen, params) or not params.protections:
         return state.memory
     if seen.room < -params.dead_band or seen.is_over or open_doubt(state, seen, now_ms) is not None:
         return state.memory
     used = min(granted_least(state), achieved / params.achieved_least)
-    return state.memory.with_safe(used, now_ms) if used > bounds(inputs)[0] else state.memory
+    return state.memory.with_safe(used, now_ms, state.work) if used > bounds(inputs)[0] else state.memory
 
 
 def _published(

@@ -1,5 +1,5 @@
 """What the controller keeps from one recovery to the next, and over a restart: the rate that was safe in each hour of
-the day. With the latency at rest of each signal it is journaled (`recoveryd.live.keeping`).
+the day, for work that brings records and for work that only reads them. With the latency at rest of each signal it is journaled (`recoveryd.live.keeping`).
 
 It never raises a rate by itself: it only says how far a rate may climb quickly while fresh samples
 show that live traffic is well.
@@ -7,34 +7,49 @@ show that live traffic is well.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
 HOUR_MS = 3_600_000
 HOURS = 24
 _FORGET = 0.02  # of the distance to a lower rate that turned out to be enough, per observation
 
 
+class Work(StrEnum):
+    """What replays do to the brokers of a domain: a proof and a backup only read, which is less work per byte."""
+
+    WRITE = "write"
+    READ = "read"
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """`safe`: bytes/s by hour of the day (UTC)."""
+    """Bytes/s by hour of the day (UTC): `safe` while records were brought, `safe_read` while they were only read."""
 
     safe: Mapping[int, float] = field(default_factory=dict)
+    safe_read: Mapping[int, float] = field(default_factory=dict)
 
-    def safe_at(self, now_ms: int) -> float | None:
+    def safe_at(self, now_ms: int, work: Work = Work.WRITE) -> float | None:
         """The safe rate of this hour, else of the last one; None when neither is known."""
-        hour = hour_of(now_ms)
-        return self.safe.get(hour, self.safe.get((hour - 1) % HOURS))
+        hour, known = hour_of(now_ms), self._of(work)
+        return known.get(hour, known.get((hour - 1) % HOURS))
 
-    def with_safe(self, rate: float, now_ms: int) -> "Memory":
+    def with_safe(self, rate: float, now_ms: int, work: Work = Work.WRITE) -> "Memory":
         """After a rate was safe: a higher one counts at once, a lower one slowly."""
-        hour = hour_of(now_ms)
-        known = self.safe.get(hour)
+        known = self._of(work).get(hour_of(now_ms))
         kept = rate if known is None or rate >= known else known + _FORGET * (rate - known)
-        return replace(self, safe={**self.safe, hour: kept})
+        return self._with(work, now_ms, kept)
 
-    def with_most(self, rate: float, now_ms: int) -> "Memory":
+    def with_most(self, rate: float, now_ms: int, work: Work = Work.WRITE) -> "Memory":
         """After a rate turned out to be too high: what was safe is at most this."""
-        hour, known = hour_of(now_ms), self.safe_at(now_ms)
-        return self if known is None or known <= rate else replace(self, safe={**self.safe, hour: rate})
+        known = self.safe_at(now_ms, work)
+        return self if known is None or known <= rate else self._with(work, now_ms, rate)
+
+    def _of(self, work: Work) -> Mapping[int, float]:
+        return self.safe if work is Work.WRITE else self.safe_read
+
+    def _with(self, work: Work, now_ms: int, rate: float) -> "Memory":
+        found = {**self._of(work), hour_of(now_ms): rate}
+        return replace(self, safe=found) if work is Work.WRITE else replace(self, safe_read=found)
 
 
 def hour_of(now_ms: int) -> int:

@@ -37,7 +37,7 @@ def bounds(inputs: Inputs) -> tuple[float, float]:
 def begin_rate(state: ControllerState, inputs: Inputs, now_ms: int, params: ControllerParams) -> float:
     """The first rate, while samples say nothing about it yet: low, and never above what was safe in this hour."""
     floor, ceiling = bounds(inputs)
-    safe = state.memory.safe_at(now_ms)
+    safe = state.memory.safe_at(now_ms, state.work)
     return max(floor, min(params.start_share * ceiling, math.inf if safe is None else safe))
 
 

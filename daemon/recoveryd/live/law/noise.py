@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from recoveryd.live.freshness import Track
+from recoveryd.live.law.memory import Work
 from recoveryd.live.law.types import AtRate, ControllerParams, ControllerState, Counted
 from recoveryd.live.pressure import SignalKind
 
@@ -52,6 +53,15 @@ def with_counted(before: ControllerState, state: ControllerState, params: Contro
                 counted = _with_sample(counted, step_of(rate), at_ms, value / protection.slo_s)
             found[protection.name] = counted
     return replace(state, counted={**state.counted, **found}) if found else state
+
+
+def with_work(state: ControllerState, work: Work) -> ControllerState:
+    """The state with what was counted under this kind of work; what was counted at rest tells of both."""
+    if work is state.work:
+        return state
+    at_rest = {name: {AT_REST: c[AT_REST]} for name, c in state.counted.items() if AT_REST in c}
+    counted = {name: {**state.put_by.get(name, {}), **at_rest.get(name, {})} for name in {*state.put_by, *at_rest}}
+    return replace(state, work=work, counted=counted, put_by=state.counted)
 
 
 def usual_share(state: ControllerState, name: str, slo_s: float) -> float:

@@ -47,7 +47,7 @@ PROBE_AFTER_CUT = 0.03  # and beyond one that was safe before a cut
 CALM_STEP = 0.5  # loop delays that one step back counts as at most, where only single samples are not calm
 CALM_GAIN = 0.4  # of the distance of the median, for a rise where only single samples are not calm
 # Of the rate, per loop delay at most: where live traffic shows no more than at other rates, and has room.
-LEVEL_STEP = 0.2
+LEVEL_STEP = 0.5
 RETURN = 4.0  # at least so many times per loop delay, on the way back to a rate that was safe
 
 

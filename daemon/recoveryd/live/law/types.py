@@ -9,7 +9,7 @@ from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
 from recoveryd.live.freshness import FreshnessParams, Reading, RejectReason, Track
-from recoveryd.live.law.memory import Memory
+from recoveryd.live.law.memory import Memory, Work
 from recoveryd.live.pressure import Pressure, Protection, SignalKind
 
 
@@ -133,7 +133,7 @@ class Inputs:
 
     `ceiling` is what all claims together can use: a measured ceiling or an operator's cap. The start is a share of it,
     so an infinite one counts as not known and allows only the floor. `active`: some recovery of the domain wants to
-    copy. `achieved_bytes_per_s` None = not known.
+    copy or to compare. `work`: WRITE if any of them brings records here. `achieved_bytes_per_s` None = not known.
     """
 
     readings: tuple[Reading, ...]
@@ -142,6 +142,7 @@ class Inputs:
     floor_bytes_per_s: float
     ceiling_bytes_per_s: float
     active: bool = True
+    work: Work = Work.WRITE
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +180,9 @@ class ControllerState:
     tracks: Mapping[str, Track] = field(default_factory=dict)
     ingress: Track = Track()
     baselines: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    counted: Mapping[str, Counted] = field(default_factory=dict)  # by signal
+    counted: Mapping[str, Counted] = field(default_factory=dict)  # by signal, under this kind of work
+    work: Work = Work.WRITE
+    put_by: Mapping[str, Counted] = field(default_factory=dict)  # what was counted under the other kind of work
     publications: tuple[tuple[int, float], ...] = ()
     rejections: Mapping[RejectReason, int] = field(default_factory=dict)
 

@@ -1,0 +1,131 @@
+"""What only reads is less work per byte than what brings records: what was learned of one says nothing of the other."""
+
+from dataclasses import replace
+
+import pytest
+
+from recoveryd.live.budget_shares import Claim
+from recoveryd.live.budgets import Claimant, DomainSignals, Mode, throttle
+from recoveryd.live.freshness import Reading
+from recoveryd.live.law.memory import HOUR_MS, Memory, Work, hour_of
+from recoveryd.live.law.types import ControllerParams
+from recoveryd.live.slice import LIVE
+from tests.builders.core import command
+from tests.builders.live_world import LiveWorld
+from tests.core.policies.control_rig import CEILING, FLOOR, PARAMS, START_MS, Rig, latency_at, started
+
+HOUR = hour_of(START_MS)
+
+
+def reading(rig: Rig, z: float = 0.0) -> Rig:
+    """The copy is over and its proof runs."""
+    rig.work = Work.READ
+    rig.tick(z)
+    return rig
+
+
+def test_memory_keeps_both_kinds_apart() -> None:
+    memory = Memory().with_safe(50.0, HOUR_MS).with_safe(90.0, HOUR_MS, Work.READ).with_most(30.0, HOUR_MS)
+    assert (memory.safe_at(HOUR_MS), memory.safe_at(HOUR_MS, Work.READ)) == (30.0, 90.0)
+    assert Memory().with_safe(90.0, HOUR_MS, Work.READ).safe_at(HOUR_MS) is None
+
+
+def test_a_proof_begins_at_the_rate_of_the_copy_and_grows_quickly_from_there() -> None:
+    rig = reading(started(10.0))
+    assert rig.state.rate == pytest.approx(10.0)
+    rates = [rig.tick(0.0).wanted_bytes_per_s for _ in range(12)]
+    assert rates[-1] >= 4 * 10.0
+
+
+def test_what_a_proof_learned_is_not_where_the_next_copy_begins() -> None:
+    rig = started(10.0)
+    for _ in range(6):
+        rig.tick(0.85)
+    copied = rig.state.memory.safe_at(rig.now_ms)
+    reading(rig)
+    for _ in range(20):
+        rig.tick(0.0)
+    assert (rig.state.memory.safe_at(rig.now_ms, Work.READ) or 0.0) > 50.0
+    assert rig.state.memory.safe_at(rig.now_ms) == copied
+    rig.work = Work.WRITE
+    rig.rest(3)
+    assert rig.tick(0.0).wanted_bytes_per_s <= 1.1 * 10.0
+
+
+def test_a_proof_begins_where_proofs_were_safe_if_live_traffic_is_well() -> None:
+    rig = started(10.0)
+    rig.state = replace(rig.state, memory=Memory({HOUR: 10.0}, {HOUR: 80.0}))
+    rig.settle(0.3)
+    assert reading(rig, 0.3).state.rate == pytest.approx(80.0)
+
+
+def test_a_proof_begins_where_the_copy_ended_if_live_traffic_has_no_room() -> None:
+    rig = started(10.0)
+    rig.state = replace(rig.state, memory=Memory({HOUR: 10.0}, {HOUR: 80.0}))
+    rig.settle(0.9)
+    assert reading(rig, 0.9).state.rate <= 10.0
+
+
+@pytest.mark.parametrize(("safe", "most"), [({}, 5.0), ({HOUR: 12.0}, 12.0)])
+def test_a_copy_that_begins_under_a_proof_is_no_faster_than_was_safe_for_copies(
+    safe: dict[int, float], most: float
+) -> None:
+    rig = reading(started(10.0))
+    rig.state = replace(rig.state, rate=60.0, budget=60.0, memory=Memory(safe))
+    rig.work = Work.WRITE
+    assert rig.tick(0.0).rate_bytes_per_s == pytest.approx(most)
+
+
+def test_the_change_is_no_chance_to_be_over_the_slo_unseen() -> None:
+    """Samples from before it cut nothing; those after it do."""
+    rig = started(40.0)
+    reading(rig)
+    rates = [rig.tick(1.2).wanted_bytes_per_s for _ in range(3)]
+    assert rates[-1] <= 0.7 * 40.0
+
+
+def test_what_was_counted_while_copying_comes_back_with_the_next_copy() -> None:
+    rig = started(40.0)
+    for _ in range(6):
+        rig.tick(0.85)
+    counted = {step: c.samples for step, c in rig.state.counted["produce_latency"].items() if step > 0}
+    reading(rig)
+    rig.tick(0.0)
+    under_proof = rig.state.counted["produce_latency"]
+    assert sum(c.samples for step, c in under_proof.items() if step > 0) <= 2
+    rig.work = Work.WRITE
+    rig.tick(0.0)
+    again = {step: c.samples for step, c in rig.state.counted["produce_latency"].items() if step > 0}
+    assert again == counted
+
+
+@pytest.mark.parametrize(
+    ("writers", "expected"),
+    [((), Work.READ), (("a",), Work.WRITE), (("a", "b"), Work.WRITE), (("elsewhere",), Work.READ)],
+)
+def test_a_domain_is_written_to_if_any_recovery_brings_records_there(writers: tuple[str, ...], expected: Work) -> None:
+    claims = {
+        name: Claimant(
+            Mode.CONTROLLED,
+            Claim(FLOOR, CEILING),
+            {"main": 1.0},
+            0.0,
+            writes=frozenset({"main"} if name in writers else ()),
+        )
+        for name in ("a", "b")
+    }
+    if "elsewhere" in writers:
+        claims["a"] = replace(claims["a"], writes=frozenset({"dr"}))
+    signals = {"main": DomainSignals((Reading("produce_latency", latency_at(0.0), START_MS),))}
+    params: dict[str, ControllerParams] = {"main": PARAMS}
+    assert throttle({}, signals, claims, START_MS, params).states["main"].work is expected
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("replay", Work.WRITE), ("verify", Work.READ)])
+def test_a_verification_only_reads(kind: str, expected: Work) -> None:
+    world = LiveWorld()
+    world.verify_s = 1_000
+    world.live(70)
+    world.feed(command(kind))
+    world.live(10)
+    assert world.state.of(LIVE).protecting.states["main"].work is expected
