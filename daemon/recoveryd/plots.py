@@ -158,11 +158,11 @@ def _draw(axes: "Axes", panel: Panel) -> None:
         shown = [value if value is not None and math.isfinite(value) else math.nan for value in line.values]
         at += not line.is_dots
         colour, style = _COLOURS[at % len(_COLOURS)], _STYLES[at % len(_STYLES)]
+        label = line.label or None
         if line.is_dots:
-            label = line.label or None
             axes.plot(line.times_s, shown, "o", color=colour, label=label, markersize=3.5, alpha=0.6, clip_on=False)
         else:
-            axes.plot(line.times_s, shown, style, color=colour, label=line.label or None, linewidth=1.2)
+            axes.plot(line.times_s, shown, style, color=colour, label=label, linewidth=1.2)
     if panel.slo is not None:
         axes.axhline(panel.slo, color=_HARM, linewidth=1.0, linestyle=(0, (6, 3)), label="SLO")
     if panel.is_log:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from recoveryd.live.budget_shares import Claim, Spread, deadline_weight, share_over_domains
 from recoveryd.live.freshness import Reading
 from recoveryd.live.law.controller import step
-from recoveryd.live.law.memory import Work
+from recoveryd.live.law.memory import WorkKind
 from recoveryd.live.law.types import ControlDecision, ControllerParams, ControllerState, ControlVerdict, Inputs, Rule
 
 _CROWDED = 1.1  # from here on the sentence of a grant mentions it
@@ -122,7 +122,7 @@ def _inputs(domain: str, signals: DomainSignals, controlled: Mapping[str, Claima
         floor_bytes_per_s=sum(c.claim.floor * part for c, part in members),
         ceiling_bytes_per_s=min(most, sum(c.claim.ceiling * part for c, part in members)),
         active=bool(members),
-        work=Work.WRITE if any(domain in c.writes for c, _ in members) else Work.READ,
+        work=WorkKind.WRITE if any(domain in c.writes for c, _ in members) else WorkKind.READ,
     )
 
 

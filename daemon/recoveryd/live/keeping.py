@@ -1,5 +1,5 @@
 """What controllers know that outlives the daemon, as plain JSON values in the daemon's own record: by domain the safe
-rates by hour of the day, and of each signal the latency at rest and the highest one at rest, which tells noise.
+rates by hour of the day and kind of work, and of each signal the latency at rest and the highest one at rest, which tells noise.
 
 A restart or the next recovery begins there instead of with a minute at the floor. What cannot be read is forgotten; it
 is never more than a hint, which fresh samples must confirm before a rate rises.

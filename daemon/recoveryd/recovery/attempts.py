@@ -21,7 +21,7 @@ def ensure_application(case: Case, *, launch: bool = True) -> None:
     """Check that the application lives, or start the next attempt once its time has come."""
     attempt, seen, params, now_ms = case.recovery.attempt, case.seen, case.params, case.now_ms
     if attempt.released:
-        may_be_held = case.recovery.spec.copies and not case.recovery.is_proving and not case.draft.are_holds_known
+        may_be_held = case.recovery.brings_records and not case.draft.are_holds_known
         is_time = launch and not may_be_held and is_due(attempt.retry_at_ms, now_ms, params)
         if is_time and allows_launch(case.draft, case.recovery):
             _launch_next(case)

@@ -20,7 +20,7 @@ def crowding(draft: RecoveryDraft, recovery: Recovery, cluster: str) -> float:
     also when not known.
     """
     plan = recovery.plan
-    if plan is None or not recovery.spec.copies or recovery.is_proving:
+    if plan is None or not recovery.brings_records:
         return 1.0
     rows = recovery.progress.partitions
     left = {p.partition: _FOLLOWED if p.stop is None else max(0, p.stop - p.position) for p in rows}

@@ -320,3 +320,10 @@ class Recovery(StatusNoun):
         or ends.
         """
         return self.resume_state is State.VERIFYING
+
+    @property
+    def brings_records(self) -> bool:
+        """Whether it has, or may have, records to bring to its target: its copy is not over, and it is not only a
+        verification.
+        """
+        return self.spec.copies and not self.is_proving

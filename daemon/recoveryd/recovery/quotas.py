@@ -124,7 +124,7 @@ def _share_of_one_broker(draft: RecoveryDraft, recovery: Recovery) -> float:
     known, and during the verification.
     """
     plan = recovery.plan
-    if plan is None or not plan.lanes or recovery.is_proving or not recovery.spec.copies:
+    if plan is None or not plan.lanes or not recovery.brings_records:
         return 1.0
     open_partitions = {p.partition for p in recovery.progress.partitions if p.stop is None or p.position < p.stop}
     work = [frozenset(lane) & open_partitions for lane in plan.lanes]

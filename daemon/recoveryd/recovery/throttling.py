@@ -127,9 +127,7 @@ def _claimant(draft: RecoveryDraft, recovery: Recovery, domains: Sequence[str], 
         mode=Mode.CONTROLLED,
         claim=Claim(floor_bytes_per_s(recovery, draft.params, floor), ceiling, limits.weight, limits.tier),
         parts={domain: crowding(draft, recovery, domain) for domain in domains},
-        writes=frozenset()
-        if recovery.is_proving or not recovery.spec.copies
-        else frozenset({recovery.spec.target.cluster}),
+        writes=frozenset({recovery.spec.target.cluster} if recovery.brings_records else ()),
         achieved_bytes_per_s=recovery.progress.bytes_per_s if is_heard else None,
         required_bytes_per_s=_required(recovery, draft.now_ms),
     )

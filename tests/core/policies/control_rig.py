@@ -6,7 +6,7 @@ from typing import Any
 
 from recoveryd.live.freshness import Reading
 from recoveryd.live.law.controller import step
-from recoveryd.live.law.memory import Work
+from recoveryd.live.law.memory import WorkKind
 from recoveryd.live.law.types import ControlDecision, ControllerParams, ControllerState, Inputs
 from recoveryd.live.pressure import PEAK_OF, Protection, SignalKind
 
@@ -35,7 +35,7 @@ class Rig:
     floor: float = FLOOR
     ceiling: float = CEILING
     decision: ControlDecision | None = None
-    work: Work = Work.WRITE
+    work: WorkKind = WorkKind.WRITE
 
     def tick(
         self,

@@ -7,7 +7,7 @@ import pytest
 from recoveryd.live.budget_shares import Claim
 from recoveryd.live.budgets import Claimant, DomainSignals, Mode, throttle
 from recoveryd.live.freshness import Reading
-from recoveryd.live.law.memory import HOUR_MS, Memory, Work, hour_of
+from recoveryd.live.law.memory import HOUR_MS, Memory, WorkKind, hour_of
 from recoveryd.live.law.types import ControllerParams
 from recoveryd.live.slice import LIVE
 from tests.builders.core import command
@@ -19,15 +19,20 @@ HOUR = hour_of(START_MS)
 
 def reading(rig: Rig, z: float = 0.0) -> Rig:
     """The copy is over and its proof runs."""
-    rig.work = Work.READ
+    rig.work = WorkKind.READ
     rig.tick(z)
     return rig
 
 
+def samples_by_step(rig: Rig) -> dict[int, float]:
+    """Of the latency, at each step of rate but rest."""
+    return {step: c.samples for step, c in rig.state.counted["produce_latency"].items() if step > 0}
+
+
 def test_memory_keeps_both_kinds_apart() -> None:
-    memory = Memory().with_safe(50.0, HOUR_MS).with_safe(90.0, HOUR_MS, Work.READ).with_most(30.0, HOUR_MS)
-    assert (memory.safe_at(HOUR_MS), memory.safe_at(HOUR_MS, Work.READ)) == (30.0, 90.0)
-    assert Memory().with_safe(90.0, HOUR_MS, Work.READ).safe_at(HOUR_MS) is None
+    memory = Memory().with_safe(50.0, HOUR_MS).with_safe(90.0, HOUR_MS, WorkKind.READ).with_most(30.0, HOUR_MS)
+    assert (memory.safe_at(HOUR_MS), memory.safe_at(HOUR_MS, WorkKind.READ)) == (30.0, 90.0)
+    assert Memory().with_safe(90.0, HOUR_MS, WorkKind.READ).safe_at(HOUR_MS) is None
 
 
 def test_a_proof_begins_at_the_rate_of_the_copy_and_grows_quickly_from_there() -> None:
@@ -45,9 +50,9 @@ def test_what_a_proof_learned_is_not_where_the_next_copy_begins() -> None:
     reading(rig)
     for _ in range(20):
         rig.tick(0.0)
-    assert (rig.state.memory.safe_at(rig.now_ms, Work.READ) or 0.0) > 50.0
+    assert (rig.state.memory.safe_at(rig.now_ms, WorkKind.READ) or 0.0) > 50.0
     assert rig.state.memory.safe_at(rig.now_ms) == copied
-    rig.work = Work.WRITE
+    rig.work = WorkKind.WRITE
     rig.rest(3)
     assert rig.tick(0.0).wanted_bytes_per_s <= 1.1 * 10.0
 
@@ -72,7 +77,7 @@ def test_a_copy_that_begins_under_a_proof_is_no_faster_than_was_safe_for_copies(
 ) -> None:
     rig = reading(started(10.0))
     rig.state = replace(rig.state, rate=60.0, budget=60.0, memory=Memory(safe))
-    rig.work = Work.WRITE
+    rig.work = WorkKind.WRITE
     assert rig.tick(0.0).rate_bytes_per_s == pytest.approx(most)
 
 
@@ -88,22 +93,22 @@ def test_what_was_counted_while_copying_comes_back_with_the_next_copy() -> None:
     rig = started(40.0)
     for _ in range(6):
         rig.tick(0.85)
-    counted = {step: c.samples for step, c in rig.state.counted["produce_latency"].items() if step > 0}
+    counted = samples_by_step(rig)
     reading(rig)
     rig.tick(0.0)
-    under_proof = rig.state.counted["produce_latency"]
-    assert sum(c.samples for step, c in under_proof.items() if step > 0) <= 2
-    rig.work = Work.WRITE
+    assert sum(samples_by_step(rig).values()) <= 2
+    rig.work = WorkKind.WRITE
     rig.tick(0.0)
-    again = {step: c.samples for step, c in rig.state.counted["produce_latency"].items() if step > 0}
-    assert again == counted
+    assert samples_by_step(rig) == counted
 
 
 @pytest.mark.parametrize(
     ("writers", "expected"),
-    [((), Work.READ), (("a",), Work.WRITE), (("a", "b"), Work.WRITE), (("elsewhere",), Work.READ)],
+    [((), WorkKind.READ), (("a",), WorkKind.WRITE), (("a", "b"), WorkKind.WRITE), (("elsewhere",), WorkKind.READ)],
 )
-def test_a_domain_is_written_to_if_any_recovery_brings_records_there(writers: tuple[str, ...], expected: Work) -> None:
+def test_a_domain_is_written_to_if_any_recovery_brings_records_there(
+    writers: tuple[str, ...], expected: WorkKind
+) -> None:
     claims = {
         name: Claimant(
             Mode.CONTROLLED,
@@ -121,8 +126,8 @@ def test_a_domain_is_written_to_if_any_recovery_brings_records_there(writers: tu
     assert throttle({}, signals, claims, START_MS, params).states["main"].work is expected
 
 
-@pytest.mark.parametrize(("kind", "expected"), [("replay", Work.WRITE), ("verify", Work.READ)])
-def test_a_verification_only_reads(kind: str, expected: Work) -> None:
+@pytest.mark.parametrize(("kind", "expected"), [("replay", WorkKind.WRITE), ("verify", WorkKind.READ)])
+def test_a_verification_only_reads(kind: str, expected: WorkKind) -> None:
     world = LiveWorld()
     world.verify_s = 1_000
     world.live(70)

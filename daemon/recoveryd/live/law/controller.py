@@ -24,7 +24,7 @@ from dataclasses import replace
 
 from recoveryd.live.law.assessment import Assessment, assess, fold_readings, is_over, with_baselines
 from recoveryd.live.law.cause import open_doubt, relieved
-from recoveryd.live.law.memory import Memory, Work
+from recoveryd.live.law.memory import Memory, WorkKind
 from recoveryd.live.law.moves import Move, begin_rate, bounds, displaced, granted_least, watches_latency
 from recoveryd.live.law.noise import with_counted, with_work
 from recoveryd.live.law.rules import choose
@@ -133,15 +133,21 @@ def _go_on(
     before tell nothing.
     """
     rate, safe = state.rate, state.memory.safe_at(now_ms, state.work)
-    if state.work is Work.WRITE:
+    if state.work is WorkKind.WRITE:
         rate = min(rate, begin_rate(state, inputs, now_ms, params) if safe is None else safe)
     elif safe is not None:
         seen = assess(state, news, now_ms, params)
         is_well = _may_rise(seen, params) and seen.level_room > params.dead_band
         rate = max(rate, min(bounds(inputs)[1], safe)) if is_well else rate
-    budget, cut_ms = rate + displaced(state), now_ms
     return replace(
-        state, rate=rate, budget=budget, comfortable=safe, cut_ms=cut_ms, guarded_ms=None, probing_ms=None, causes={}
+        state,
+        rate=rate,
+        budget=rate + displaced(state),
+        comfortable=safe,
+        cut_ms=now_ms,
+        guarded_ms=None,
+        probing_ms=None,
+        causes={},
     )
 
 

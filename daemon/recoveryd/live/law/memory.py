@@ -14,7 +14,7 @@ HOURS = 24
 _FORGET = 0.02  # of the distance to a lower rate that turned out to be enough, per observation
 
 
-class Work(StrEnum):
+class WorkKind(StrEnum):
     """What replays do to the brokers of a domain: a proof and a backup only read, which is less work per byte."""
 
     WRITE = "write"
@@ -28,28 +28,28 @@ class Memory:
     safe: Mapping[int, float] = field(default_factory=dict)
     safe_read: Mapping[int, float] = field(default_factory=dict)
 
-    def safe_at(self, now_ms: int, work: Work = Work.WRITE) -> float | None:
+    def safe_at(self, now_ms: int, work: WorkKind = WorkKind.WRITE) -> float | None:
         """The safe rate of this hour, else of the last one; None when neither is known."""
         hour, known = hour_of(now_ms), self._of(work)
         return known.get(hour, known.get((hour - 1) % HOURS))
 
-    def with_safe(self, rate: float, now_ms: int, work: Work = Work.WRITE) -> "Memory":
+    def with_safe(self, rate: float, now_ms: int, work: WorkKind = WorkKind.WRITE) -> "Memory":
         """After a rate was safe: a higher one counts at once, a lower one slowly."""
         known = self._of(work).get(hour_of(now_ms))
         kept = rate if known is None or rate >= known else known + _FORGET * (rate - known)
         return self._with(work, now_ms, kept)
 
-    def with_most(self, rate: float, now_ms: int, work: Work = Work.WRITE) -> "Memory":
+    def with_most(self, rate: float, now_ms: int, work: WorkKind = WorkKind.WRITE) -> "Memory":
         """After a rate turned out to be too high: what was safe is at most this."""
         known = self.safe_at(now_ms, work)
         return self if known is None or known <= rate else self._with(work, now_ms, rate)
 
-    def _of(self, work: Work) -> Mapping[int, float]:
-        return self.safe if work is Work.WRITE else self.safe_read
+    def _of(self, work: WorkKind) -> Mapping[int, float]:
+        return self.safe if work is WorkKind.WRITE else self.safe_read
 
-    def _with(self, work: Work, now_ms: int, rate: float) -> "Memory":
+    def _with(self, work: WorkKind, now_ms: int, rate: float) -> "Memory":
         found = {**self._of(work), hour_of(now_ms): rate}
-        return replace(self, safe=found) if work is Work.WRITE else replace(self, safe_read=found)
+        return replace(self, safe=found) if work is WorkKind.WRITE else replace(self, safe_read=found)
 
 
 def hour_of(now_ms: int) -> int:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from recoveryd.live.freshness import Track
-from recoveryd.live.law.memory import Work
+from recoveryd.live.law.memory import WorkKind
 from recoveryd.live.law.types import AtRate, ControllerParams, ControllerState, Counted
 from recoveryd.live.pressure import SignalKind
 
@@ -55,7 +55,7 @@ def with_counted(before: ControllerState, state: ControllerState, params: Contro
     return replace(state, counted={**state.counted, **found}) if found else state
 
 
-def with_work(state: ControllerState, work: Work) -> ControllerState:
+def with_work(state: ControllerState, work: WorkKind) -> ControllerState:
     """The state with what was counted under this kind of work; what was counted at rest tells of both."""
     if work is state.work:
         return state

@@ -9,7 +9,7 @@ from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
 from recoveryd.live.freshness import FreshnessParams, Reading, RejectReason, Track
-from recoveryd.live.law.memory import Memory, Work
+from recoveryd.live.law.memory import Memory, WorkKind
 from recoveryd.live.pressure import Pressure, Protection, SignalKind
 
 
@@ -142,7 +142,7 @@ class Inputs:
     floor_bytes_per_s: float
     ceiling_bytes_per_s: float
     active: bool = True
-    work: Work = Work.WRITE
+    work: WorkKind = WorkKind.WRITE
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class ControllerState:
     ingress: Track = Track()
     baselines: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     counted: Mapping[str, Counted] = field(default_factory=dict)  # by signal, under this kind of work
-    work: Work = Work.WRITE
+    work: WorkKind = WorkKind.WRITE
     put_by: Mapping[str, Counted] = field(default_factory=dict)  # what was counted under the other kind of work
     publications: tuple[tuple[int, float], ...] = ()
     rejections: Mapping[RejectReason, int] = field(default_factory=dict)
