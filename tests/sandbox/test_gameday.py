@@ -42,12 +42,21 @@ def test_a_second_over_an_slo_or_without_an_answer_is_violated(
 
 def test_the_machines_own_bad_seconds_and_a_slow_broker_are_not_charged_to_a_run() -> None:
     alone = [*seconds(0, 38), *seconds(38, 2, 0.2), *seconds(40, 12, 0.2), *seconds(52, 5)]
-    quiet = judge_quiet(alone, (40.0, 52.0), SLOS)
+    quiet = judge_quiet([(alone, (40.0, 52.0))], SLOS)
     assert quiet == Quiet(share=0.05, slow_violated_s=12.0)
     run = [*seconds(100, 80), *seconds(180, 12, 0.2), *seconds(192, 8, 0.2), *seconds(200, 17)]
     tally = judge_run(run, 117.0, (180.0, 192.0), SLOS, quiet)
     assert tally.violated_s == 20.0
     assert tally.attributable_s == pytest.approx(20.0 - 12.0 - 0.05 * 100.0)
+
+
+def test_of_more_than_one_slow_broker_their_mean_is_what_one_costs() -> None:
+    calm = (seconds(0, 60), None)
+    one = ([*seconds(100, 12, 0.2), *seconds(112, 48)], (100.0, 112.0))
+    other = ([*seconds(200, 9, 0.2), *seconds(209, 45), *seconds(254, 6, 0.2)], (200.0, 212.0))
+    assert judge_quiet([calm, one, other], SLOS) == Quiet(share=6 / (60 + 43 + 43), slow_violated_s=10.5)
+    assert judge_quiet([calm], SLOS) == Quiet(share=0.0, slow_violated_s=0.0)
+    assert judge_quiet([], SLOS) == Quiet(share=0.0, slow_violated_s=0.0)
 
 
 def test_a_run_better_than_no_replay_is_charged_nothing() -> None:
@@ -196,7 +205,7 @@ def test_each_scenario_is_fixed_in_its_file(name: str) -> None:
 def test_the_scenarios_promise_what_was_set() -> None:
     found = {name: read_gameday(name).target for name in NAMES}
     assert {name: (t.against, t.most_times, t.strictly) for name, t in found.items()} == {
-        "shared-core": ("best fixed", 1.2, False),
+        "shared-core": ("unlimited", 1.4, False),
         "today": ("best fixed", 1.5, False),
         "harmless": ("unlimited", 1.4, False),
         "swings": ("best fixed", 1.0, True),

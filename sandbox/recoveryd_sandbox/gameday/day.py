@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from recoveryd.simulation.response import packaged_response
@@ -15,7 +15,7 @@ from recoveryd_sandbox.gameday.simulated import is_comparable, judge_simulated
 from recoveryd_sandbox.gameday.stack import GamedayStack
 from recoveryd_sandbox.seed import seed
 
-_SLOW_STRETCH_S = 30.0  # what of the first stretch belongs to a slow broker
+_SLOW_STRETCH_S = 30.0  # what of a stretch belongs to a slow broker
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,7 @@ class Day:
     @property
     def judged_by(self) -> Quiet:
         """What the stretches without a replay show, together."""
-        slow = next((phase.slow for phase in self.quiet if phase.slow is not None), None)
-        return judge_quiet([s for phase in self.quiet for s in phase.seconds], slow, self.scenario.slos)
+        return judge_quiet(((phase.seconds, phase.slow) for phase in self.quiet), self.scenario.slos)
 
     def tallies(self, kind: str) -> list[Tally]:
         return [tally_of(phase, self.scenario, self.judged_by) for phase in self.runs.get(kind, ())]
@@ -62,31 +61,39 @@ def hold(stack: GamedayStack, scenario: Scenario, runs: int, say: Callable[[str]
     stage.pin_backlog()
     stack.start_traffic(load)
     stack.start_daemon(scenario.slos, scenario.most, scenario.floor)
+    found = _all_runs(stage, scenario, runs, say)
+    longest_s = max(phase.lasted_s for kind in found.runs.values() for phase in kind)
+    rest = _quiet(stage, scenario, say, longest_s - sum(phase.lasted_s for phase in found.quiet))
+    return replace(found, quiet=(*found.quiet, rest))
+
+
+def _quiet(stage: Runs, scenario: Scenario, say: Callable[[str], None], least_s: float = 0.0) -> Phase:
     say("without a replay")
     stage.settle()
     slow_s = _SLOW_STRETCH_S if scenario.slow_broker is not None else 0.0
-    first = stage.without_replay(scenario.quiet / 1000 + slow_s, with_faults=True)
-    found = _all_runs(stage, scenario, first, runs, say)
-    longest_s = max(phase.lasted_s for kind in found.runs.values() for phase in kind)
-    say("without a replay again, until that was as long as the longest run")
-    stage.settle()
-    rest = stage.without_replay(max(scenario.quiet / 1000, longest_s - first.lasted_s), with_faults=False)
-    return Day(scenario, (first, rest), found.runs, found.tried, found.best)
+    return stage.without_replay(max(scenario.quiet / 1000 + slow_s, least_s))
 
 
-def _all_runs(stage: Runs, scenario: Scenario, first: Phase, runs: int, say: Callable[[str], None]) -> Day:
-    """Every run of the recovery: unlimited, the search for the best fixed rate, the controller, telemetry cut."""
-    before = Day(scenario, (first,), {}, (), None).judged_by
+def _all_runs(stage: Runs, scenario: Scenario, runs: int, say: Callable[[str], None]) -> Day:
+    """Every run of the recovery: unlimited, the search for the best fixed rate, the controller, telemetry cut; with a
+    stretch without a replay before the first one, and before the search.
+    """
+    quiet = [_quiet(stage, scenario, say)]
+
+    def judged() -> Quiet:
+        return Day(scenario, tuple(quiet), {}, (), None).judged_by
 
     def run(kind: str, fixed: int | None = None, bad_most_s: float = math.inf) -> Phase:
         say(kind if fixed is None else f"fixed at {fixed / 1e6:.1f} MB/s")
         stage.settle()
         phase = stage.run(kind, fixed, bad_most_s)
-        tally = tally_of(phase, scenario, before)
+        tally = tally_of(phase, scenario, judged())
         say(f"  took {phase.lasted_s:.0f} s, {tally.share:.1%} of them bad beyond no replay")
         return phase
 
     unlimited = [run(UNLIMITED) for _ in range(runs)]
+    quiet.append(_quiet(stage, scenario, say))
+    before = judged()
     rate = int(median(phase.copied_bytes / phase.copying_s for phase in unlimited))
     share_most = scenario.target.bad_share_most
     trials = {rate: [tally_of(phase, scenario, before).share for phase in unlimited]}
@@ -104,7 +111,7 @@ def _all_runs(stage: Runs, scenario: Scenario, first: Phase, runs: int, say: Cal
         by_kind[FIXED] = tuple(phase for phase in fixed[best] if not phase.is_given_up)
     if scenario.cut is not None:
         by_kind[CUT] = (run(CUT),)
-    return Day(scenario, (first,), by_kind, tuple(tried), best)
+    return Day(scenario, tuple(quiet), by_kind, tuple(tried), best)
 
 
 def verdicts(day: Day) -> list[Verdict]:

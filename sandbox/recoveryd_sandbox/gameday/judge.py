@@ -1,12 +1,13 @@
 """What counts as harm, how much of it a run caused, and whether that passes. Pure: seconds in, verdicts out.
 
 A machine has bad seconds of its own, and a slow broker does harm with or without a replay. So a run is charged only
-with what exceeds the phase without a replay, in which the broker was slowed in the same way.
+with what exceeds the stretches without a replay, in which the broker was slowed in the same way.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import mean, median
 
 from recoveryd_sandbox.gameday.scenario import Slos, Target
 
@@ -37,7 +38,7 @@ class LiveSecond:
 
 @dataclass(frozen=True)
 class Quiet:
-    """The phase without a replay: the share of violated seconds in normal time, and how many violated seconds one slow
+    """The stretches without a replay: the share of violated seconds in normal time, and how many violated seconds one slow
     broker causes.
     """
 
@@ -84,15 +85,17 @@ def within(seconds: Sequence[Second], start_s: float, stop_s: float) -> list[Sec
     return [second for second in seconds if start_s <= second.at_s < stop_s]
 
 
-def judge_quiet(seconds: Sequence[Second], slow: tuple[float, float] | None, slos: Slos) -> Quiet:
-    """All seconds without a replay. `slow`: when the broker was slow, as (begin, end)."""
-    if slow is None:
-        return Quiet(sum(is_violated(s, slos) for s in seconds) / len(seconds) if seconds else 0.0, 0.0)
-    slow_stop_s = slow[1] + SLOW_TAIL_S
-    normal = [s for s in seconds if not slow[0] <= s.at_s < slow_stop_s]
-    bad = sum(is_violated(s, slos) for s in normal)
-    slow_bad = sum(is_violated(s, slos) for s in within(seconds, slow[0], slow_stop_s))
-    return Quiet(bad / len(normal) if normal else 0.0, float(slow_bad))
+def judge_quiet(stretches: Iterable[tuple[Sequence[Second], tuple[float, float] | None]], slos: Slos) -> Quiet:
+    """The stretches without a replay, each with when the broker was slow in it, as (begin, end). One slow broker causes
+    now more, now fewer bad seconds, so it is their mean that counts.
+    """
+    normal, slowed = list[bool](), list[int]()
+    for seconds, slow in stretches:
+        begin_s, end_s = (math.inf, math.inf) if slow is None else (slow[0], slow[1] + SLOW_TAIL_S)
+        normal += [is_violated(s, slos) for s in seconds if not begin_s <= s.at_s < end_s]
+        if slow is not None:
+            slowed.append(sum(is_violated(s, slos) for s in within(seconds, begin_s, end_s)))
+    return Quiet(mean(normal) if normal else 0.0, float(mean(slowed)) if slowed else 0.0)
 
 
 def judge_run(

@@ -167,8 +167,9 @@ OVERVIEW
   could be measured here.
 - An observer that is independent of the daemon measures the acknowledgements of 50 records of its own per second, and
   the position of the group. A second is bad when its p99 or the group's time lag is at or over its SLO.
-- Without a replay is measured before the first run and after the last one, together at least as long as the longest
-  run. "Beyond no replay" subtracts its share of bad seconds, and those that one slow broker causes.
+- Without a replay is measured before the first run, before the search and after the last run, together at least as
+  long as the longest run. "Beyond no replay" subtracts the share of bad seconds in that, and as many as one slow broker
+  causes in the mean.
 - `best fixed` is the highest fixed rate whose bad seconds beyond no replay are at most 2 % of its run, found by
   bisection on this machine; a rate is judged by most of its runs. Where unlimited is harmless, that is unlimited. A run
   of the search is stopped once it has had a fifth more bad seconds than a whole one may have; its share is that until

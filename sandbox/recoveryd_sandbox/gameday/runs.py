@@ -80,10 +80,10 @@ class Runs:
         self._ends: list[int] = []
         self._number = 0
 
-    def without_replay(self, seconds: float, *, with_faults: bool) -> Phase:
-        """A stretch of so many seconds without a replay; with faults the broker is slowed in it as in each run."""
+    def without_replay(self, seconds: float) -> Phase:
+        """A stretch of so many seconds without a replay, in which the broker is slowed as in each run."""
         phase = Phase(QUIET, time.time())
-        slow = self._slow() if with_faults and self._scenario.slow_broker is not None else None
+        slow = self._slow() if self._scenario.slow_broker is not None else None
         if slow is not None:
             slow.join()
             phase.slow = slow.span

@@ -111,7 +111,7 @@ class Scenario(Section):
     cut: CutSection | None = None
     target_compression: Compression = "producer"
     verify: Literal["source", "digest", "count"] = "source"
-    quiet: Duration = 60_000  # the first part of the phase without a replay
+    quiet: Duration = 60_000  # of each stretch without a replay, what is not slowed
     idle: Duration = 20_000  # before each run
     run_deadline: Duration = 1_200_000
     most: Size = 200_000_000

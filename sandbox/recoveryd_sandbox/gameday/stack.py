@@ -28,6 +28,8 @@ from recoveryd_sandbox.jvm import AS_IN_USE
 from recoveryd_sandbox.live import TOPIC_CONFIG
 from recoveryd_sandbox.topics import Topics
 
+# The target of a run is deleted after it: its files shall be gone before the next run, not in the middle of that.
+_OF_BROKER = {"log.segment.delete.delay.ms": "1000"}
 _POLL_S = 0.2
 _OBSERVER_DEADLINE_S = 120.0
 
@@ -37,7 +39,7 @@ class GamedayStack:
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="recoveryd-gameday-"))
-        self.broker = Broker(self.folder / "kafka", heap="1g", flags=AS_IN_USE)
+        self.broker = Broker(self.folder / "kafka", overrides=_OF_BROKER, heap="1g", flags=AS_IN_USE)
         self.mute = self.folder / "telemetry.cut"
         self.seconds: list[Second] = []
         self.live: list[LiveSecond] = []
