@@ -2,17 +2,22 @@
 
 A sample that cannot be true is refused and counted; one that shows that the log was replaced or cut leaves a `Mark`.
 Nothing is clamped to zero: a lag that is not known is None. Verdicts are made in `evaluate`. The values are named
-tuples, because there are ten thousand of them.
+tuples, because there are ten thousand of them, and the tables are arrays of whole numbers: copying a tuple touches each
+number in it, which by then lie all over the memory. No array changes once it is in a window.
 """
 
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from recoveryd.live.freshness import RejectReason, counted
 
+Numbers: TypeAlias = "array[int]"  # of 64 bits
+
 OFFSET_MOST = 2**63 - 1
+_NO_NUMBERS: Final[Numbers] = array("q")
 _RESTART_AFTER = 3  # so many decreased ends in a row mean that the log was truncated
 
 
@@ -79,8 +84,8 @@ class Window(NamedTuple):
     times_ms: tuple[int, ...] = ()
     positions: tuple[int, ...] = ()
     lags: tuple[int | None, ...] = ()
-    ends: tuple[int, ...] = ()
-    ends_ms: tuple[int, ...] = ()
+    ends: Numbers = _NO_NUMBERS
+    ends_ms: Numbers = _NO_NUMBERS
     seen_ms: int = -1
     position: int | None = None
     log_start: int = 0
@@ -178,18 +183,20 @@ def _taken(window: Window, sample: LagSample, params: LagParams) -> Window:
     )
 
 
-def _with_end(
-    ends: tuple[int, ...], ends_ms: tuple[int, ...], sample: LagSample, most: int
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _with_end(ends: Numbers, ends_ms: Numbers, sample: LagSample, most: int) -> tuple[Numbers, Numbers]:
     """The table with one more point; of equal ends in a row only the first and last are kept."""
     end, at_ms = sample.end, sample.end_at_ms
     if end is None or (ends_ms and at_ms == ends_ms[-1]):
         return ends, ends_ms
     if len(ends) >= 2 and ends[-1] == end == ends[-2]:
-        return ends, (*ends_ms[:-1], at_ms)
-    if len(ends) >= most:
-        return (*ends[1:], end), (*ends_ms[1:], at_ms)
-    return (*ends, end), (*ends_ms, at_ms)
+        times_ms = ends_ms[:-1]
+        times_ms.append(at_ms)
+        return ends, times_ms
+    first = 1 if len(ends) >= most else 0
+    more, times_ms = ends[first:], ends_ms[first:]
+    more.append(end)
+    times_ms.append(at_ms)
+    return more, times_ms
 
 
 def _lag(sample: LagSample, position: int, log_start: int, params: LagParams) -> int | None:
