@@ -37,14 +37,13 @@ gameday: setup ## Replays beside live traffic, judged by an outsider: five scena
 response: setup ## How live traffic answers to a replay at several rates, as data and a plot, in half an hour
 	@$(PY) -m recoveryd_sandbox.response $(ARGS)
 
-# Four runs: what has no broker uses all cores; what has one waits as long as it computes, so four workers share two cores, each with a broker of its own, and
-# the tests of a file stay on one, in the order of tests/conftest.py; three secured brokers have the machine to themselves, and so have containers. Exit code 5 =
-# nothing of this kind was chosen by ARGS.
+# Three runs: what has no broker uses all cores; what has one waits as long as it computes, so four workers share two cores, each with a broker of its own, and
+# the tests of a file stay on one, in the order of tests/conftest.py; containers have the machine to themselves. Exit code 5 = nothing of this kind was chosen
+# by ARGS.
 test: setup lint ## Everything: lint, unit, integration, end to end, faults
 	@$(PY) -m recoveryd_sandbox.class_archives || true
 	$(PY) -m pytest -n auto --dist worksteal -m "not ($(SLOW))" $(ARGS) || [ $$? = 5 ]
-	$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "($(SLOW)) and not (cluster or containers)" $(ARGS) || [ $$? = 5 ]
-	$(PY) -m pytest -m cluster $(ARGS) || [ $$? = 5 ]
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "($(SLOW)) and not containers" $(ARGS) || [ $$? = 5 ]
 	$(PY) -m pytest -m containers $(ARGS) || [ $$? = 5 ]
 
 test-fast: $(STAMP) ## What needs no Kafka and no Spark, in under a minute
