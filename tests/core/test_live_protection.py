@@ -426,7 +426,7 @@ class CrowdedWorld(LiveWorld):
 
 
 @pytest.mark.parametrize(
-    ("led_by", "most"), [({0: 1, 1: 1}, MAX / 3), ({0: 1, 1: 2}, MAX / 1.5), ({}, MAX), ({0: 1, 1: -1}, MAX)]
+    ("led_by", "most"), [({0: 1, 1: 1}, MAX / 3), ({0: 1, 1: 2}, MAX / 1.5), ({}, MAX), ({0: 1, 1: -1}, MAX / 3)]
 )
 def test_no_broker_takes_more_than_its_even_part_of_the_budget_where_leaders_are_known(
     led_by: dict[int, int], most: float
@@ -437,6 +437,19 @@ def test_no_broker_takes_more_than_its_even_part_of_the_budget_where_leaders_are
         assert world.directive_rate <= most * 1.001
     assert world.directive_rate == pytest.approx(most, rel=0.01)
     assert ("its busiest broker gets 3.0 times an even part" in world.recovery().rule) == (most == MAX / 3)
+
+
+def test_the_proof_of_a_crowded_replay_gets_no_more_of_the_busiest_broker_than_its_copy() -> None:
+    world = CrowdedWorld({0: 1, 1: 1})
+    world.verify_s = 1_000
+    world.copying()
+    world.speed = 100_000
+    while world.recovery().state is State.RUNNING:
+        world.live(5)
+    assert world.recovery().state is State.VERIFYING
+    for _ in range(40):
+        world.live(5)
+        assert world.directive_rate <= MAX / 3 * 1.001
 
 
 def test_a_crowded_replay_keeps_its_floor() -> None:

@@ -122,8 +122,15 @@ def _inputs(domain: str, signals: DomainSignals, controlled: Mapping[str, Claima
         floor_bytes_per_s=sum(c.claim.floor * part for c, part in members),
         ceiling_bytes_per_s=min(most, sum(c.claim.ceiling * part for c, part in members)),
         active=bool(members),
-        work=WorkKind.WRITE if any(domain in c.writes for c, _ in members) else WorkKind.READ,
+        work=_work_of({domain in c.writes for c, _ in members}),
     )
+
+
+def _work_of(writes: set[bool]) -> WorkKind:
+    """Whether members bring records to a domain, some or all of them."""
+    if writes == {True, False}:
+        return WorkKind.MIXED
+    return WorkKind.WRITE if writes == {True} else WorkKind.READ
 
 
 def _spread(claimant: Claimant, domains: Mapping[str, object]) -> Spread:

@@ -51,6 +51,17 @@ def is_worth_keeping(kept: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     return any(abs(value - before.get(key, 0.0)) > _CHANGED * before.get(key, 0.0) for key, value in _flat(now).items())
 
 
+def has_fallen(kept: Mapping[str, Any], states: Mapping[str, ControllerState]) -> bool:
+    """Whether a rate that was kept as safe turned out to be too high: a restart must not begin there."""
+    for domain, state in states.items():
+        found = _mapping(_mapping(kept.get(KEY)).get(domain))
+        for kind, known in (("safe", state.memory.safe), ("safe_read", state.memory.safe_read)):
+            before = _hours(found.get(kind)) if known else {}
+            if any(known.get(hour, rate) < (1 - _CHANGED) * rate for hour, rate in before.items()):
+                return True
+    return False
+
+
 def _of(state: ControllerState) -> Numbers:
     rest = {name: s for name, s in state.baselines.items() if len(s) >= BASELINE_AT_LEAST}
     return {

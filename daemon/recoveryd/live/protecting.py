@@ -39,9 +39,10 @@ class ReaderLag:
 
 @dataclass(frozen=True, slots=True)
 class Ingress:
-    """Live traffic of one domain: (time, bytes counted so far) at the last few samples."""
+    """Live traffic of one domain: (time, bytes counted so far) at the last few samples, all of the same `topics`."""
 
     points: tuple[tuple[int, float], ...] = ()
+    topics: frozenset[str] = frozenset()
 
     @property
     def bytes_per_s(self) -> float | None:
@@ -82,9 +83,12 @@ class Protecting:
 
     def with_reading(self, domain: str, reading: Reading, domains: Iterable[str]) -> "Protecting":
         """With one more reading for the next step. A reading of an unknown domain, or beyond the bound, is only
-        counted.
+        counted; a critical one takes the place of one that is not.
         """
         refused = self._refuse(domain, domains)
+        if refused is RejectReason.TOO_MANY and reading.is_critical:
+            made = self._without_one_that_can_wait(domain)
+            return self.with_rejections({refused: 1}) if made is None else made.with_reading(domain, reading, domains)
         if refused is not None:
             return self.with_rejections({refused: 1})
         return replace(self, readings=self._waiting_with(domain, reading))
@@ -105,6 +109,15 @@ class Protecting:
         if domain not in domains:
             return RejectReason.UNKNOWN_NAME
         return RejectReason.TOO_MANY if len(self.readings.get(domain, ())) >= READINGS_MOST else None
+
+    def _without_one_that_can_wait(self, domain: str) -> "Protecting | None":
+        """Without the oldest reading that is not critical, which is counted as refused; None when all are critical."""
+        waiting = self.readings.get(domain, ())
+        place = next((n for n, reading in enumerate(waiting) if not reading.is_critical), None)
+        if place is None:
+            return None
+        left = {**self.readings, domain: (*waiting[:place], *waiting[place + 1 :])}
+        return replace(self, readings=left).with_rejections({RejectReason.TOO_MANY: 1})
 
     def _waiting_with(self, domain: str, reading: Reading) -> Mapping[str, tuple[Reading, ...]]:
         return {**self.readings, domain: (*self.readings.get(domain, ()), reading)}

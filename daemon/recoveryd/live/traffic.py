@@ -47,7 +47,7 @@ class LiveGrowth:
 @dataclass(frozen=True, slots=True)
 class TopicCount:
     """The count of one topic. `base_*`: end and replayed records when counting began. `pending`: (time, stable end)
-    younger than `SETTLE_MS`.
+    younger than `SETTLE_MS`. `is_settled`: some of it was counted, so that from now on its growth is known.
     """
 
     topic_id: str
@@ -55,6 +55,7 @@ class TopicCount:
     base_replayed: int
     counted: int = 0
     pending: tuple[tuple[int, int], ...] = ()
+    is_settled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +67,14 @@ class LiveTraffic:
     def with_sample(
         self, sampled: OffsetsSampled, ours: Mapping[tuple[str, str], Copied], now_ms: int
     ) -> tuple["LiveTraffic", list[LiveGrowth]]:
-        """The next counts, and how much the live part grew; topics that are not sampled any more are dropped. `ours`:
-        what replays copied so far.
+        """The next counts, and how much the live part grew; topics that are not sampled any more, or not in all their
+        partitions, are dropped. `ours`: what replays copied so far.
         """
         topics: dict[tuple[str, str], TopicCount] = {}
         written: list[LiveGrowth] = []
         for sample in sampled.topics:
+            if len(sample.high_watermark) < sample.partitions:
+                continue  # what did not answer would look as if nobody wrote there
             key = (sample.cluster, sample.topic)
             copied = ours.get(key, Copied())
             topics[key], grown = _step(self.topics.get(key), sample, copied.into_records, now_ms)
@@ -82,7 +85,7 @@ class LiveTraffic:
 
 
 def _step(before: TopicCount | None, sample: TopicSample, replayed: int, now_ms: int) -> tuple[TopicCount, int]:
-    end = sum((sample.last_stable or sample.high_watermark).values())
+    end = sum(sample.last_stable.get(partition, high) for partition, high in sample.high_watermark.items())
     if before is None or before.topic_id != sample.topic_id:
         return TopicCount(sample.topic_id, base_end=end, base_replayed=replayed), 0
     settled = [e for at, e in before.pending if now_ms - at >= SETTLE_MS]
@@ -90,4 +93,5 @@ def _step(before: TopicCount | None, sample: TopicSample, replayed: int, now_ms:
     live = max((e - before.base_end - (replayed - before.base_replayed) for e in settled), default=0)
     grown = max(0, live - before.counted)
     pending = (*waiting, (sample.sampled_at_ms, end))[-_PENDING_AT_MOST:]
-    return replace(before, counted=before.counted + grown, pending=pending), grown
+    is_settled = before.is_settled or bool(settled)
+    return replace(before, counted=before.counted + grown, pending=pending, is_settled=is_settled), grown

@@ -2,8 +2,9 @@
 
 A budget is shared by a domain, but what hurts live traffic is the load of a single broker. So a recovery counts by its
 busiest broker: if that one leads three times its even part of what is still to copy, each byte counts three times, and
-no broker gets more than an even part of the budget. Leaders are known from the samples of all topics in use; where they
-are not known, each byte counts once.
+no broker gets more than an even part of the budget. Leaders are known from the samples of all topics in use; a partition
+without a leader may get one on the busiest broker, and of a topic that was never sampled each byte counts once. A proof
+reads all that was copied, on both sides.
 """
 
 from collections import Counter
@@ -20,10 +21,12 @@ def crowding(draft: RecoveryDraft, recovery: Recovery, cluster: str) -> float:
     also when not known.
     """
     plan = recovery.plan
-    if plan is None or not recovery.brings_records:
+    if plan is None or not (recovery.brings_records or recovery.is_proving):
         return 1.0
     rows = recovery.progress.partitions
     left = {p.partition: _FOLLOWED if p.stop is None else max(0, p.stop - p.position) for p in rows}
+    if recovery.is_proving:
+        left = {p.partition: p.copied for p in rows}
     brokers = _brokers(draft, cluster)
     read = _most_on_one(_leaders(draft, plan.source), left) if plan.source.cluster == cluster else 0.0
     written = 0.0
@@ -46,11 +49,9 @@ def _brokers(draft: RecoveryDraft, cluster: str) -> set[int]:
 
 
 def _most_on_one(leaders: Mapping[int, int], left: Mapping[int, int]) -> float:
-    """The largest part of `left` with one leader; 0 while a leader is not known."""
+    """The largest part of `left` that one broker may lead; 0 where no leader at all is known."""
     load: Counter[int] = Counter()
     for partition, size in left.items():
-        if size and leaders.get(partition, -1) < 0:
-            return 0.0
-        load[leaders.get(partition, -1)] += size
-    whole = sum(load.values())
-    return max(load.values()) / whole if whole else 0.0
+        load[max(-1, leaders.get(partition, -1))] += size
+    unknown, whole = load.pop(-1, 0), sum(load.values())
+    return (max(load.values()) + unknown) / (whole + unknown) if whole else 0.0

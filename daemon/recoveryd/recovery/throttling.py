@@ -18,7 +18,7 @@ from recoveryd.live.budget_shares import Claim
 from recoveryd.live.budgets import Claimant, DomainSignals, Grant, Mode, throttle
 from recoveryd.live.evidence import decision_evidence, is_worth_telling
 from recoveryd.live.freshness import Reading
-from recoveryd.live.keeping import EVERY_MS, KEY, begun, is_worth_keeping, kept_of
+from recoveryd.live.keeping import EVERY_MS, KEY, begun, has_fallen, is_worth_keeping, kept_of
 from recoveryd.live.law.assessment import fresh_values
 from recoveryd.live.law.types import ControlDecision, ControllerParams, ControllerState, ControlVerdict
 from recoveryd.live.on_live import refresh_lags
@@ -207,12 +207,16 @@ def _violations(
 
 
 def _kept(draft: RecoveryDraft, after: Protecting) -> Protecting:
-    """Journal what controllers learned, once a minute at most and only what changed."""
-    if draft.now_ms - after.kept_ms < EVERY_MS:
+    """Journal what controllers learned, only what changed: once a minute at most, and what turned out to be too much at
+    once.
+    """
+    daemon = draft.draft.daemon
+    if draft.now_ms - after.kept_ms < EVERY_MS and not has_fallen(daemon.kept, after.states):
         return after
-    daemon, learned = draft.draft.daemon, kept_of(after.states)
+    learned = kept_of(after.states)
     if is_worth_keeping(daemon.kept, learned):
-        kept = {**daemon.kept, KEY: {**daemon.kept.get(KEY, {}), **learned}}
+        known = {domain: kept for domain, kept in daemon.kept.get(KEY, {}).items() if domain in after.states}
+        kept = {**daemon.kept, KEY: {**known, **learned}}
         draft.draft.set_daemon(replace(daemon, kept=kept, updated_ms=draft.now_ms))
     return replace(after, kept_ms=draft.now_ms)
 

@@ -10,7 +10,18 @@ from recoveryd.live.freshness import Reading, RejectReason
 from recoveryd.live.law.memory import Memory, hour_of
 from recoveryd.live.law.types import ControllerState, ControlVerdict, Law, Rule
 from recoveryd.live.pressure import Protection, SignalKind, latency_strain
-from tests.core.policies.control_rig import CEILING, FLOOR, GROUP, LATENCY, PARAMS, PERIOD_MS, Rig, latency_at, started
+from tests.core.policies.control_rig import (
+    CEILING,
+    FLOOR,
+    GROUP,
+    LATENCY,
+    PARAMS,
+    PERIOD_MS,
+    SLO_S,
+    Rig,
+    latency_at,
+    started,
+)
 
 AIM = latency_strain(0.6, 0.08)  # the strain at the target
 
@@ -448,6 +459,45 @@ def test_a_burst_that_fell_into_the_floor_gives_back_only_what_it_took() -> None
     assert rig.state.rate == FLOOR
     rig.tick(1.0, ingress=200.0)
     assert rig.tick(0.9, ingress=10.0).wanted_bytes_per_s <= 40.0
+
+
+@pytest.mark.parametrize("is_critical", [True, False])
+def test_live_traffic_that_writes_less_while_it_suffers_gives_nothing_to_the_replay(is_critical: bool) -> None:
+    rig = started(10.0)
+    for _ in range(4):
+        rig.tick(0.9, ingress=20.0)
+    before = rig.state.rate
+    at_ms = rig.now_ms + PERIOD_MS
+    latency_s = (PARAMS.raw_guard if is_critical else 1.2) * SLO_S
+    rates = [rig.tick(None, ingress=0.0, more=(Reading(LATENCY, latency_s, at_ms, is_critical),)).wanted_bytes_per_s]
+    rates += [rig.tick(1.1, ingress=0.0).wanted_bytes_per_s for _ in range(3)]
+    assert max(rates) <= before
+    assert rates[0] <= (0.7 if is_critical else 1.0) * before
+
+
+def test_1_a_signal_that_is_stale_hides_no_harm_that_another_one_shows() -> None:
+    rig = started(40.0)
+    for _ in range(6):
+        rig.tick(0.3, lag_s=None)
+    before = rig.state.rate
+    assert rig.tick(None, lag_s=None, more=(Reading(LATENCY, 10 * SLO_S, rig.now_ms + PERIOD_MS),)).rule in (
+        Rule.STALE,
+        Rule.GUARD,
+    )
+    assert rig.state.rate <= 0.26 * before
+
+
+@pytest.mark.parametrize(("share", "comfortable"), [(0.1, 40.0), (1.2, 10.0)])
+def test_1_a_rate_that_something_speaks_against_is_not_remembered_as_comfortable(
+    share: float, comfortable: float
+) -> None:
+    rig = started(40.0)
+    for _ in range(5):
+        rig.tick(0.9, lag_s=None)
+    rig.state = replace(rig.state, comfortable=10.0)
+    rig.tick(None, lag_s=None, more=(Reading(LATENCY, share * SLO_S, rig.now_ms + PERIOD_MS),))
+    assert rig.state.is_stale
+    assert rig.state.comfortable == pytest.approx(comfortable, rel=0.2)
 
 
 def test_without_a_latency_the_lag_only_law_applies_and_says_so() -> None:

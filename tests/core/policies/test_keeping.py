@@ -1,13 +1,16 @@
 """What controllers learned outlives the daemon, in the daemon's own record."""
 
+from dataclasses import replace
+
 import pytest
 
 from recoveryd.kernel.state import DaemonRecord
-from recoveryd.live.keeping import begun, is_worth_keeping, kept_of
+from recoveryd.live.keeping import begun, has_fallen, is_worth_keeping, kept_of
 from recoveryd.live.law.memory import Memory
 from recoveryd.live.law.types import ControllerState
 from recoveryd.live.pressure import baseline_s
 from recoveryd.wire.status_topic import daemon_from_document, daemon_to_document
+from tests.builders.core import command, make_spec
 from tests.builders.live_world import MAX, MIN, LiveWorld
 
 
@@ -56,6 +59,37 @@ def test_only_what_is_new_or_changed_by_a_tenth_is_written_again() -> None:
     assert is_worth_keeping(before, kept(120.0, 0.010))
     assert is_worth_keeping(before, kept(100.0, 0.012))
     assert is_worth_keeping({}, kept(100.0, 0.010))
+
+
+def test_a_rate_that_is_kept_as_safe_and_was_too_much_is_known_at_once() -> None:
+    state = ControllerState(memory=Memory({3: 80.0}, {4: 90.0}))
+    kept = {"live": kept_of({"main": state})}
+    assert not has_fallen(kept, {"main": state})
+    assert not has_fallen(kept, {"main": replace(state, memory=Memory({3: 75.0, 5: 1.0}, {4: 95.0}))})
+    assert has_fallen(kept, {"main": replace(state, memory=Memory({3: 60.0}, {4: 90.0}))})
+    assert has_fallen(kept, {"main": replace(state, memory=Memory({3: 80.0}, {4: 60.0}))})
+    assert not has_fallen({}, {"main": state})
+
+
+def test_a_cut_is_journaled_without_waiting_for_the_minute() -> None:
+    world = LiveWorld().copying(max_bytes_per_s=1_000.0)
+    world.live(200)
+    before = max(world.state.daemon.kept["live"]["main"]["safe"].values())
+    world.latency_s = lambda: 1.0
+    world.live(20)
+    assert max(world.state.daemon.kept["live"]["main"]["safe"].values()) <= 0.8 * before
+
+
+def test_what_is_kept_of_clusters_and_signals_that_are_gone_is_dropped() -> None:
+    world = LiveWorld()
+    kept = {"live": {"gone": {"safe": {"3": 5.0}}, "main": {"rest": {"old": 0.01, "produce_latency": 0.01}}}}
+    world.state = replace(world.state, daemon=replace(world.state.daemon, kept=kept))
+    world.live(70)
+    world.feed(command("replay", spec=make_spec()))
+    world.live(130)
+    live = world.state.daemon.kept["live"]
+    assert set(live) == {"main"}
+    assert set(live["main"]["rest"]) == {"produce_latency"}
 
 
 def test_a_restarted_daemon_goes_on_where_it_was_safe_as_soon_as_samples_come() -> None:

@@ -104,9 +104,9 @@ def test_what_was_counted_while_copying_comes_back_with_the_next_copy() -> None:
 
 @pytest.mark.parametrize(
     ("writers", "expected"),
-    [((), WorkKind.READ), (("a",), WorkKind.WRITE), (("a", "b"), WorkKind.WRITE), (("elsewhere",), WorkKind.READ)],
+    [((), WorkKind.READ), (("a",), WorkKind.MIXED), (("a", "b"), WorkKind.WRITE), (("elsewhere",), WorkKind.READ)],
 )
-def test_a_domain_is_written_to_if_any_recovery_brings_records_there(
+def test_a_domain_is_written_to_if_all_recoveries_bring_records_there_and_its_work_is_mixed_if_some_do(
     writers: tuple[str, ...], expected: WorkKind
 ) -> None:
     claims = {
@@ -124,6 +124,63 @@ def test_a_domain_is_written_to_if_any_recovery_brings_records_there(
     signals = {"main": DomainSignals((Reading("produce_latency", latency_at(0.0), START_MS),))}
     params: dict[str, ControllerParams] = {"main": PARAMS}
     assert throttle({}, signals, claims, START_MS, params).states["main"].work is expected
+
+
+def test_what_copies_and_proofs_together_used_is_not_learned_as_safe_for_copies() -> None:
+    rig = reading(started(10.0))
+    rig.state = replace(rig.state, memory=Memory({HOUR: 10.0}))
+    rig.work = WorkKind.MIXED
+    for _ in range(20):
+        rig.tick(0.0)
+    assert rig.state.rate > 50.0
+    assert rig.state.memory.safe_at(rig.now_ms) == 10.0
+    # A cut tells that even less than that is too much.
+    assert rig.state.memory.with_most(5.0, rig.now_ms, WorkKind.MIXED).safe_at(rig.now_ms) == 5.0
+
+
+@pytest.mark.parametrize(("achieved", "most"), [(30.0, 30.0 / PARAMS.achieved_least), (1.0, 10.0), (None, 10.0)])
+def test_when_the_proof_beside_it_ends_a_copy_does_not_get_what_that_had(achieved: float | None, most: float) -> None:
+    rig = reading(started(10.0))
+    rig.work = WorkKind.MIXED
+    rig.tick(0.0)
+    rig.state = replace(rig.state, rate=60.0, budget=60.0, published=60.0, memory=Memory({HOUR: 10.0}))
+    rig.work = WorkKind.WRITE
+    assert rig.tick(0.0, achieved=achieved).rate_bytes_per_s == pytest.approx(most)
+
+
+def test_a_copy_beside_a_proof_begins_low_while_live_traffic_is_not_known_to_be_well() -> None:
+    rig = reading(started(10.0))
+    rig.state = replace(rig.state, rate=90.0, budget=90.0, memory=Memory({HOUR: 80.0}))
+    rig.work = WorkKind.MIXED
+    assert rig.tick(None, lag_s=None).rate_bytes_per_s == pytest.approx(0.05 * CEILING)
+
+
+def test_a_proof_beside_a_copy_shares_its_rate() -> None:
+    rig = started(10.0)
+    rig.work = WorkKind.MIXED
+    assert rig.tick(0.0).rate_bytes_per_s == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize("to", [WorkKind.READ, WorkKind.MIXED])
+@pytest.mark.parametrize("is_critical", [True, False])
+def test_what_is_over_the_slo_as_the_work_changes_is_cut_and_raises_nothing(to: WorkKind, is_critical: bool) -> None:
+    rig = started(40.0)
+    rig.state = replace(rig.state, memory=Memory({HOUR: 40.0}, {HOUR: 90.0}))
+    rig.settle(0.3)
+    before = rig.state.rate
+    rig.work = to
+    latency_s = (PARAMS.raw_guard if is_critical else 5.0) * 0.2
+    more = (Reading("produce_latency", latency_s, rig.now_ms + 5_000, is_critical),)
+    assert rig.tick(None, more=more).wanted_bytes_per_s <= 0.7 * before
+
+
+def test_work_that_changes_to_and_fro_does_not_hide_what_live_traffic_says() -> None:
+    rig = started(40.0)
+    rates = []
+    for turn in range(8):
+        rig.work = (WorkKind.READ, WorkKind.WRITE)[turn % 2]
+        rates.append(rig.tick(1.2).wanted_bytes_per_s)
+    assert rates[-1] <= 0.7 * 40.0
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("replay", WorkKind.WRITE), ("verify", WorkKind.READ)])

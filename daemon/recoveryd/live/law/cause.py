@@ -152,6 +152,12 @@ def _relieved(cause: RiseCause, seen: Assessment, now_ms: int) -> RiseCause:
     return RiseCause(doubted_ms=cause.doubted_ms if _is_open(cause, seen, now_ms) else None, ours_ms=cause.ours_ms)
 
 
+def without_trials(causes: Mapping[str, RiseCause]) -> Mapping[str, RiseCause]:
+    """What is known of causes when rates mean something else from now on: a doubt stays open, and what was ours is ours."""
+    found = {name: RiseCause(doubted_ms=c.doubted_ms, ours_ms=c.ours_ms) for name, c in causes.items()}
+    return {name: cause for name, cause in found.items() if cause != RiseCause()}
+
+
 def open_doubt(state: ControllerState, seen: Assessment, now_ms: int) -> str | None:
     """A signal that is in doubt, so that nothing is raised and nothing learned; None = there is none."""
     return next((name for name, cause in state.causes.items() if _is_open(cause, seen, now_ms)), None)

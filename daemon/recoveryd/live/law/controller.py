@@ -23,9 +23,9 @@ import math
 from dataclasses import replace
 
 from recoveryd.live.law.assessment import Assessment, assess, fold_readings, is_over, with_baselines
-from recoveryd.live.law.cause import open_doubt, relieved
+from recoveryd.live.law.cause import open_doubt, relieved, without_trials
 from recoveryd.live.law.memory import Memory, WorkKind
-from recoveryd.live.law.moves import Move, begin_rate, bounds, displaced, granted_least, watches_latency
+from recoveryd.live.law.moves import Move, begin_rate, bounds, displaced, finite_or, granted_least, watches_latency
 from recoveryd.live.law.noise import with_counted, with_work
 from recoveryd.live.law.rules import choose
 from recoveryd.live.law.types import (
@@ -38,7 +38,7 @@ from recoveryd.live.law.types import (
     Rule,
 )
 
-_PUBLICATIONS_AT_MOST = 32
+_PUBLICATIONS_AT_MOST = 64  # the longest loop delay at the usual period
 _FLOOR_SHARE = 0.001
 _USED_SHARE = 0.05
 _START_MS = 60_000  # so long the start of lanes may take
@@ -57,7 +57,7 @@ def step(
     if not state.active:
         state = _begin(with_work(state, inputs.work), inputs, news, now_ms, params)
     elif inputs.work is not state.work:
-        known = state = _go_on(with_work(state, inputs.work), inputs, news, now_ms, params)
+        known = state = _go_on(state, inputs, news, now_ms, params)
     elif news and state.floor_since_ms is not None:
         # Only at the floor, and only with samples too new to show an earlier, higher rate: otherwise our own load would
         # become the baseline.
@@ -75,7 +75,7 @@ def step(
     # Without a floor a decaying rate would never end, so below a thousandth of the ceiling it is set to the floor.
     wanted = move.rate if move.rate >= _FLOOR_SHARE * ceiling else floor
     rate = 0.0 if move.pause else min(ceiling, max(floor, wanted))
-    if not _may_rise(seen, params) or open_doubt(state, seen, now_ms) is not None:
+    if not _may_rise(seen, params) or open_doubt(state, seen, now_ms) is not None or _tells_of_other_work(state, seen):
         rate = min(rate, max(before, floor))
     state = _moved(state, move, rate, seen, inputs, now_ms, params)
     return _published(state, move, seen, inputs, now_ms, params)
@@ -126,29 +126,63 @@ def _begin(
 
 
 def _go_on(
-    state: ControllerState, inputs: Inputs, news: frozenset[str], now_ms: int, params: ControllerParams
+    before: ControllerState, inputs: Inputs, news: frozenset[str], now_ms: int, params: ControllerParams
 ) -> ControllerState:
-    """Another kind of work begins where the last one ended. Where records are brought again, that is no more than was safe
-    for it; where they are only read now and live traffic is well, it is what was safe for that. Later, samples from
-    before tell nothing.
+    """Another kind of work begins where the last one ended, as `_rate_of_other_work` says. Later, samples from before tell
+    nothing of it; but what they say against the replay is still answered, and so that this can be said, kinds that
+    change to and fro do not each time begin anew.
     """
-    rate, safe = state.rate, state.memory.safe_at(now_ms, state.work)
-    if state.work is WorkKind.WRITE:
-        rate = min(rate, begin_rate(state, inputs, now_ms, params) if safe is None else safe)
-    elif safe is not None:
-        seen = assess(state, news, now_ms, params)
-        is_well = _may_rise(seen, params) and seen.level_room > params.dead_band
-        rate = max(rate, min(bounds(inputs)[1], safe)) if is_well else rate
+    seen = assess(before, news, now_ms, params)
+    is_well = _may_rise(seen, params) and not _is_doubtful(before, seen, now_ms)
+    state = with_work(before, inputs.work)
+    rate = min(bounds(inputs)[1], _rate_of_other_work(before, state, inputs, seen if is_well else None, now_ms, params))
+    is_answered = not seen.is_over and not state.alarmed
+    is_new = state.work_ms is None or not 0 <= now_ms - state.work_ms < seen.delay_ms
     return replace(
         state,
         rate=rate,
         budget=rate + displaced(state),
-        comfortable=safe,
-        cut_ms=now_ms,
-        guarded_ms=None,
+        comfortable=_comfortable_with_other_work(before, state, now_ms),
+        work_ms=now_ms,
+        cut_ms=now_ms + params.cut_latency_ms if is_answered and is_new else state.cut_ms,
+        guarded_ms=None if state.work is WorkKind.READ else state.guarded_ms,
         probing_ms=None,
-        causes={},
+        causes=without_trials(state.causes) if is_answered else state.causes,
     )
+
+
+def _comfortable_with_other_work(before: ControllerState, state: ControllerState, now_ms: int) -> float | None:
+    """What is remembered; where records were brought all along, what was comfortable until now if that is less."""
+    safe = state.memory.safe_at(now_ms, state.work)
+    if before.comfortable is None or WorkKind.READ in {before.work, state.work}:
+        return safe
+    return before.comfortable if safe is None else min(before.comfortable, safe)
+
+
+def _rate_of_other_work(
+    before: ControllerState,
+    state: ControllerState,
+    inputs: Inputs,
+    well: Assessment | None,
+    now_ms: int,
+    params: ControllerParams,
+) -> float:
+    """Where records are only read from now on and live traffic is well, what was safe for that. Where records are brought
+    from now on, or nothing else is done any more, no more than was safe for it and no more than copies begin with
+    while live traffic is not known to be well; but what they had all along stays theirs. `well`: None = it is not.
+    """
+    rate, safe = before.rate, state.memory.safe_at(now_ms, state.work)
+    if state.work is WorkKind.READ:
+        has_room = well is not None and well.level_room > params.dead_band
+        return max(rate, safe) if has_room and safe is not None else rate
+    if before.work is WorkKind.WRITE:
+        return rate  # others that only read come beside it, and share this
+    least = begin_rate(state, inputs, now_ms, params)
+    if safe is not None and well is not None and well.room > params.dead_band:
+        least = max(least, safe)
+    if before.work is WorkKind.MIXED:  # what only read has ended: these bytes are those of copies
+        least = max(least, finite_or(inputs.achieved_bytes_per_s, 0.0) / params.achieved_least)
+    return min(rate, least)
 
 
 def _used_ms(state: ControllerState, inputs: Inputs, now_ms: int) -> int | None:
@@ -157,6 +191,18 @@ def _used_ms(state: ControllerState, inputs: Inputs, now_ms: int) -> int | None:
         return now_ms
     is_late = state.begun_ms is not None and not 0 <= now_ms - state.begun_ms < _START_MS
     return state.begun_ms if is_late else None
+
+
+def _is_doubtful(state: ControllerState, seen: Assessment, now_ms: int) -> bool:
+    """Whether something speaks against the replay that may not be answered yet."""
+    return seen.is_over or bool(state.alarmed) or open_doubt(state, seen, now_ms) is not None
+
+
+def _tells_of_other_work(state: ControllerState, seen: Assessment) -> bool:
+    """Whether a signal has no sample yet from since the kind of work changed."""
+    since_ms = state.work_ms
+    newest = (state.tracks[p.name].newest_ms for p in seen.pressures)
+    return since_ms is not None and any(at_ms is None or at_ms <= since_ms for at_ms in newest)
 
 
 def _may_rise(seen: Assessment, params: ControllerParams) -> bool:
@@ -178,7 +224,8 @@ def _with_live_load(
     state: ControllerState, inputs: Inputs, seen: Assessment, now_ms: int, params: ControllerParams
 ) -> ControllerState:
     """Feed-forward: a change of live traffic changes our rate at once. When its ingress becomes known or unknown, the
-    budget changes and the rate stays.
+    budget changes and the rate stays. Less of it gives nothing away while something speaks against the replay: it may be
+    less because it suffers.
     """
     load = _live_load(state, seen, now_ms)
     if load is None or params.effective_law is not Law.BUDGET:
@@ -187,7 +234,11 @@ def _with_live_load(
     if state.displaced is None:
         return replace(state, budget=state.rate + taken, displaced=taken)
     floor, ceiling = bounds(inputs)
-    return replace(state, rate=min(ceiling, max(floor, state.budget - taken)), displaced=taken)
+    rate = min(ceiling, max(floor, state.budget - taken))
+    is_against = seen.is_over or state.alarmed or seen.stale or seen.lost or seen.unseen
+    if rate > state.rate and is_against:
+        return replace(state, budget=state.rate + taken, displaced=taken)
+    return replace(state, rate=rate, displaced=taken)
 
 
 def _moved(

@@ -11,14 +11,18 @@ from enum import StrEnum
 
 HOUR_MS = 3_600_000
 HOURS = 24
+NEAR_MS = 1_800_000
 _FORGET = 0.02  # of the distance to a lower rate that turned out to be enough, per observation
 
 
 class WorkKind(StrEnum):
-    """What replays do to the brokers of a domain: a proof and a backup only read, which is less work per byte."""
+    """What replays do to the brokers of a domain: a proof and a backup only read, which is less work per byte. `MIXED`: some
+    bring records and others only read, so a rate of all of them together tells what is safe for neither.
+    """
 
     WRITE = "write"
     READ = "read"
+    MIXED = "mixed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,22 +38,27 @@ class Memory:
         return known.get(hour, known.get((hour - 1) % HOURS))
 
     def with_safe(self, rate: float, now_ms: int, work: WorkKind = WorkKind.WRITE) -> "Memory":
-        """After a rate was safe: a higher one counts at once, a lower one slowly."""
+        """After a rate was safe: a higher one counts at once, a lower one slowly. Of mixed work nothing is learned."""
+        if work is WorkKind.MIXED:
+            return self
         known = self._of(work).get(hour_of(now_ms))
         kept = rate if known is None or rate >= known else known + _FORGET * (rate - known)
         return self._with(work, now_ms, kept)
 
     def with_most(self, rate: float, now_ms: int, work: WorkKind = WorkKind.WRITE) -> "Memory":
-        """After a rate turned out to be too high: what was safe is at most this."""
+        """After a rate turned out to be too high: what was safe is at most this, also in the next hour if that is near."""
         known = self.safe_at(now_ms, work)
-        return self if known is None or known <= rate else self._with(work, now_ms, rate)
+        found = self if known is None or known <= rate else self._with(work, now_ms, rate)
+        later = found._of(work).get(hour_of(now_ms + NEAR_MS))
+        return found if later is None or later <= rate else found._with(work, now_ms + NEAR_MS, rate)
 
     def _of(self, work: WorkKind) -> Mapping[int, float]:
-        return self.safe if work is WorkKind.WRITE else self.safe_read
+        """Of mixed work what is safe for copies, which is less."""
+        return self.safe_read if work is WorkKind.READ else self.safe
 
     def _with(self, work: WorkKind, now_ms: int, rate: float) -> "Memory":
         found = {**self._of(work), hour_of(now_ms): rate}
-        return replace(self, safe=found) if work is WorkKind.WRITE else replace(self, safe_read=found)
+        return replace(self, safe_read=found) if work is WorkKind.READ else replace(self, safe=found)
 
 
 def hour_of(now_ms: int) -> int:

@@ -41,6 +41,10 @@ def begin_rate(state: ControllerState, inputs: Inputs, now_ms: int, params: Cont
     return max(floor, min(params.start_share * ceiling, math.inf if safe is None else safe))
 
 
+def finite_or(value: float | None, otherwise: float) -> float:
+    return value if value is not None and math.isfinite(value) else otherwise
+
+
 def displaced(state: ControllerState) -> float:
     """The part of the budget that live traffic takes now, as far as it is known."""
     return state.displaced or 0.0

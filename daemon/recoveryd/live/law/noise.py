@@ -56,12 +56,13 @@ def with_counted(before: ControllerState, state: ControllerState, params: Contro
 
 
 def with_work(state: ControllerState, work: WorkKind) -> ControllerState:
-    """The state with what was counted under this kind of work; what was counted at rest tells of both."""
+    """The state with what was counted under this kind of work; what was counted at rest tells of all."""
     if work is state.work:
         return state
     at_rest = {name: {AT_REST: c[AT_REST]} for name, c in state.counted.items() if AT_REST in c}
-    counted = {name: {**state.put_by.get(name, {}), **at_rest.get(name, {})} for name in {*state.put_by, *at_rest}}
-    return replace(state, work=work, counted=counted, put_by=state.counted)
+    before = state.put_by.get(work, {})
+    counted = {name: {**before.get(name, {}), **at_rest.get(name, {})} for name in {*before, *at_rest}}
+    return replace(state, work=work, counted=counted, put_by={**state.put_by, state.work: state.counted})
 
 
 def usual_share(state: ControllerState, name: str, slo_s: float) -> float:

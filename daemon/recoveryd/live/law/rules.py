@@ -64,10 +64,11 @@ def choose(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int
     floor, ceiling = bounds(inputs)
     if not params.protections:
         return Move(ceiling, Rule.PROTECT, "no live traffic is listed to be protected", ceiling + displaced(state))
-    if seen.lost or seen.unseen or seen.stale:
-        return _decay(state, seen, floor, now_ms, params)
     is_budget = params.effective_law is Law.BUDGET
     cut = _guard(state, seen, inputs, now_ms, params) if is_budget else halve(state, seen, floor, params)
+    if seen.lost or seen.unseen or seen.stale:
+        decay = _decay(state, seen, floor, now_ms, params)
+        return cut if cut is not None and cut.cut and cut.rate < decay.rate else decay
     if cut is not None:
         return cut
     if seen.gated or not seen.pressures:
@@ -82,19 +83,21 @@ def _decay(state: ControllerState, seen: Assessment, floor: float, now_ms: int, 
     """1. What is not known cannot be protected: x0.8 per period down to the floor; pause after five minutes."""
     if seen.lost:
         why = f"{seen.lost[0]} was last measured over {params.lost_after_ms / 60_000:.0f} min ago: pauses"
-        return Move(0.0, Rule.STALE, why, min(state.budget, displaced(state)), True, _remembered(state), True)
+        comfortable = _remembered(state, seen, now_ms)
+        return Move(0.0, Rule.STALE, why, min(state.budget, displaced(state)), True, comfortable, True)
     if seen.unseen:
         why = f"{seen.unseen[0]} was never measured without a replay: stays at the floor"
         return Move(floor, Rule.STALE, why, min(state.budget, floor + displaced(state)))
     periods = min(2.0, elapsed_ms(state.stepped_ms, now_ms) / params.period_ms)
     rate = max(floor, state.rate * params.stale_factor**periods)
     why = f"{seen.stale[0]} is older than {seen.delay_ms / 1000:.0f} s: the rate decays to the floor"
-    return Move(rate, Rule.STALE, why, min(state.budget, rate + displaced(state)), True, _remembered(state))
+    comfortable = _remembered(state, seen, now_ms)
+    return Move(rate, Rule.STALE, why, min(state.budget, rate + displaced(state)), True, comfortable)
 
 
-def _remembered(state: ControllerState) -> float | None:
-    """The comfortable rate, set to the present rate when signals become stale."""
-    if state.is_stale:
+def _remembered(state: ControllerState, seen: Assessment, now_ms: int) -> float | None:
+    """The comfortable rate, set to the present rate when signals become stale, unless something speaks against that."""
+    if state.is_stale or seen.is_over or state.alarmed or open_doubt(state, seen, now_ms) is not None:
         return state.comfortable
     return max(state.comfortable or 0.0, state.rate)
 

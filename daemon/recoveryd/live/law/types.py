@@ -133,7 +133,7 @@ class Inputs:
 
     `ceiling` is what all claims together can use: a measured ceiling or an operator's cap. The start is a share of it,
     so an infinite one counts as not known and allows only the floor. `active`: some recovery of the domain wants to
-    copy or to compare. `work`: WRITE if any of them brings records here. `achieved_bytes_per_s` None = not known.
+    copy or to compare. `work`: of all of them together. `achieved_bytes_per_s` None = not known.
     """
 
     readings: tuple[Reading, ...]
@@ -182,7 +182,8 @@ class ControllerState:
     baselines: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     counted: Mapping[str, Counted] = field(default_factory=dict)  # by signal, under this kind of work
     work: WorkKind = WorkKind.WRITE
-    put_by: Mapping[str, Counted] = field(default_factory=dict)  # what was counted under the other kind of work
+    work_ms: int | None = None  # since when, if the kind changed while some recovery was active
+    put_by: Mapping[WorkKind, Mapping[str, Counted]] = field(default_factory=dict)  # counted under other kinds of work
     publications: tuple[tuple[int, float], ...] = ()
     rejections: Mapping[RejectReason, int] = field(default_factory=dict)
 
