@@ -36,7 +36,7 @@ RUN python3 -m pip --python /opt/recoveryd/bin/python3 install --no-cache-dir --
 COPY scripts/containers/healthcheck.py scripts/containers/executor.sh /opt/recoveryd/
 
 FROM ${BASE}
-ARG VERSION=0.1.0
+ARG VERSION=0.2.0.dev0
 LABEL org.opencontainers.image.title="recoveryd" \
       org.opencontainers.image.description="An event-driven recovery daemon for Apache Kafka" \
       org.opencontainers.image.licenses="Apache-2.0" \
