@@ -82,7 +82,7 @@ same. `limits.keep_terminal_most` bounds what it remembers of recoveries that ha
 | | daemon | recoveries at once | memory | cores |
 | --- | --- | --- | --- | --- |
 | to try it, `compose.yaml` | 1 | 2 | 2 GB (`mem_limit`) | 2 |
-| `kubernetes.yaml` | 1, or 2 with a standby | 4 | 3 GB (`limits`), 1 GB asked for | 1 to 4; `local[2,4]` is 2 lanes at once |
+| `kubernetes.yaml` | 1, or 2 with a standby | 4 | 3 GB (`limits`), 1 GB asked for | half of one asked for, no limit; `local[2,4]` is 2 lanes at once |
 | a machine of its own, `recoveryd.service` | 1 | 5 | 4 GB (`MemoryMax`) | 4 |
 | `kubernetes-spark.yaml` | 1 | as executors allow | 3 GB here, and 1 GB of heap for each executor of 2 cores | executors have 4 in all |
 

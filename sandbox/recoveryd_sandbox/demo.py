@@ -103,7 +103,7 @@ def _set_up(stack: DemoStack, screen: Screen) -> tuple[LiveProducer, LiveReader]
     )
     stack.start_daemon()
     screen.say(f"recoveryd leads; health and metrics at http://{stack.http}/metrics")
-    screen.say("protected from now on: the board's time lag (15 s) and the produce latency of a canary (p99 1 s)")
+    screen.say("protected from now on: the board's time lag (15 s) and the produce latency of a canary (1 s)")
     return live, board
 
 

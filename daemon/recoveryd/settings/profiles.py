@@ -23,7 +23,7 @@ class Profile(Section):
         "512m", "Heap of the driver, as Spark writes it.", pattern=r"^[1-9][0-9]{0,5}[kmgtKMGT]$"
     )
     conf: dict[str, SparkText] = option({}, "More Spark properties, passed on as they are.", repr=False)
-    warm: int = option(0, "Spare drivers kept ready, so that a recovery starts within 2 s.", ge=0, le=8)
+    warm: int = option(0, "Spare drivers kept ready, so that a recovery starts within a second.", ge=0, le=8)
     task_slots: Annotated[int, Field(ge=1, le=10_000)] | None = option(
         None, "Lanes that can run at once; null takes N of local[N], other masters need it."
     )

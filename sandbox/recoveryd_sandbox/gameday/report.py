@@ -167,13 +167,13 @@ OVERVIEW
   could be measured here.
 - An observer that is independent of the daemon measures the acknowledgements of 50 records of its own per second, and
   the position of the group. A second is bad when its p99 or the group's time lag is at or over its SLO.
-- Without a replay is measured before the first run, before the search and after the last run, together at least as
-  long as the longest run. "Beyond no replay" subtracts the share of bad seconds in that, and as many as one slow broker
-  causes in the mean.
+- Live traffic alone is measured three times: before the first run, before the search, and after the last run; together
+  at least as long as the longest run. "Beyond no replay" means the bad seconds of a run less those that live traffic alone
+  would have had in the same time, the mean of one slow broker among them.
 - `best fixed` is the highest fixed rate whose bad seconds beyond no replay are at most 2 % of its run, found by
   bisection on this machine; a rate is judged by most of its runs. Where unlimited is harmless, that is unlimited. A run
-  of the search is stopped once it has had a fifth more bad seconds than a whole one may have; its share is that until
-  then.
+  of the search is stopped early once its bad seconds exceed by a fifth what a whole run may have; its share is counted
+  up to that moment.
 - Where live traffic is that of `make response`, the simulator is asked how long the copy takes under the controller; what
   it says has to be within 25 % of what was seen.
 - Every kind of run is repeated three times (`--runs`), and judged by its median. The picture has the run of median time.

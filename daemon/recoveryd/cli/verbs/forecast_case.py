@@ -116,7 +116,7 @@ def _moving_note(case: ForecastCase, view: ForecastView) -> str:
 
 def _start_note(case: ForecastCase) -> str:
     if not case.startup_s:
-        return "Start-up is not counted; a Spark application takes some 10 s, a crowded cluster minutes (--startup)."
+        return "Start-up is not counted; a Spark application takes 2 to 15 s, a crowded cluster minutes (--startup)."
     without = duration_s(Work(case.backlog, case.window_s, is_moving=False), case.sustained, case.live)
     return f"Start-up is {case.startup_s:,.0f} s on top of {without:,.1f} s of copying."
 
