@@ -129,10 +129,11 @@ def _promise(scenario: Scenario) -> str:
 
 
 def page(before: str, sections: dict[str, str]) -> str:
-    """The page with these sections; those of other scenarios stay as they are in `before`."""
-    kept = dict(re.findall(r"^## Scenario `([\w-]+)`\n\n(.*?)(?=^## |\Z)", before, re.MULTILINE | re.DOTALL))
-    scenarios = [read_gameday(name) for name in NAMES]
+    """The page with these sections; what was measured of other scenarios stays as it is in `before`."""
     unmeasured = "Not measured on this version yet."
+    found = re.findall(r"^## Scenario `([\w-]+)`\n\n(.*?)(?=^## |\Z)", before, re.MULTILINE | re.DOTALL)
+    kept = {name: text for name, text in found if unmeasured not in text}
+    scenarios = [read_gameday(name) for name in NAMES]
     parts = [
         f"## Scenario `{scenario.name}`\n\n"
         + (sections.get(scenario.name) or kept.get(scenario.name) or f"{_describe(scenario)}\n\n{unmeasured}").strip()

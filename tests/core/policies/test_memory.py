@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from recoveryd.live.freshness import Reading
-from recoveryd.live.law.memory import HOUR_MS, Memory, hour_of
+from recoveryd.live.law.memory import HOUR_MS, HOURS, Memory, hour_of
 from recoveryd.live.law.types import Rule
 from tests.core.policies.control_rig import FLOOR, LATENCY, PERIOD_MS, START_MS, Rig, started
 
@@ -93,3 +93,15 @@ def test_a_higher_rate_counts_at_once_and_a_lower_one_slowly() -> None:
     assert memory.safe_at(at_ms) == pytest.approx(99.0)
     assert memory.with_most(40.0, at_ms).safe_at(at_ms + HOUR_MS) == 40.0
     assert memory.safe_at(at_ms + 2 * HOUR_MS) is None
+
+
+@pytest.mark.parametrize(("minute", "next_hour"), [(10, 80.0), (50, 30.0)])
+def test_what_is_too_much_shortly_before_an_hour_ends_is_too_much_in_the_next_one(
+    minute: int, next_hour: float
+) -> None:
+    now_ms = START_MS - START_MS % HOUR_MS + minute * 60_000
+    hour = hour_of(now_ms)
+    memory = Memory({hour: 60.0, hour + 1: 80.0, hour + 2: 90.0}).with_most(30.0, now_ms)
+    assert memory.safe == {hour: 30.0, hour + 1: next_hour, hour + 2: 90.0}
+    assert Memory({hour + 1: 20.0}).with_most(30.0, now_ms).safe == {hour + 1: 20.0}
+    assert Memory({(hour - 1) % HOURS: 40.0}).with_most(30.0, now_ms).safe_at(now_ms) == 30.0

@@ -43,21 +43,21 @@ class Memory:
             return self
         known = self._of(work).get(hour_of(now_ms))
         kept = rate if known is None or rate >= known else known + _FORGET * (rate - known)
-        return self._with(work, now_ms, kept)
+        return self._having(work, {hour_of(now_ms): kept})
 
     def with_most(self, rate: float, now_ms: int, work: WorkKind = WorkKind.WRITE) -> "Memory":
         """After a rate turned out to be too high: what was safe is at most this, also in the next hour if that is near."""
-        known = self.safe_at(now_ms, work)
-        found = self if known is None or known <= rate else self._with(work, now_ms, rate)
-        later = found._of(work).get(hour_of(now_ms + NEAR_MS))
-        return found if later is None or later <= rate else found._with(work, now_ms + NEAR_MS, rate)
+        this, near = hour_of(now_ms), hour_of(now_ms + NEAR_MS)
+        known = {near: self._of(work).get(near), this: self.safe_at(now_ms, work)}
+        lower = {hour: rate for hour, safe in known.items() if safe is not None and safe > rate}
+        return self._having(work, lower) if lower else self
 
     def _of(self, work: WorkKind) -> Mapping[int, float]:
         """Of mixed work what is safe for copies, which is less."""
         return self.safe_read if work is WorkKind.READ else self.safe
 
-    def _with(self, work: WorkKind, now_ms: int, rate: float) -> "Memory":
-        found = {**self._of(work), hour_of(now_ms): rate}
+    def _having(self, work: WorkKind, rates: Mapping[int, float]) -> "Memory":
+        found = {**self._of(work), **rates}
         return replace(self, safe_read=found) if work is WorkKind.READ else replace(self, safe=found)
 
 
