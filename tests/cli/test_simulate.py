@@ -40,6 +40,7 @@ def test_a_part_of_the_matrix_is_shown_but_not_judged() -> None:
 def test_the_whole_matrix_is_judged_and_a_missed_gate_is_exit_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("recoveryd.simulation.response.packaged_response", lambda: None)  # twelve seeds judge that one
     monkeypatch.setattr("recoveryd.simulation.study.SEEDS_LEAST", 1)  # the gate itself still asks for twelve
+    monkeypatch.setattr("recoveryd.simulation.gate.SCALED_MOST", 1.5)  # of one seed, a tenth is chance
     missed = run(None, "simulate", "--seeds", "1", "-o", "json")
     found = json.loads(missed.stdout)
     assert (missed.exit_code, found["passed"]) == (1, False)
