@@ -26,7 +26,11 @@ def begun(kept: Mapping[str, Any], domain: str) -> ControllerState:
     found = _mapping(_mapping(kept.get(KEY)).get(domain))
     peaks = _numbers(found.get("rest_most"))
     rest = {name: _samples(usual_s, peaks.get(name)) for name, usual_s in _numbers(found.get("rest")).items()}
-    return ControllerState(memory=Memory(_hours(found.get("safe")), _hours(found.get("safe_read"))), baselines=rest)
+    return ControllerState(memory=_memory(found), baselines=rest)
+
+
+def _memory(found: Mapping[str, Any]) -> Memory:
+    return Memory(_hours(found.get("safe")), _hours(found.get("safe_read")))
 
 
 def _hours(value: object) -> dict[int, float]:
@@ -53,13 +57,13 @@ def is_worth_keeping(kept: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
 
 def has_fallen(kept: Mapping[str, Any], states: Mapping[str, ControllerState]) -> bool:
     """Whether a rate that was kept as safe turned out to be too high: a restart must not begin there."""
-    for domain, state in states.items():
-        found = _mapping(_mapping(kept.get(KEY)).get(domain))
-        for kind, known in (("safe", state.memory.safe), ("safe_read", state.memory.safe_read)):
-            before = _hours(found.get(kind)) if known else {}
-            if any(known.get(hour, rate) < (1 - _CHANGED) * rate for hour, rate in before.items()):
-                return True
-    return False
+    found = _mapping(kept.get(KEY))
+    both = ((_memory(_mapping(found.get(domain))), state.memory) for domain, state in states.items())
+    return any(_is_less(now.safe, was.safe) or _is_less(now.safe_read, was.safe_read) for was, now in both)
+
+
+def _is_less(now: Mapping[int, float], before: Mapping[int, float]) -> bool:
+    return any(now.get(hour, rate) < (1 - _CHANGED) * rate for hour, rate in before.items())
 
 
 def _of(state: ControllerState) -> Numbers:

@@ -24,9 +24,10 @@ def crowding(draft: RecoveryDraft, recovery: Recovery, cluster: str) -> float:
     if plan is None or not (recovery.brings_records or recovery.is_proving):
         return 1.0
     rows = recovery.progress.partitions
-    left = {p.partition: _FOLLOWED if p.stop is None else max(0, p.stop - p.position) for p in rows}
     if recovery.is_proving:
         left = {p.partition: p.copied for p in rows}
+    else:
+        left = {p.partition: _FOLLOWED if p.stop is None else max(0, p.stop - p.position) for p in rows}
     brokers = _brokers(draft, cluster)
     read = _most_on_one(_leaders(draft, plan.source), left) if plan.source.cluster == cluster else 0.0
     written = 0.0

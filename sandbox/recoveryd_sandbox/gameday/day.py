@@ -1,7 +1,7 @@
 """One scenario from its start to its verdicts: which runs there are, in which order, and what they are judged by."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -33,7 +33,7 @@ class Day:
     @property
     def judged_by(self) -> Quiet:
         """What the stretches without a replay show, together."""
-        return judge_quiet(((phase.seconds, phase.slow) for phase in self.quiet), self.scenario.slos)
+        return _judged(self.quiet, self.scenario)
 
     def tallies(self, kind: str) -> list[Tally]:
         return [tally_of(phase, self.scenario, self.judged_by) for phase in self.runs.get(kind, ())]
@@ -42,6 +42,10 @@ class Day:
         """The run of this kind that took the median time."""
         ordered = sorted(self.runs[kind], key=lambda phase: phase.lasted_s)
         return ordered[(len(ordered) - 1) // 2]
+
+
+def _judged(quiet: Sequence[Phase], scenario: Scenario) -> Quiet:
+    return judge_quiet(((phase.seconds, phase.slow) for phase in quiet), scenario.slos)
 
 
 def tally_of(phase: Phase, scenario: Scenario, quiet: Quiet) -> Tally:
@@ -80,20 +84,17 @@ def _all_runs(stage: Runs, scenario: Scenario, runs: int, say: Callable[[str], N
     """
     quiet = [_quiet(stage, scenario, say)]
 
-    def judged() -> Quiet:
-        return Day(scenario, tuple(quiet), {}, (), None).judged_by
-
     def run(kind: str, fixed: int | None = None, bad_most_s: float = math.inf) -> Phase:
         say(kind if fixed is None else f"fixed at {fixed / 1e6:.1f} MB/s")
         stage.settle()
         phase = stage.run(kind, fixed, bad_most_s)
-        tally = tally_of(phase, scenario, judged())
+        tally = tally_of(phase, scenario, _judged(quiet, scenario))
         say(f"  took {phase.lasted_s:.0f} s, {tally.share:.1%} of them bad beyond no replay")
         return phase
 
     unlimited = [run(UNLIMITED) for _ in range(runs)]
     quiet.append(_quiet(stage, scenario, say))
-    before = judged()
+    before = _judged(quiet, scenario)
     rate = int(median(phase.copied_bytes / phase.copying_s for phase in unlimited))
     share_most = scenario.target.bad_share_most
     trials = {rate: [tally_of(phase, scenario, before).share for phase in unlimited]}

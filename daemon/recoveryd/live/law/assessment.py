@@ -90,7 +90,7 @@ def fold_readings(
     protected = {p.name for p in params.protections}
     latest_ms = now_ms + params.freshness.future_ms  # a track beyond it was written before our clock was set back
     tracks = {n: t for n, t in state.tracks.items() if n in protected and (t.newest_ms or 0) <= latest_ms}
-    known = state.baselines.keys() <= protected  # also those of before a restart, with another config
+    baselines = {n: b for n, b in state.baselines.items() if n in protected}  # of another config, before a restart
     reasons: list[RejectReason] = []
     news: set[str] = set()
     alarmed = set(state.alarmed)
@@ -123,7 +123,7 @@ def fold_readings(
     folded = replace(
         state,
         tracks=tracks,
-        baselines=state.baselines if known else {n: b for n, b in state.baselines.items() if n in protected},
+        baselines=baselines,
         ingress=ingress,
         alarmed=frozenset(alarmed),
         rejections=counted(state.rejections, reasons),

@@ -163,6 +163,16 @@ def open_doubt(state: ControllerState, seen: Assessment, now_ms: int) -> str | N
     return next((name for name, cause in state.causes.items() if _is_open(cause, seen, now_ms)), None)
 
 
+def is_accused(state: ControllerState, seen: Assessment) -> bool:
+    """Whether a signal speaks against the replay: it is at its SLO, or somebody called it critical."""
+    return seen.is_over or bool(state.alarmed)
+
+
+def is_doubtful(state: ControllerState, seen: Assessment, now_ms: int) -> bool:
+    """Whether one speaks against the replay, or did just now and nobody knows yet whether rightly."""
+    return is_accused(state, seen) or open_doubt(state, seen, now_ms) is not None
+
+
 def _is_open(cause: RiseCause, seen: Assessment, now_ms: int) -> bool:
     return cause.doubted_ms is not None and 0 <= now_ms - cause.doubted_ms < DOUBT_DELAYS * seen.delay_ms
 

@@ -23,7 +23,7 @@ import math
 from dataclasses import replace
 
 from recoveryd.live.law.assessment import Assessment, assess, fold_readings, is_over, with_baselines
-from recoveryd.live.law.cause import open_doubt, relieved, without_trials
+from recoveryd.live.law.cause import is_accused, is_doubtful, open_doubt, relieved, without_trials
 from recoveryd.live.law.memory import Memory, WorkKind
 from recoveryd.live.law.moves import Move, begin_rate, bounds, displaced, finite_or, granted_least, watches_latency
 from recoveryd.live.law.noise import with_counted, with_work
@@ -133,10 +133,10 @@ def _go_on(
     change to and fro do not each time begin anew.
     """
     seen = assess(before, news, now_ms, params)
-    is_well = _may_rise(seen, params) and not _is_doubtful(before, seen, now_ms)
+    is_well = _may_rise(seen, params) and not is_doubtful(before, seen, now_ms)
     state = with_work(before, inputs.work)
     rate = min(bounds(inputs)[1], _rate_of_other_work(before, state, inputs, seen if is_well else None, now_ms, params))
-    is_answered = not seen.is_over and not state.alarmed
+    is_answered = not is_accused(state, seen)
     is_new = state.work_ms is None or not 0 <= now_ms - state.work_ms < seen.delay_ms
     return replace(
         state,
@@ -193,11 +193,6 @@ def _used_ms(state: ControllerState, inputs: Inputs, now_ms: int) -> int | None:
     return state.begun_ms if is_late else None
 
 
-def _is_doubtful(state: ControllerState, seen: Assessment, now_ms: int) -> bool:
-    """Whether something speaks against the replay that may not be answered yet."""
-    return seen.is_over or bool(state.alarmed) or open_doubt(state, seen, now_ms) is not None
-
-
 def _tells_of_other_work(state: ControllerState, seen: Assessment) -> bool:
     """Whether a signal has no sample yet from since the kind of work changed."""
     since_ms = state.work_ms
@@ -235,8 +230,8 @@ def _with_live_load(
         return replace(state, budget=state.rate + taken, displaced=taken)
     floor, ceiling = bounds(inputs)
     rate = min(ceiling, max(floor, state.budget - taken))
-    is_against = seen.is_over or state.alarmed or seen.stale or seen.lost or seen.unseen
-    if rate > state.rate and is_against:
+    is_blind = bool(seen.stale or seen.lost or seen.unseen)
+    if rate > state.rate and (is_blind or is_accused(state, seen)):
         return replace(state, budget=state.rate + taken, displaced=taken)
     return replace(state, rate=rate, displaced=taken)
 

@@ -28,9 +28,8 @@ class Move(NamedTuple):
 
 def bounds(inputs: Inputs) -> tuple[float, float]:
     """(floor, ceiling). A ceiling below the floor wins; without a known ceiling only the floor is allowed."""
-    floor = inputs.floor_bytes_per_s if math.isfinite(inputs.floor_bytes_per_s) else 0.0
-    ceiling = inputs.ceiling_bytes_per_s if math.isfinite(inputs.ceiling_bytes_per_s) else floor
-    ceiling = max(0.0, ceiling)
+    floor = finite_or(inputs.floor_bytes_per_s, 0.0)
+    ceiling = max(0.0, finite_or(inputs.ceiling_bytes_per_s, floor))
     return min(ceiling, max(0.0, floor)), ceiling
 
 

@@ -18,6 +18,7 @@ from recoveryd.live.law.cause import (
     after_doubts,
     follows,
     in_doubt,
+    is_doubtful,
     is_noisy,
     may_be_doubted,
     open_doubt,
@@ -97,7 +98,7 @@ def _decay(state: ControllerState, seen: Assessment, floor: float, now_ms: int, 
 
 def _remembered(state: ControllerState, seen: Assessment, now_ms: int) -> float | None:
     """The comfortable rate, set to the present rate when signals become stale, unless something speaks against that."""
-    if state.is_stale or seen.is_over or state.alarmed or open_doubt(state, seen, now_ms) is not None:
+    if state.is_stale or is_doubtful(state, seen, now_ms):
         return state.comfortable
     return max(state.comfortable or 0.0, state.rate)
 
