@@ -47,10 +47,11 @@ class Claimant:
 
 @dataclass(frozen=True, slots=True)
 class DomainSignals:
-    """What was measured of one domain since the last step."""
+    """What was measured of one domain since the last step. `ingress_since_ms`: as in `Inputs`."""
 
     readings: tuple[Reading, ...] = ()
     ingress: Reading | None = None
+    ingress_since_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,7 @@ def _inputs(domain: str, signals: DomainSignals, controlled: Mapping[str, Claima
     return Inputs(
         readings=signals.readings,
         ingress=signals.ingress,
+        ingress_since_ms=signals.ingress_since_ms,
         achieved_bytes_per_s=sum(known) if known else None,
         floor_bytes_per_s=sum(c.claim.floor * part for c, part in members),
         ceiling_bytes_per_s=min(most, sum(c.claim.ceiling * part for c, part in members)),

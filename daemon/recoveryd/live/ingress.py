@@ -4,7 +4,8 @@ controller.
 Records are counted by log ends (`recoveryd.live.traffic`); bytes are records times the mean record size that a replay
 measured or planned with. A topic of unknown record size is left out; a domain of such topics only has no ingress, and
 the controller works without it. Only samples of the same topics are compared: a topic that is not looked at any more, or
-of which a partition did not answer, would look like less live traffic.
+of which a partition did not answer, would look like less live traffic, and one whose records turn out to be larger than
+planned, which is usual where logs are compressed, like more.
 """
 
 from collections.abc import Mapping
@@ -31,7 +32,7 @@ def with_offsets(
     """
     traffic, _ = protecting.traffic.with_sample(sampled, ours, now_ms)
     grown: dict[str, float] = {}
-    topics: dict[str, set[str]] = {}
+    topics: dict[str, set[tuple[str, bool]]] = {}
     for key, after in traffic.topics.items():
         known = ours.get(key, Copied())
         mean = known.bytes / known.records if known.records else planned_sizes.get(key)
@@ -39,7 +40,7 @@ def with_offsets(
         if key[0] not in domains or mean is None or before is None or not before.is_settled:
             continue
         if before.topic_id == after.topic_id:
-            topics.setdefault(key[0], set()).add(key[1])
+            topics.setdefault(key[0], set()).add((key[1], known.records > 0))
             grown[key[0]] = grown.get(key[0], 0.0) + (after.counted - before.counted) * mean
     ingress = {
         domain: _later(protecting.ingress.get(domain, Ingress()), frozenset(topics[domain]), now_ms, more)
@@ -48,9 +49,9 @@ def with_offsets(
     return replace(protecting, traffic=traffic, ingress=ingress)
 
 
-def _later(ingress: Ingress, topics: frozenset[str], now_ms: int, more: float) -> Ingress:
-    points = ingress.points if topics == ingress.topics else ()
-    total = points[-1][1] if points else 0.0
-    if points and now_ms <= points[-1][0]:
-        return Ingress((*points[:-1], (points[-1][0], total + more)), topics)
-    return Ingress((*points, (now_ms, total + more))[-_POINTS:], topics)
+def _later(ingress: Ingress, topics: frozenset[tuple[str, bool]], now_ms: int, more: float) -> Ingress:
+    if topics != ingress.topics:
+        return Ingress(((now_ms, more),), topics, now_ms)
+    last_ms, total = ingress.points[-1]
+    kept = ingress.points[:-1] if now_ms <= last_ms else ingress.points
+    return replace(ingress, points=(*kept, (max(now_ms, last_ms), total + more))[-_POINTS:])

@@ -39,10 +39,13 @@ class ReaderLag:
 
 @dataclass(frozen=True, slots=True)
 class Ingress:
-    """Live traffic of one domain: (time, bytes counted so far) at the last few samples, all of the same `topics`."""
+    """Live traffic of one domain: (time, bytes counted so far) at the last few samples, all of the same `topics`, each with
+    whether the size of its records was measured or only planned with. `since_ms`: the first sample of these.
+    """
 
     points: tuple[tuple[int, float], ...] = ()
-    topics: frozenset[str] = frozenset()
+    topics: frozenset[tuple[str, bool]] = frozenset()
+    since_ms: int | None = None
 
     @property
     def bytes_per_s(self) -> float | None:

@@ -148,7 +148,9 @@ def _signals(protecting: Protecting, domain: str, now_ms: int) -> DomainSignals:
     rate = ingress.bytes_per_s if ingress else None
     taken_ms = ingress.points[-1][0] if ingress and ingress.points else now_ms
     return DomainSignals(
-        protecting.readings.get(domain, ()), None if rate is None else Reading("ingress", rate, taken_ms)
+        protecting.readings.get(domain, ()),
+        None if rate is None else Reading("ingress", rate, taken_ms),
+        ingress.since_ms if ingress else None,
     )
 
 

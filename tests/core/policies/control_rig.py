@@ -43,6 +43,7 @@ class Rig:
         *,
         lag_s: float | None = 5.0,
         ingress: float | None = None,
+        ingress_since_ms: int | None = None,
         achieved: float | None = -1.0,
         age_ms: int = 0,
         active: bool = True,
@@ -59,7 +60,7 @@ class Rig:
             readings.append(Reading(GROUP, lag_s, taken_ms))
         load = None if ingress is None else Reading("ingress", ingress, taken_ms)
         got = self.state.published if achieved == -1.0 else achieved
-        inputs = Inputs(tuple(readings), load, got, self.floor, self.ceiling, active, self.work)
+        inputs = Inputs(tuple(readings), load, got, self.floor, self.ceiling, active, self.work, ingress_since_ms)
         self.state, self.decision = step(self.state, inputs, self.now_ms, self.params)
         return self.decision
 

@@ -452,6 +452,15 @@ def test_live_traffic_takes_its_part_at_once_and_gives_it_back() -> None:
     assert rig.tick(0.9, ingress=None, after_ms=30_000).wanted_bytes_per_s == pytest.approx(40.0)
 
 
+def test_an_ingress_that_is_measured_in_another_way_changes_no_rate_and_what_comes_later_does() -> None:
+    rig = started(40.0)
+    rig.tick(0.9, ingress=10.0, ingress_since_ms=1)
+    rig.tick(0.9, ingress=10.0, ingress_since_ms=1)
+    assert rig.tick(0.9, ingress=None, ingress_since_ms=2).wanted_bytes_per_s == pytest.approx(40.0)
+    assert rig.tick(0.9, ingress=30.0, ingress_since_ms=2).wanted_bytes_per_s == pytest.approx(40.0)
+    assert rig.tick(0.9, ingress=40.0, ingress_since_ms=2).wanted_bytes_per_s == pytest.approx(25.0)
+
+
 def test_a_burst_that_fell_into_the_floor_gives_back_only_what_it_took() -> None:
     rig = started(40.0)
     rig.tick(0.9, ingress=10.0)

@@ -7,6 +7,7 @@ import pytest
 from recoveryd.live.events import OffsetsSampled, TopicSample
 from recoveryd.live.ingress import with_offsets
 from recoveryd.live.protecting import Protecting
+from recoveryd.live.traffic import Copied
 
 EACH_S, RECORD_BYTES, PER_S = 5, 100.0, 20
 
@@ -19,8 +20,17 @@ class Watched:
     now_ms: int = 1_000_000
     logs: dict[str, dict[int, int]] = field(default_factory=lambda: {"a": {0: 0, 1: 0}, "b": {0: 0, 1: 0}})
 
-    def look(self, times: int = 1, topics: str = "ab", silent: int | None = None, held: int | None = None) -> None:
-        """`silent`: the partition that does not answer. `held`: one whose last stable offset is not told."""
+    def look(
+        self,
+        times: int = 1,
+        topics: str = "ab",
+        silent: int | None = None,
+        held: int | None = None,
+        copied: Copied | None = None,
+    ) -> None:
+        """`silent`: the partition that does not answer. `held`: one whose last stable offset is not told. `copied`: of
+        topic `a`.
+        """
         for _ in range(times):
             self.now_ms += EACH_S * 1_000
             for log in self.logs.values():
@@ -32,8 +42,9 @@ class Watched:
                 for t, e in ends.items()
             ]
             sizes = {("main", topic): RECORD_BYTES for topic in self.logs}
+            ours = {} if copied is None else {("main", "a"): copied}
             self.protecting = with_offsets(
-                self.protecting, OffsetsSampled(tuple(samples)), {}, sizes, self.now_ms, frozenset({"main"})
+                self.protecting, OffsetsSampled(tuple(samples)), ours, sizes, self.now_ms, frozenset({"main"})
             )
 
     @property
@@ -73,3 +84,14 @@ def test_a_last_stable_offset_that_is_not_told_is_no_less_traffic(watched: Watch
     for _ in range(8):
         watched.look(held=1)
         assert watched.bytes_per_s == pytest.approx(WHOLE)
+
+
+def test_records_that_turn_out_to_be_larger_than_planned_are_no_more_traffic(watched: Watched) -> None:
+    """Plans know the size of records as they lie in a log, compressed; a replay what it read."""
+    begun_ms = watched.protecting.ingress["main"].since_ms
+    watched.look(copied=Copied(records=10, bytes=3_000))
+    assert watched.bytes_per_s is None, "one sample by the new size tells no rate"
+    assert watched.protecting.ingress["main"].since_ms == watched.now_ms != begun_ms
+    for _ in range(8):
+        watched.look(copied=Copied(records=10, bytes=3_000))
+        assert watched.bytes_per_s == pytest.approx(2 * WHOLE)

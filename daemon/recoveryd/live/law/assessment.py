@@ -115,7 +115,9 @@ def fold_readings(
         else:
             reasons.append(refused)
     reasons.extend([RejectReason.TOO_MANY] * max(0, len(inputs.readings) - _READINGS_AT_MOST))
-    ingress, refused = state.ingress if (state.ingress.newest_ms or 0) <= latest_ms else Track(), None
+    is_same = inputs.ingress_since_ms == state.ingress_since_ms
+    is_usable = is_same and (state.ingress.newest_ms or 0) <= latest_ms
+    ingress, refused = state.ingress if is_usable else Track(), None
     if inputs.ingress is not None and inputs.ingress.sampled_at_ms != ingress.newest_ms:
         ingress, refused = with_reading(ingress, inputs.ingress, now_ms, params.freshness)
     if refused is not None:
@@ -125,6 +127,8 @@ def fold_readings(
         tracks=tracks,
         baselines=baselines,
         ingress=ingress,
+        ingress_since_ms=inputs.ingress_since_ms,
+        displaced=state.displaced if is_same else None,
         alarmed=frozenset(alarmed),
         rejections=counted(state.rejections, reasons),
     )

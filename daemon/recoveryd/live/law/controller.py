@@ -92,6 +92,7 @@ def _rest(
         put_by=state.put_by,
         tracks=state.tracks,
         ingress=state.ingress,
+        ingress_since_ms=state.ingress_since_ms,
         baselines=state.baselines,
         counted=state.counted,
         rejections=state.rejections,

@@ -38,7 +38,7 @@ from recoveryd.live.law.moves import (
     told,
 )
 from recoveryd.live.law.types import ControllerParams, ControllerState, Inputs, Law, Rule
-from recoveryd.live.law.usual import is_as_elsewhere
+from recoveryd.live.law.usual import LEVEL_STEP, is_as_elsewhere
 from recoveryd.live.pressure import Pressure, SignalKind
 
 SAFE_SHARE = 0.75  # of the rate at a cut: what was safe
@@ -47,8 +47,6 @@ PROBE = 0.25  # the first rise per loop delay beyond a rate that was safe at ano
 PROBE_AFTER_CUT = 0.03  # and beyond one that was safe before a cut
 CALM_STEP = 0.5  # loop delays that one step back counts as at most, where only single samples are not calm
 CALM_GAIN = 0.4  # of the distance of the median, for a rise where only single samples are not calm
-# Of the rate, per loop delay at most: where live traffic shows no more than at other rates, and has room.
-LEVEL_STEP = 0.5
 RETURN = 4.0  # at least so many times per loop delay, on the way back to a rate that was safe
 
 

@@ -131,6 +131,7 @@ Counted = Mapping[int, AtRate]  # of one signal, by step of rate
 class Inputs:
     """What one step is told. `readings` in any order; old ones may be repeated. `floor` is 0 if pausing is allowed.
 
+    `ingress_since_ms`: since when it is measured of the same topics by the same sizes; what it was before is another number.
     `ceiling` is what all claims together can use: a measured ceiling or an operator's cap. The start is a share of it,
     so an infinite one counts as not known and allows only the floor. `active`: some recovery of the domain wants to
     copy or to compare. `work`: of all of them together. `achieved_bytes_per_s` None = not known.
@@ -143,6 +144,7 @@ class Inputs:
     ceiling_bytes_per_s: float
     active: bool = True
     work: WorkKind = WorkKind.WRITE
+    ingress_since_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +181,7 @@ class ControllerState:
     dropped: frozenset[str] = frozenset()
     tracks: Mapping[str, Track] = field(default_factory=dict)
     ingress: Track = Track()
+    ingress_since_ms: int | None = None
     baselines: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     counted: Mapping[str, Counted] = field(default_factory=dict)  # by signal, under this kind of work
     work: WorkKind = WorkKind.WRITE
