@@ -3,9 +3,11 @@ controller.
 
 Records are counted by log ends (`recoveryd.live.traffic`); bytes are records times the mean record size that a replay
 measured or planned with. A topic of unknown record size is left out; a domain of such topics only has no ingress, and
-the controller works without it. Only samples of the same topics are compared: a topic that is not looked at any more, or
-of which a partition did not answer, would look like less live traffic, and one whose records turn out to be larger than
-planned, which is usual where logs are compressed, like more.
+the controller works without it.
+
+Only samples of the same topics, by the same sizes, are compared. A topic that is not looked at any more, or of which a
+partition did not answer, would look like less live traffic. Records that turn out to be larger than planned, which is
+usual where logs are compressed, would look like more of it.
 """
 
 from collections.abc import Mapping
@@ -13,10 +15,10 @@ from dataclasses import replace
 from typing import Final
 
 from recoveryd.live.events import OffsetsSampled
-from recoveryd.live.protecting import Ingress, Protecting
+from recoveryd.live.protecting import INGRESS_POINTS, Ingress, Protecting
 from recoveryd.live.traffic import Copied
 
-_POINTS: Final = 4
+_OTHER_SIZE: Final = 1.25  # times: a mean that differs by more is another size
 
 
 def with_offsets(
@@ -31,8 +33,8 @@ def with_offsets(
     of topics where nothing was copied yet.
     """
     traffic, _ = protecting.traffic.with_sample(sampled, ours, now_ms)
-    grown: dict[str, float] = {}
-    topics: dict[str, set[tuple[str, bool]]] = {}
+    grown: dict[str, dict[str, int]] = {}
+    sizes: dict[str, dict[str, float]] = {}
     for key, after in traffic.topics.items():
         known = ours.get(key, Copied())
         mean = known.bytes / known.records if known.records else planned_sizes.get(key)
@@ -40,18 +42,28 @@ def with_offsets(
         if key[0] not in domains or mean is None or before is None or not before.is_settled:
             continue
         if before.topic_id == after.topic_id:
-            topics.setdefault(key[0], set()).add((key[1], known.records > 0))
-            grown[key[0]] = grown.get(key[0], 0.0) + (after.counted - before.counted) * mean
+            sizes.setdefault(key[0], {})[key[1]] = mean
+            grown.setdefault(key[0], {})[key[1]] = after.counted - before.counted
     ingress = {
-        domain: _later(protecting.ingress.get(domain, Ingress()), frozenset(topics[domain]), now_ms, more)
+        domain: _later(protecting.ingress.get(domain, Ingress()), sizes[domain], more, now_ms)
         for domain, more in grown.items()
     }
     return replace(protecting, traffic=traffic, ingress=ingress)
 
 
-def _later(ingress: Ingress, topics: frozenset[tuple[str, bool]], now_ms: int, more: float) -> Ingress:
-    if topics != ingress.topics:
-        return Ingress(((now_ms, more),), topics, now_ms)
+def _later(ingress: Ingress, sizes: Mapping[str, float], grown: Mapping[str, int], now_ms: int) -> Ingress:
+    """`grown`: records by topic since the last sample. Sizes of before go on being used while they are near enough; a clock
+    that was set back begins anew.
+    """
+    if not _are_near(ingress.sizes, sizes) or now_ms < ingress.points[-1][0]:
+        return Ingress(((now_ms, 0.0),), sizes, now_ms)
     last_ms, total = ingress.points[-1]
-    kept = ingress.points[:-1] if now_ms <= last_ms else ingress.points
-    return replace(ingress, points=(*kept, (max(now_ms, last_ms), total + more))[-_POINTS:])
+    total += sum(records * ingress.sizes[topic] for topic, records in grown.items())
+    kept = ingress.points[:-1] if now_ms == last_ms else ingress.points
+    return replace(ingress, points=(*kept, (now_ms, total))[-INGRESS_POINTS:])
+
+
+def _are_near(before: Mapping[str, float], now: Mapping[str, float]) -> bool:
+    return before.keys() == now.keys() and all(
+        mean <= _OTHER_SIZE * before[topic] and before[topic] <= _OTHER_SIZE * mean for topic, mean in now.items()
+    )

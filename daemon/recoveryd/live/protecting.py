@@ -17,6 +17,7 @@ from recoveryd.live.law.types import ControlDecision, ControllerState
 from recoveryd.live.traffic import LiveTraffic
 
 READINGS_MOST = 1_024  # kept for one domain between two steps
+INGRESS_POINTS = 4  # samples of live traffic by which its bytes/s are told
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +40,20 @@ class ReaderLag:
 
 @dataclass(frozen=True, slots=True)
 class Ingress:
-    """Live traffic of one domain: (time, bytes counted so far) at the last few samples, all of the same `topics`, each with
-    whether the size of its records was measured or only planned with. `since_ms`: the first sample of these.
+    """Live traffic of one domain: (time, bytes counted so far) at the last few samples, all of the same topics. `sizes`: by
+    topic, the bytes by which each of its records is counted. `since_ms`: the time of the first sample by these sizes.
     """
 
     points: tuple[tuple[int, float], ...] = ()
-    topics: frozenset[tuple[str, bool]] = frozenset()
+    sizes: Mapping[str, float] = field(default_factory=dict)
     since_ms: int | None = None
 
     @property
     def bytes_per_s(self) -> float | None:
-        if len(self.points) < 2:
+        """None until there are `INGRESS_POINTS` samples: where replays write too, live records are counted in bursts, so
+        fewer would tell a wrong rate.
+        """
+        if len(self.points) < INGRESS_POINTS:
             return None
         (first_ms, first), (last_ms, last) = self.points[0], self.points[-1]
         return max(0.0, (last - first) * 1000 / (last_ms - first_ms)) if last_ms > first_ms else None

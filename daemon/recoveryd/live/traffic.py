@@ -86,7 +86,9 @@ class LiveTraffic:
 
 def _step(before: TopicCount | None, sample: TopicSample, replayed: int, now_ms: int) -> tuple[TopicCount, int]:
     end = sum(sample.last_stable.get(partition, high) for partition, high in sample.high_watermark.items())
-    if before is None or before.topic_id != sample.topic_id:
+    # Ends from before a clock was set back would settle all at once, much later.
+    was_set_back = before is not None and bool(before.pending) and before.pending[-1][0] > now_ms
+    if before is None or before.topic_id != sample.topic_id or was_set_back:
         return TopicCount(sample.topic_id, base_end=end, base_replayed=replayed), 0
     settled = [e for at, e in before.pending if now_ms - at >= SETTLE_MS]
     waiting = [(at, e) for at, e in before.pending if now_ms - at < SETTLE_MS]

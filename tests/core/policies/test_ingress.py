@@ -6,7 +6,7 @@ import pytest
 
 from recoveryd.live.events import OffsetsSampled, TopicSample
 from recoveryd.live.ingress import with_offsets
-from recoveryd.live.protecting import Protecting
+from recoveryd.live.protecting import INGRESS_POINTS, Protecting
 from recoveryd.live.traffic import Copied
 
 EACH_S, RECORD_BYTES, PER_S = 5, 100.0, 20
@@ -90,8 +90,29 @@ def test_records_that_turn_out_to_be_larger_than_planned_are_no_more_traffic(wat
     """Plans know the size of records as they lie in a log, compressed; a replay what it read."""
     begun_ms = watched.protecting.ingress["main"].since_ms
     watched.look(copied=Copied(records=10, bytes=3_000))
-    assert watched.bytes_per_s is None, "one sample by the new size tells no rate"
     assert watched.protecting.ingress["main"].since_ms == watched.now_ms != begun_ms
-    for _ in range(8):
+    for _ in range(INGRESS_POINTS - 1):
+        assert watched.bytes_per_s is None, "few samples by the new size tell no rate"
         watched.look(copied=Copied(records=10, bytes=3_000))
+    for _ in range(8):
         assert watched.bytes_per_s == pytest.approx(2 * WHOLE)
+        watched.look(copied=Copied(records=10, bytes=3_000))
+
+
+def test_a_mean_size_that_drifts_is_the_same_until_it_is_far_from_the_one_that_counts(watched: Watched) -> None:
+    begun_ms = watched.protecting.ingress["main"].since_ms
+    for size in (100, 110, 120, 124):
+        watched.look(copied=Copied(records=10, bytes=10 * size))
+        assert watched.bytes_per_s == pytest.approx(WHOLE)
+    watched.look(copied=Copied(records=10, bytes=1_260))
+    assert watched.protecting.ingress["main"].since_ms != begun_ms
+    watched.look(INGRESS_POINTS - 1, copied=Copied(records=10, bytes=1_260))
+    assert watched.bytes_per_s == pytest.approx(WHOLE * 2.26 / 2)
+
+
+def test_a_clock_that_was_set_back_tells_no_more_traffic(watched: Watched) -> None:
+    watched.now_ms -= 60_000
+    for _ in range(20):
+        watched.look()
+        assert watched.bytes_per_s is None or watched.bytes_per_s <= WHOLE * 1.001
+    assert watched.bytes_per_s == pytest.approx(WHOLE)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from recoveryd.live.freshness import Reading
 from recoveryd.live.law.assessment import Assessment
 from recoveryd.live.law.noise import step_of
 from recoveryd.live.law.types import AtRate, ControllerState
-from recoveryd.live.law.usual import is_as_elsewhere
+from recoveryd.live.law.usual import LEVEL_STEP, step_with_room
 from recoveryd.live.pressure import Pressure, SignalKind, latency_strain
 from tests.core.policies.control_rig import LATENCY, PARAMS, PERIOD_MS, SLO_S, START_MS, Rig
 
@@ -18,10 +19,12 @@ LEVEL = (0.2,) * 12
 AIM = latency_strain(0.6, 0.06)  # at the target
 
 
-def signal(level: float = 0.2, *, kind: SignalKind = SignalKind.LATENCY, is_far: bool = False) -> Pressure:
+def signal(
+    level: float = 0.2, *, newest: float | None = None, kind: SignalKind = SignalKind.LATENCY, is_far: bool = False
+) -> Pressure:
     """`level`: the share of its SLO by the median of the last few samples."""
-    room = AIM - latency_strain(level, 0.06)
-    return Pressure(LATENCY, kind, 0.9, 0.9, 0.0, 0.9 * SLO_S, 0, room, is_far=is_far, slo_s=SLO_S)
+    share, room = level if newest is None else newest, AIM - latency_strain(level, 0.06)
+    return Pressure(LATENCY, kind, share, 0.9, 0.0, share * SLO_S, 0, room, is_far=is_far, slo_s=SLO_S)
 
 
 def share_at(strain: float) -> float:
@@ -29,20 +32,25 @@ def share_at(strain: float) -> float:
     return 0.06 / max(0.05, 1 - strain * (1 - math.sqrt(0.06))) ** 2
 
 
-def is_usual(
+def step(
     known: Mapping[float, tuple[float, ...]],
     *signals: Pressure,
     rate: float = 16.0,
     safe: float | None = None,
     rest: tuple[float, ...] = REST,
     age_ms: int = 0,
-) -> bool:
-    """`known`: shares of its SLO by rate."""
+) -> float:
+    """The step that there is room for. `known`: shares of its SLO by rate."""
     newest = {at: tuple((START_MS - age_ms, share) for share in shares) for at, shares in known.items()}
     counted = {step_of(at): AtRate(len(shares), 0.0, shares) for at, shares in newest.items()}
     state = ControllerState(rate=rate, comfortable=safe, baselines={LATENCY: rest}, counted={LATENCY: counted})
     seen = Assessment(signals or (signal(),), (), (), (), (), 10_000, None, frozenset())
-    return is_as_elsewhere(state, seen, START_MS, PARAMS)
+    return step_with_room(state, seen, START_MS, PARAMS)
+
+
+def is_usual(known: Mapping[float, tuple[float, ...]], *signals: Pressure, **more: Any) -> bool:
+    """Whether there is room for a whole step."""
+    return step(known, *signals, **more) == LEVEL_STEP
 
 
 @pytest.mark.parametrize(
@@ -53,12 +61,6 @@ def is_usual(
         ((0.1,) * 3, LEVEL, True),
         ((0.4,) * 3, LEVEL, False),
         (LEVEL, (0.06,) * 12, False),
-        (
-            (share_at(AIM - 0.25),) * 3,
-            (share_at(AIM - 0.25 - 0.19),) * 3,
-            True,
-        ),  # twice the rate would be near the target
-        ((share_at(AIM - 0.25),) * 3, (share_at(AIM - 0.25 - 0.21),) * 3, False),
         ((0.2, 0.2), LEVEL, False),
         (LEVEL, (0.2,) * 2, False),
     ],
@@ -99,13 +101,68 @@ def test_the_least_median_of_lower_rates_counts_and_on_the_way_back_the_one_of_a
 def test_while_the_rate_grows_quickly_what_was_shown_just_before_counts_as_well() -> None:
     assert is_usual({16.0: (0.2,), 12.0: (0.2,) * 2, 4.0: LEVEL})
     assert not is_usual({16.0: (0.2,), 9.0: (0.2,) * 2, 4.0: LEVEL})
+    assert not is_usual({16.0: (0.5,), 12.0: (0.2,) * 2, 4.0: LEVEL}), "what this rate shows already counts first"
+
+
+def moved(
+    here: float,
+    lower: Mapping[float, float],
+    newest: float | None = None,
+    safe: float | None = None,
+    samples: int = 3,
+) -> float:
+    """The step that there is room for at 16 bytes/s with this strain, and those at lower rates."""
+    known = {16.0: share_at(here), **{rate: share_at(strain) for rate, strain in lower.items()}}
+    shown = signal(share_at(here), newest=None if newest is None else share_at(newest))
+    return step({rate: (share,) * samples for rate, share in known.items()}, shown, safe=safe)
+
+
+WAY = 1 - 2**2.25 / 16  # from 4, whose step ends at 4.76, to 16, as a part of 16
+LEFT = AIM - PARAMS.dead_band
+
+
+def test_a_latency_that_the_rate_moves_leaves_room_for_half_of_the_way_to_the_target() -> None:
+    assert moved(0.4, {4.0: 0.1}) == LEVEL_STEP
+    assert moved(0.6, {4.0: 0.1}) == pytest.approx((LEFT - 0.6) / 2 / (0.5 / WAY))
+    assert moved(0.6, {4.0: 0.3, 2.0: 0.0}) == pytest.approx((LEFT - 0.6) / 2 / (0.6 / (1 - 2**1.25 / 16)))
+    assert moved(0.6, {4.0: 0.1, 2.0: 0.95}) == moved(0.6, {4.0: 0.1}), "what is high for another reason hides nothing"
+    assert moved(0.6, {4.0: 0.9, 8.0: 0.3}) == pytest.approx((LEFT - 0.6) / 2 / 0.6), "rest is always compared with"
+    assert moved(0.6, {4.0: 0.1}, newest=0.65) == pytest.approx((LEFT - 0.65) / 2 / (0.55 / WAY)), (
+        "the newest counts here"
+    )
+    assert moved(0.6, {4.0: 0.1}, newest=0.75) == 0.0, "less than a step is worth"
+    assert moved(0.6, {8.0: 0.3}, safe=16.0) == 0.0, "three samples so near tell little"
+    assert moved(0.6, {8.0: 0.3}, safe=16.0, samples=6) == pytest.approx((LEFT - 0.6) / 2 / (0.3 / (1 - 2**3.25 / 16)))
+    assert moved(0.65, {10.0: 0.45}, safe=16.0) == 0.0, "too near to tell where a line through both goes"
+    assert moved(0.65, {4.0: 0.49}, safe=20.0) == 0.0, "the way back is no small step"
+
+
+def test_a_latency_that_the_rate_hardly_moves_needs_room_as_well() -> None:
+    assert moved(0.80, {4.0: 0.75}) == LEVEL_STEP
+    assert moved(0.80, {4.0: 0.66}) == pytest.approx((AIM - 0.80) / 2 / (0.14 / WAY))
+    assert moved(0.85, {4.0: 0.95}) == LEVEL_STEP, "what it was under other load tells of none"
+    assert moved(0.84, {10.0: 0.70}) == 0.0
+    assert moved(0.80, {4.0: 0.66}, safe=20.0) == 0.0, "the way back is no small step"
+    assert moved(0.80, {4.0: 0.75}, safe=20.0) == LEVEL_STEP
 
 
 def test_where_no_much_lower_rate_is_known_it_is_compared_with_rest() -> None:
-    """Half as much again of what it moved since rest has to stay below the target."""
-    assert is_usual({16.0: (share_at(0.55),) * 3}, signal(share_at(0.55)), safe=10.0)
-    assert not is_usual({16.0: (share_at(0.58),) * 3}, signal(share_at(0.58)), safe=10.0)
-    assert not is_usual({16.0: (share_at(0.55),) * 3}, signal(share_at(0.55)), safe=20.0), "the way back is one step"
+    for strain, expected in ((0.4, LEVEL_STEP), (0.55, (LEFT - 0.55) / 2 / 0.55)):
+        shares = {16.0: (share_at(strain),) * 3, 10.0: (0.1,)}
+        assert step(shares, signal(share_at(strain))) == pytest.approx(expected)
+        assert step(shares, signal(share_at(strain)), safe=10.0) == 0.0, (
+            "some rate is known to be safe, so there is more to know"
+        )
+
+
+def test_harm_that_a_little_higher_rate_showed_of_late_holds() -> None:
+    level = {16.0: LEVEL, 4.0: LEVEL}
+    for higher, shown in ((20.0, 1.1), (27.0, 0.61)):
+        assert not is_usual({**level, higher: (shown,)}, safe=10.0)
+    for higher, shown in ((20.0, 0.59), (32.0, 1.1)):
+        assert is_usual({**level, higher: (shown,)}, safe=10.0)
+    assert is_usual({**level, 20.0: (1.1, 0.2, 0.3)}, safe=10.0), "the median counts"
+    assert not is_usual({**level, 20.0: (0.3, 0.3, 0.35, 0.4, 1.1, 1.2)}, safe=10.0), "and how it ended"
 
 
 def test_a_first_recovery_that_was_not_cut_needs_nothing_to_compare_with_but_room() -> None:
@@ -119,8 +176,7 @@ def test_a_first_recovery_that_was_not_cut_needs_nothing_to_compare_with_but_roo
 
 def test_a_level_that_is_higher_now_holds_and_a_single_sample_and_what_is_long_ago_tell_nothing() -> None:
     level = {16.0: LEVEL, 8.0: LEVEL}
-    assert signal().share > 0.8
-    assert is_usual(level)
+    assert is_usual(level, signal(newest=0.9))
     assert not is_usual(level, signal(0.35))
     assert is_usual(level, age_ms=899_999)
     assert not is_usual(level, age_ms=900_000)

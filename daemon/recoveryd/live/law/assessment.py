@@ -31,7 +31,8 @@ class Assessment:
     `gated`: without a sample since the last cut.
 
     `share` (pressure, of the SLO) and `strain` are the maxima over usable signals, `room` is the least. `newest`:
-    signals of which this step brought a usable sample.
+    signals of which this step brought a usable sample. `live_bytes_per_s`: what live traffic writes, None unless it is
+    known and fresh.
     """
 
     pressures: tuple[Pressure, ...]
@@ -42,6 +43,7 @@ class Assessment:
     delay_ms: int
     oldest_age_ms: int | None
     newest: frozenset[str]
+    live_bytes_per_s: float | None = None
 
     @property
     def news(self) -> bool:
@@ -204,7 +206,14 @@ def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: Co
         delay_ms,
         max(ages, default=None),
         frozenset(usable & news),
+        _live_bytes_per_s(state.ingress, delay_ms, now_ms, params),
     )
+
+
+def _live_bytes_per_s(ingress: Track, delay_ms: int, now_ms: int, params: ControllerParams) -> float | None:
+    if ingress.newest_ms is None or now_ms - ingress.newest_ms > _fresh_ms(ingress, delay_ms, params):
+        return None
+    return ingress.values[-1]
 
 
 def with_baselines(

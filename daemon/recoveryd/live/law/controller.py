@@ -11,7 +11,7 @@ they are tried:
     3 guard       the SLO is reached in samples taken since the last cut: cut by how far it is exceeded
     2 gate        no sample since the last cut, or none since the last step: hold
     6 no wind-up  the lanes do not use what they have: do not raise
-    4 slow start  far below the target, or as at other rates: grow exponentially; beyond a safe rate, slowly at first
+    4 slow start  far below the target, or room as other rates show: grow exponentially; beyond a safe rate, slowly at first
     5 track       integrate the distance to the target
     7 publish     lanes are told of large enough changes, and of every cut at once
 
@@ -69,7 +69,7 @@ def step(
     if state.is_unseen and _may_rise(seen, params) and seen.room > params.dead_band:
         state = _begin(state, inputs, news, now_ms, params)
     before = state.rate
-    state = _with_live_load(state, inputs, seen, now_ms, params)
+    state = _with_live_load(state, inputs, seen, params)
     move = choose(state, seen, inputs, now_ms, params)
     floor, ceiling = bounds(inputs)
     # Without a floor a decaying rate would never end, so below a thousandth of the ceiling it is set to the floor.
@@ -105,7 +105,7 @@ def _rest(
     kept = with_counted(known, kept, params)
     seen = assess(kept, news, now_ms, params)
     told = Move(0.0, Rule.PROTECT, "no recovery wants to copy")
-    return kept, _decision(kept, told, ControlVerdict.IDLE, state.published > 0, seen, None, now_ms)
+    return kept, _decision(kept, told, ControlVerdict.IDLE, state.published > 0, seen, None)
 
 
 def _begin(
@@ -208,22 +208,14 @@ def _may_rise(seen: Assessment, params: ControllerParams) -> bool:
     return seen.news and not (seen.unseen or seen.lost or seen.stale or seen.gated)
 
 
-def _live_load(state: ControllerState, seen: Assessment, now_ms: int) -> float | None:
-    """Bytes/s of live ingress, None unless it is known and fresh."""
-    newest_ms = state.ingress.newest_ms
-    if newest_ms is None or now_ms - newest_ms > seen.delay_ms:
-        return None
-    return state.ingress.values[-1]
-
-
 def _with_live_load(
-    state: ControllerState, inputs: Inputs, seen: Assessment, now_ms: int, params: ControllerParams
+    state: ControllerState, inputs: Inputs, seen: Assessment, params: ControllerParams
 ) -> ControllerState:
     """Feed-forward: a change of live traffic changes our rate at once. When its ingress becomes known or unknown, the
     budget changes and the rate stays. Less of it gives nothing away while something speaks against the replay: it may be
     less because it suffers.
     """
-    load = _live_load(state, seen, now_ms)
+    load = seen.live_bytes_per_s
     if load is None or params.effective_law is not Law.BUDGET:
         return replace(state, budget=state.rate, displaced=None)
     taken = params.displacement * load
@@ -314,7 +306,7 @@ def _published(
     cut_ms = now_ms + params.cut_latency_ms if move.cut else state.cut_ms
     state = replace(state, published=published, publications=publications, cut_ms=cut_ms)
     state, verdict = _with_verdict(state, move, seen, now_ms, params)
-    return state, _decision(state, move, verdict, publish, seen, inputs.achieved_bytes_per_s, now_ms)
+    return state, _decision(state, move, verdict, publish, seen, inputs.achieved_bytes_per_s)
 
 
 def _in_force(
@@ -363,7 +355,6 @@ def _decision(
     publish: bool,
     seen: Assessment,
     achieved: float | None,
-    now_ms: int,
 ) -> ControlDecision:
     why = move.why
     if verdict is ControlVerdict.UNATTRIBUTABLE:
@@ -381,7 +372,7 @@ def _decision(
         pressures=seen.pressures,
         budget_bytes_per_s=state.budget,
         wanted_bytes_per_s=state.rate,
-        ingress_bytes_per_s=_live_load(state, seen, now_ms),
+        ingress_bytes_per_s=seen.live_bytes_per_s,
         achieved_bytes_per_s=achieved,
         loop_delay_ms=seen.delay_ms,
         oldest_age_ms=seen.oldest_age_ms,

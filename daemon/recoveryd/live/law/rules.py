@@ -8,6 +8,7 @@ remembers anything.
 import math
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from typing import NamedTuple
 
 from recoveryd.live.law.additive import halve, step_up
 from recoveryd.live.law.assessment import Assessment, is_over
@@ -38,7 +39,7 @@ from recoveryd.live.law.moves import (
     told,
 )
 from recoveryd.live.law.types import ControllerParams, ControllerState, Inputs, Law, Rule
-from recoveryd.live.law.usual import LEVEL_STEP, is_as_elsewhere
+from recoveryd.live.law.usual import step_with_room
 from recoveryd.live.pressure import Pressure, SignalKind
 
 SAFE_SHARE = 0.75  # of the rate at a cut: what was safe
@@ -55,7 +56,17 @@ class _Ground(StrEnum):
 
     FAR = "is far below the target"
     CALM = "is calm but for single samples"
-    LEVEL = "is no higher than at other rates"
+    LEVEL = "leaves room for a step more by what other rates show"
+
+
+class _Growth(NamedTuple):
+    """Why it may grow, and how much of the rate per loop delay at most, of itself."""
+
+    ground: _Ground
+    most: float = 1.0
+
+    def told(self, params: ControllerParams) -> str:
+        return f"{self.ground} {params.target:g}" if self.ground is _Ground.FAR else self.ground
 
 
 def choose(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int, params: ControllerParams) -> Move:
@@ -181,10 +192,10 @@ def _safe_before(state: ControllerState, worst: Pressure) -> float:
 def _steer(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int, params: ControllerParams) -> Move:
     """4 to 6, when every protected signal is fresh, measured since the last cut and below its SLO."""
     share = min(1.0, elapsed_ms(state.informed_ms, now_ms) / seen.delay_ms)
-    pressure, ground = seen.share or 0.0, _ground(state, seen, now_ms, params)
+    pressure, growth = seen.share or 0.0, _growth(state, seen, now_ms, params)
     if seen.room < -params.dead_band and seen.level_room < -params.dead_band:
         return _track(state, pressure, seen.level_room, share * params.gain_down, params)
-    error = _error(state, seen, ground, params)
+    error = _error(state, seen, growth, params)
     if error <= params.dead_band:
         aim = seen.strain + seen.room
         why = f"pressure {pressure:.2f}; the strain of {seen.strain:.2f} is near {aim:.2f}, that of the target: hold"
@@ -196,28 +207,29 @@ def _steer(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int
     if doubted is not None:
         why = f"pressure {pressure:.2f}; {doubted} was at its SLO just now: raises nothing"
         return Move(state.rate, Rule.FOREIGN, why)
-    quick = None if ground is None else _recover(state, seen, ground, share, inputs, now_ms, params)
+    quick = None if growth is None else _recover(state, seen, growth, share, inputs, now_ms, params)
     return quick or _track(state, pressure, error, share * params.gain_up, params)
 
 
-def _error(state: ControllerState, seen: Assessment, ground: _Ground | None, params: ControllerParams) -> float:
+def _error(state: ControllerState, seen: Assessment, growth: _Growth | None, params: ControllerParams) -> float:
     """How far live traffic is from its target: by the worst of a few samples, and where noise alone would hold a rate by
     their median.
     """
     error = seen.level_room if _may_return(state, seen) else seen.room
     if (seen.share or 0.0) >= params.target:
         return error
-    if ground is _Ground.LEVEL:
+    if growth is not None and growth.ground is _Ground.LEVEL:
         return max(error, seen.level_room)
     return max(error, CALM_GAIN * seen.level_room) if seen.is_calm else error
 
 
-def _ground(state: ControllerState, seen: Assessment, now_ms: int, params: ControllerParams) -> _Ground | None:
+def _growth(state: ControllerState, seen: Assessment, now_ms: int, params: ControllerParams) -> _Growth | None:
     if seen.is_far or (seen.share or 0.0) < FAR_SHARE * params.target:
-        return _Ground.FAR
+        return _Growth(_Ground.FAR)
     if _may_return(state, seen):
-        return _Ground.CALM
-    return _Ground.LEVEL if is_as_elsewhere(state, seen, now_ms, params) else None
+        return _Growth(_Ground.CALM)
+    step = step_with_room(state, seen, now_ms, params)
+    return _Growth(_Ground.LEVEL, step) if step > 0 else None
 
 
 def _may_return(state: ControllerState, seen: Assessment) -> bool:
@@ -230,55 +242,46 @@ def _may_return(state: ControllerState, seen: Assessment) -> bool:
 def _recover(
     state: ControllerState,
     seen: Assessment,
-    ground: _Ground,
+    growth: _Growth,
     share: float,
     inputs: Inputs,
     now_ms: int,
     params: ControllerParams,
 ) -> Move | None:
-    """4. Far below the target: double per loop delay, or a little where live traffic is no higher than at other rates.
+    """4. Far below the target: double per loop delay, or a little where what other rates show leaves room.
     Back to a rate that was safe within two loop delays, and beyond it as `_probe` says.
     """
     most = math.inf if state.comfortable is None else state.comfortable
     if state.rate >= most:
         # Samples tell of a rate only once it was granted for a loop delay.
         is_known = granted_least(state) >= params.cut_band * most
-        return _probe(state, seen, ground, share, now_ms, params) if is_known else None
+        return _probe(state, seen, growth, share, now_ms, params) if is_known else None
     start = params.start_share * bounds(inputs)[1]
     if state.comfortable is None:
-        factor, what = 1 + _step_most(ground), "slow start"
+        factor, what = 1 + growth.most, "slow start"
     else:
         factor, what = max(RETURN, most / max(state.rate, 1e-9)), "back to what was safe"
-        if ground is not _Ground.FAR and state.publications:
+        if growth.ground is not _Ground.FAR and state.publications:
             # Calm is seldom seen in noise, so what it allows is counted since the rate was told.
             share = min(CALM_STEP, elapsed_ms(state.publications[-1][0], now_ms) / seen.delay_ms)
     rate = min(most, max(state.rate * factor**share, start if state.rate <= 0 else 0.0))
-    why = f"pressure {seen.share or 0.0:.2f} {_of(ground, params)}: {what}"
+    why = f"pressure {seen.share or 0.0:.2f} {growth.told(params)}: {what}"
     return Move(rate, Rule.SLOW_START, why, rate + displaced(state))
 
 
 def _probe(
-    state: ControllerState, seen: Assessment, ground: _Ground, share: float, now_ms: int, params: ControllerParams
+    state: ControllerState, seen: Assessment, growth: _Growth, share: float, now_ms: int, params: ControllerParams
 ) -> Move:
     """4. At the rate that was safe, and nothing has changed: as `_track`, and more with each loop delay in which it stays
     so. What was too much may be so again; a burst, or another hour, is over.
     """
     delays = elapsed_ms(state.probing_ms, now_ms) / seen.delay_ms
     first = PROBE if state.guarded_ms is None else PROBE_AFTER_CUT
-    factor = 1 + min(_step_most(ground), first * 2 ** min(delays, 10.0))
+    factor = 1 + min(growth.most, first * 2 ** min(delays, 10.0))
     steady = state.budget * min(params.step_most, math.exp(share * params.gain_up * seen.room))
     budget = max(steady, state.rate * factor**share + displaced(state))
-    why = f"pressure {seen.share or 0.0:.2f} {_of(ground, params)}: goes on beyond what was safe before"
+    why = f"pressure {seen.share or 0.0:.2f} {growth.told(params)}: goes on beyond what was safe before"
     return Move(budget - displaced(state), Rule.SLOW_START, why, budget, is_probe=True)
-
-
-def _step_most(ground: _Ground) -> float:
-    """How much the rate may grow per loop delay, of itself."""
-    return LEVEL_STEP if ground is _Ground.LEVEL else 1.0
-
-
-def _of(ground: _Ground, params: ControllerParams) -> str:
-    return f"{ground} {params.target:g}" if ground is _Ground.FAR else ground
 
 
 def _track(state: ControllerState, pressure: float, error: float, gain: float, params: ControllerParams) -> Move:

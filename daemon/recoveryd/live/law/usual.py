@@ -1,8 +1,9 @@
-"""Whether live traffic shows at the present rate what it shows at other rates too. Where it does, our rate does not move
-it, however far it is from rest: a machine on which a replay runs at all shows more than one at rest. Where the rate moves
-it, what it would be one step of the rate on follows from both, and may still be well below the target.
+"""Whether what live traffic shows at other rates leaves room for a step more. Where it shows as much at lower rates, our
+rate does not move it, however far it is from rest: a machine on which a replay runs at all shows more than one at rest.
+Where the rate moves it, the present rate and a lower one tell together how far it is up to the target.
 """
 
+from collections.abc import Mapping, Sequence
 from statistics import median
 
 from recoveryd.live.law.assessment import Assessment
@@ -12,50 +13,93 @@ from recoveryd.live.pressure import REST_LEAST, Pressure, SignalKind, baseline_s
 
 MOVED = 0.15  # of strain: so much more is shown where the rate moves it
 APART = 3  # steps of rate (`noise.STEPS`) by which another one differs at least: 1.4 to 1.7 times
+FAR_APART = 5  # steps from which on few samples tell where a line through both rates goes: 2 to 2.8 times
+AHEAD = 3  # steps of higher rates that may have shown harm: up to 1.7 to 2 times
 FIRST_ROOM = 0.2  # of strain, which is enough where a first recovery has seen no other rate yet
-LEVEL_STEP = 0.5  # of the rate, per loop delay at most
+LEVEL_STEP = 0.5  # of the rate, per loop delay: the largest step
+STEP_LEAST = 0.1  # a smaller one is left to rule 5
+OF_WAY = 0.5  # to the target, in one step: a few samples tell of a strain roughly
 SAMPLES = 3  # of this rate, and of each other one
 
 
-def is_as_elsewhere(state: ControllerState, seen: Assessment, now_ms: int, params: ControllerParams) -> bool:
-    """Whether every signal is far below its target, or has room and is no higher than at other rates."""
-    return all(_is_signal_as_elsewhere(state, p, now_ms, params) for p in seen.pressures)
+def step_with_room(state: ControllerState, seen: Assessment, now_ms: int, params: ControllerParams) -> float:
+    """The largest step, as a part of the rate and per loop delay, that every signal leaves room for by what it shows at
+    other rates: at most `LEVEL_STEP`, and 0 where it would be below `STEP_LEAST`.
+    """
+    step = min((_step_of_signal(state, p, now_ms, params) for p in seen.pressures), default=LEVEL_STEP)
+    return step if step >= STEP_LEAST else 0.0
 
 
-def _is_signal_as_elsewhere(state: ControllerState, signal: Pressure, now_ms: int, params: ControllerParams) -> bool:
-    if signal.is_far or signal.level_room <= params.dead_band or signal.kind is SignalKind.LAG:
-        return signal.is_far  # a lag adds up: what it is now tells nothing of what this rate makes of it
+def _step_of_signal(state: ControllerState, signal: Pressure, now_ms: int, params: ControllerParams) -> float:
+    if signal.is_far:
+        return LEVEL_STEP
     rest_s = baseline_s(state.baselines.get(signal.name, ()), signal.slo_s)
     counted = state.counted.get(signal.name, {})
     here = _here(state, counted, now_ms)
-    if rest_s is None or here is None:
-        return False
+    # A lag adds up: what it is now tells nothing of what this rate makes of it.
+    if signal.kind is SignalKind.LAG or signal.level_room <= params.dead_band or rest_s is None or here is None:
+        return 0.0
     rest = max(REST_LEAST, rest_s / signal.slo_s)
-    aim = latency_strain(target_share(params.target, rest), rest)
-    strain = max(latency_strain(here, rest), aim - signal.level_room)
-    ahead, lower = _ahead(state, counted, now_ms), _lower(state, counted, now_ms)
+    most = target_share(params.target, rest)
+    aim = latency_strain(most, rest)
+    usual = max(latency_strain(here, rest), aim - signal.level_room)
+    ahead = _ahead(state, counted, now_ms)
     if ahead is not None:
-        return strain - latency_strain(ahead, rest) <= MOVED
+        return LEVEL_STEP if usual - latency_strain(ahead, rest) <= MOVED else 0.0
+    if _was_harmed_above(state, counted, now_ms, most):
+        return 0.0
+    lower = {step: latency_strain(share, rest) for step, share in _lower(state, counted, now_ms).items()}
     if not lower and _is_first(state, counted):
-        return signal.level_room > FIRST_ROOM
-    step, share = min(lower.items(), key=lambda known: known[1], default=(AT_REST, rest))
-    moved = strain - latency_strain(share, rest)
-    if lower and moved <= MOVED:
-        return True
-    return not _is_below_safe(state) and moved * _next_step(state, step) < aim - strain - params.dead_band
+        return LEVEL_STEP if signal.level_room > FIRST_ROOM else 0.0
+    if lower and usual - min(lower.values()) <= MOVED:
+        step = _step_up_to(aim, usual, state.rate, lower)
+    else:
+        telling = {step: strain for step, strain in lower.items() if _tells_of_a_line(state, counted, step, now_ms)}
+        newest = max(usual, latency_strain(signal.share, rest))
+        is_enough = (bool(telling) or state.comfortable is None) and not _is_below_safe(state)
+        lines = {AT_REST: 0.0, **telling}
+        step = _step_up_to(aim - params.dead_band, newest, state.rate, lines) if is_enough else 0.0
+    return step if step == LEVEL_STEP or not _is_below_safe(state) else 0.0
+
+
+def _tells_of_a_line(state: ControllerState, counted: Counted, step: int, now_ms: int) -> bool:
+    """Whether that rate is so far away, or is known by so many samples, that chance says little of where the line goes."""
+    is_far = step <= step_of(state.rate) - FAR_APART
+    return is_far or len(shares_at(counted, step, now_ms)) >= 2 * SAMPLES
+
+
+def _step_up_to(aim: float, strain: float, rate: float, lower: Mapping[int, float]) -> float:
+    """Half of the way from `strain` to `aim`, as a part of the rate: by lines through the strain at this rate and those at
+    lower ones, since strain grows evenly with the rate. By the steepest; at most `LEVEL_STEP`.
+    """
+    if strain >= aim:
+        return 0.0
+    steepest = max((strain - there) / _way(rate, step) for step, there in lower.items())
+    return min(LEVEL_STEP, OF_WAY * (aim - strain) / steepest) if steepest > 0 else LEVEL_STEP
+
+
+def _way(rate: float, step: int) -> float:
+    """From the rates of that step to this one at least, as a part of this one."""
+    return 1.0 if step == AT_REST else 1 - 2 ** ((step + 1) / STEPS) / rate
 
 
 def _is_below_safe(state: ControllerState) -> bool:
-    """Whether it is on the way back to a rate that was safe, which is not gone in small steps."""
+    """Whether it is on the way back to a rate that was safe, which is a matter of large steps."""
     return state.comfortable is not None and state.rate < state.comfortable
 
 
-def _next_step(state: ControllerState, step: int) -> float:
-    """How far the rate may grow in a loop delay, as a multiple of the way from the rate of that step to the present one.
-    Strain grows evenly with the rate, so by so much it grows too.
+def _was_harmed_above(state: ControllerState, counted: Counted, now_ms: int, most: float) -> bool:
+    """Whether a rate that is a little higher was at the target of late, or at the SLO in the end: before the cut that ends
+    it, it may have shown much that was good.
     """
-    lower = 0.0 if step == AT_REST else 2.0 ** ((step - step_of(state.rate)) / STEPS)
-    return LEVEL_STEP / (1 - lower)
+    here = step_of(state.rate)
+    above = (shares_at(counted, step, now_ms) for step in range(here + 1, here + AHEAD + 1))
+    return any(shares and (median(shares) >= most or _second(shares[-SAMPLES:]) >= 1) for shares in above)
+
+
+def _second(shares: Sequence[float]) -> float:
+    """The second highest; of one nothing."""
+    return sorted(shares)[-2] if len(shares) > 1 else 0.0
 
 
 def _is_first(state: ControllerState, counted: Counted) -> bool:
@@ -66,14 +110,15 @@ def _is_first(state: ControllerState, counted: Counted) -> bool:
 
 
 def _here(state: ControllerState, counted: Counted, now_ms: int) -> float | None:
-    """The usual share of its SLO at this rate, by the samples of the last minutes; while it grows so quickly that hardly any
-    tell of it, also by those of the rate just before.
+    """The usual share of its SLO at this rate, by the samples of the last minutes; where they are too few, because it has
+    just grown, with those of the rate before, unless they are lower.
     """
     here = step_of(state.rate)
     shares = [share for step in (here - 1, here) for share in shares_at(counted, step, now_ms)]
-    if len(shares) < SAMPLES:
-        shares += shares_at(counted, here - APART + 1, now_ms)
-    return median(shares) if len(shares) >= SAMPLES else None
+    if len(shares) >= SAMPLES:
+        return median(shares)
+    more = [*shares, *shares_at(counted, here - APART + 1, now_ms)]
+    return max(median(more), median(shares or more)) if len(more) >= SAMPLES else None
 
 
 def _ahead(state: ControllerState, counted: Counted, now_ms: int) -> float | None:
