@@ -10,7 +10,7 @@ from recoveryd.live.freshness import Reading
 from recoveryd.live.law.assessment import Assessment
 from recoveryd.live.law.noise import step_of
 from recoveryd.live.law.types import AtRate, ControllerState
-from recoveryd.live.law.usual import LEVEL_STEP, step_with_room
+from recoveryd.live.law.usual import LEVEL_STEP, OF_WAY, step_with_room
 from recoveryd.live.pressure import Pressure, SignalKind, latency_strain
 from tests.core.policies.control_rig import LATENCY, PARAMS, PERIOD_MS, SLO_S, START_MS, Rig
 
@@ -39,11 +39,19 @@ def step(
     safe: float | None = None,
     rest: tuple[float, ...] = REST,
     age_ms: int = 0,
+    granted: float | None = None,
 ) -> float:
-    """The step that there is room for. `known`: shares of its SLO by rate."""
+    """The step that there is room for. `known`: shares of its SLO by rate. `granted`: the least rate of the last loop delay."""
     newest = {at: tuple((START_MS - age_ms, share) for share in shares) for at, shares in known.items()}
     counted = {step_of(at): AtRate(len(shares), 0.0, shares) for at, shares in newest.items()}
-    state = ControllerState(rate=rate, comfortable=safe, baselines={LATENCY: rest}, counted={LATENCY: counted})
+    state = ControllerState(
+        rate=rate,
+        published=rate,
+        publications=((START_MS, rate if granted is None else granted),),
+        comfortable=safe,
+        baselines={LATENCY: rest},
+        counted={LATENCY: counted},
+    )
     seen = Assessment(signals or (signal(),), (), (), (), (), 10_000, None, frozenset())
     return step_with_room(state, seen, START_MS, PARAMS)
 
@@ -135,6 +143,17 @@ def test_a_latency_that_the_rate_moves_leaves_room_for_half_of_the_way_to_the_ta
     assert moved(0.6, {8.0: 0.3}, safe=16.0, samples=6) == pytest.approx((LEFT - 0.6) / 2 / (0.3 / (1 - 2**3.25 / 16)))
     assert moved(0.65, {10.0: 0.45}, safe=16.0) == 0.0, "too near to tell where a line through both goes"
     assert moved(0.65, {4.0: 0.49}, safe=20.0) == 0.0, "the way back is no small step"
+
+
+def test_samples_may_tell_of_the_lowest_rate_of_the_last_loop_delay() -> None:
+    """So the way to the target begins there: a rate that has grown since was gone a part of it already."""
+    shares = {16.0: (share_at(0.3),) * 3, 4.0: (share_at(0.1),) * 3}
+    to_go = OF_WAY * (LEFT - 0.3)
+    for granted in (16.0, 14.0, 12.0):
+        reach = granted * (1 + to_go / max(0.3, 0.2 / (1 - 2**2.25 / granted)))
+        assert step(shares, signal(share_at(0.3)), granted=granted) == pytest.approx(min(LEVEL_STEP, reach / 16.0 - 1))
+    assert step(shares, signal(share_at(0.3)), granted=8.0) == 0.0
+    assert step(shares, signal(share_at(0.3)), granted=0.0) == 0.0
 
 
 def test_a_latency_that_the_rate_hardly_moves_needs_room_as_well() -> None:

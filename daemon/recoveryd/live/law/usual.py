@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from recoveryd.live.law.assessment import Assessment
+from recoveryd.live.law.moves import granted_least
 from recoveryd.live.law.noise import AT_REST, STEPS, shares_at, step_of
 from recoveryd.live.law.types import ControllerParams, ControllerState, Counted
 from recoveryd.live.pressure import REST_LEAST, Pressure, SignalKind, baseline_s, latency_strain, target_share
@@ -52,13 +53,13 @@ def _step_of_signal(state: ControllerState, signal: Pressure, now_ms: int, param
     if not lower and _is_first(state, counted):
         return LEVEL_STEP if signal.level_room > FIRST_ROOM else 0.0
     if lower and usual - min(lower.values()) <= MOVED:
-        step = _step_up_to(aim, usual, state.rate, lower)
+        step = _step_up_to(aim, usual, state, lower)
     else:
         telling = {step: strain for step, strain in lower.items() if _tells_of_a_line(state, counted, step, now_ms)}
         newest = max(usual, latency_strain(signal.share, rest))
         is_enough = (bool(telling) or state.comfortable is None) and not _is_below_safe(state)
         lines = {AT_REST: 0.0, **telling}
-        step = _step_up_to(aim - params.dead_band, newest, state.rate, lines) if is_enough else 0.0
+        step = _step_up_to(aim - params.dead_band, newest, state, lines) if is_enough else 0.0
     return step if step == LEVEL_STEP or not _is_below_safe(state) else 0.0
 
 
@@ -68,19 +69,23 @@ def _tells_of_a_line(state: ControllerState, counted: Counted, step: int, now_ms
     return is_far or len(shares_at(counted, step, now_ms)) >= 2 * SAMPLES
 
 
-def _step_up_to(aim: float, strain: float, rate: float, lower: Mapping[int, float]) -> float:
+def _step_up_to(aim: float, strain: float, state: ControllerState, lower: Mapping[int, float]) -> float:
     """Half of the way from `strain` to `aim`, as a part of the rate: by lines through the strain at this rate and those at
-    lower ones, since strain grows evenly with the rate. By the steepest; at most `LEVEL_STEP`.
+    lower ones, since strain grows evenly with the rate. By the steepest; at most `LEVEL_STEP`. Samples may tell of the
+    lowest rate that was granted within the last loop delay, so the way begins there.
     """
-    if strain >= aim:
+    told_of = min(granted_least(state), state.rate)
+    if strain >= aim or told_of <= 0:
         return 0.0
-    steepest = max((strain - there) / _way(rate, step) for step, there in lower.items())
-    return min(LEVEL_STEP, OF_WAY * (aim - strain) / steepest) if steepest > 0 else LEVEL_STEP
+    steepest = max((strain - there) / _way(told_of, step) for step, there in lower.items())
+    if steepest <= 0:
+        return LEVEL_STEP
+    return min(LEVEL_STEP, told_of * (1 + OF_WAY * (aim - strain) / steepest) / state.rate - 1)
 
 
 def _way(rate: float, step: int) -> float:
-    """From the rates of that step to this one at least, as a part of this one."""
-    return 1.0 if step == AT_REST else 1 - 2 ** ((step + 1) / STEPS) / rate
+    """From the rates of that step to this one at least, as a part of this one; a little where they are the same."""
+    return 1.0 if step == AT_REST else max(0.1, 1 - 2 ** ((step + 1) / STEPS) / rate)
 
 
 def _is_below_safe(state: ControllerState) -> bool:
