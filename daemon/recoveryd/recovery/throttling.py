@@ -22,7 +22,7 @@ from recoveryd.live.keeping import EVERY_MS, KEY, begun, has_fallen, is_worth_ke
 from recoveryd.live.law.assessment import fresh_values
 from recoveryd.live.law.types import ControlDecision, ControllerParams, ControllerState, ControlVerdict
 from recoveryd.live.on_live import refresh_lags
-from recoveryd.live.protecting import Protecting, grown
+from recoveryd.live.protecting import Ingress, Protecting, grown
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.crowding import crowding
 from recoveryd.recovery.directing import renew
@@ -76,7 +76,7 @@ def refuse_over_slo(draft: RecoveryDraft, recovery: Recovery) -> str | None:
 def _step(draft: RecoveryDraft, recoveries: Sequence[Recovery]) -> None:
     before, params = draft.protection.protecting, draft.params
     domains, claimants = params.live.domains, claimants_of(draft, recoveries)
-    signals = {domain: _signals(before, domain, draft.now_ms) for domain in domains}
+    signals = {domain: _signals(before, domain) for domain in domains}
     known = {domain: before.states.get(domain) or begun(draft.draft.daemon.kept, domain) for domain in domains}
     made = throttle(known, signals, claimants, draft.now_ms, domains)
     uncontrolled = _uncontrolled(draft, recoveries, claimants)
@@ -143,15 +143,11 @@ def _required(recovery: Recovery, now_ms: int) -> float | None:
     return left * 1000 / (deadline_ms - now_ms)
 
 
-def _signals(protecting: Protecting, domain: str, now_ms: int) -> DomainSignals:
-    ingress = protecting.ingress.get(domain)
-    rate = ingress.bytes_per_s if ingress else None
-    taken_ms = ingress.points[-1][0] if ingress and ingress.points else now_ms
-    return DomainSignals(
-        protecting.readings.get(domain, ()),
-        None if rate is None else Reading("ingress", rate, taken_ms),
-        ingress.since_ms if ingress else None,
-    )
+def _signals(protecting: Protecting, domain: str) -> DomainSignals:
+    ingress = protecting.ingress.get(domain, Ingress())
+    rate = ingress.bytes_per_s
+    taken = None if rate is None else Reading("ingress", rate, ingress.points[-1][0])
+    return DomainSignals(protecting.readings.get(domain, ()), taken, ingress.since_ms)
 
 
 def _uncontrolled(draft: RecoveryDraft, recoveries: Iterable[Recovery], claimants: Mapping[str, Claimant]) -> set[str]:

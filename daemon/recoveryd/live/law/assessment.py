@@ -150,7 +150,7 @@ def fresh_values(state: ControllerState, now_ms: int, params: ControllerParams) 
     delay_ms = measured_delay_ms(state, params)
     for protection in params.protections:
         track = state.tracks.get(protection.name, Track())
-        if track.newest_ms is not None and now_ms - track.newest_ms <= _fresh_ms(track, delay_ms, params):
+        if _is_fresh(track, delay_ms, now_ms, params):
             yield protection, track.values[-1]
 
 
@@ -159,6 +159,10 @@ def _fresh_ms(track: Track, delay_ms: int, params: ControllerParams) -> float:
     longer period may miss one as well.
     """
     return min(params.lost_after_ms, delay_ms + (track.gap_ms if track.gap_ms > params.period_ms else 0.0))
+
+
+def _is_fresh(track: Track, delay_ms: int, now_ms: int, params: ControllerParams) -> bool:
+    return track.newest_ms is not None and now_ms - track.newest_ms <= _fresh_ms(track, delay_ms, params)
 
 
 def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: ControllerParams) -> Assessment:
@@ -206,14 +210,8 @@ def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: Co
         delay_ms,
         max(ages, default=None),
         frozenset(usable & news),
-        _live_bytes_per_s(state.ingress, delay_ms, now_ms, params),
+        state.ingress.values[-1] if _is_fresh(state.ingress, delay_ms, now_ms, params) else None,
     )
-
-
-def _live_bytes_per_s(ingress: Track, delay_ms: int, now_ms: int, params: ControllerParams) -> float | None:
-    if ingress.newest_ms is None or now_ms - ingress.newest_ms > _fresh_ms(ingress, delay_ms, params):
-        return None
-    return ingress.values[-1]
 
 
 def with_baselines(

@@ -81,6 +81,11 @@ def told(worst: Pressure) -> str:
     return f"{worst.name} is at {worst.share:.2f} of its SLO{ahead}"
 
 
+def is_below_safe(state: ControllerState) -> bool:
+    """Whether it is on the way back to a rate that was safe."""
+    return state.comfortable is not None and state.rate < state.comfortable
+
+
 def granted_least(state: ControllerState) -> float:
     """The lowest rate granted within the last loop delay."""
     return min([rate for _, rate in state.publications] or [state.published])

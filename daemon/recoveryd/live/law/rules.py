@@ -35,6 +35,7 @@ from recoveryd.live.law.moves import (
     displaced,
     elapsed_ms,
     granted_least,
+    is_below_safe,
     limited,
     told,
 )
@@ -236,7 +237,7 @@ def _may_return(state: ControllerState, seen: Assessment) -> bool:
     """Below a rate that was safe, and live traffic is calm. On a noisy machine the worst of a few samples is near the
     target even at rest, so nothing is far below that for long.
     """
-    return state.comfortable is not None and state.rate < state.comfortable and seen.is_calm
+    return is_below_safe(state) and seen.is_calm
 
 
 def _recover(

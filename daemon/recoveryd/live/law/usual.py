@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from recoveryd.live.law.assessment import Assessment
-from recoveryd.live.law.moves import granted_least
+from recoveryd.live.law.moves import granted_least, is_below_safe
 from recoveryd.live.law.noise import AT_REST, STEPS, shares_at, step_of
 from recoveryd.live.law.types import ControllerParams, ControllerState, Counted
 from recoveryd.live.pressure import REST_LEAST, Pressure, SignalKind, baseline_s, latency_strain, target_share
@@ -27,13 +27,12 @@ def step_with_room(state: ControllerState, seen: Assessment, now_ms: int, params
     """The largest step, as a part of the rate and per loop delay, that every signal leaves room for by what it shows at
     other rates: at most `LEVEL_STEP`, and 0 where it would be below `STEP_LEAST`.
     """
-    step = min((_step_of_signal(state, p, now_ms, params) for p in seen.pressures), default=LEVEL_STEP)
+    near = (p for p in seen.pressures if not p.is_far)
+    step = min((_step_of_signal(state, p, now_ms, params) for p in near), default=LEVEL_STEP)
     return step if step >= STEP_LEAST else 0.0
 
 
 def _step_of_signal(state: ControllerState, signal: Pressure, now_ms: int, params: ControllerParams) -> float:
-    if signal.is_far:
-        return LEVEL_STEP
     rest_s = baseline_s(state.baselines.get(signal.name, ()), signal.slo_s)
     counted = state.counted.get(signal.name, {})
     here = _here(state, counted, now_ms)
@@ -53,14 +52,20 @@ def _step_of_signal(state: ControllerState, signal: Pressure, now_ms: int, param
     if not lower and _is_first(state, counted):
         return LEVEL_STEP if signal.level_room > FIRST_ROOM else 0.0
     if lower and usual - min(lower.values()) <= MOVED:
-        step = _step_up_to(aim, usual, state, lower)
-    else:
-        telling = {step: strain for step, strain in lower.items() if _tells_of_a_line(state, counted, step, now_ms)}
-        newest = max(usual, latency_strain(signal.share, rest))
-        is_enough = (bool(telling) or state.comfortable is None) and not _is_below_safe(state)
-        lines = {AT_REST: 0.0, **telling}
-        step = _step_up_to(aim - params.dead_band, newest, state, lines) if is_enough else 0.0
-    return step if step == LEVEL_STEP or not _is_below_safe(state) else 0.0
+        found = _step_up_to(aim, usual, state, lower)
+        return found if found == LEVEL_STEP or not is_below_safe(state) else 0.0  # the way back is gone in large steps
+    telling = {step: strain for step, strain in lower.items() if _tells_of_a_line(state, counted, step, now_ms)}
+    newest = max(usual, latency_strain(signal.share, rest))
+    return _step_where_moved(aim - params.dead_band, newest, state, telling)
+
+
+def _step_where_moved(aim: float, strain: float, state: ControllerState, telling: Mapping[int, float]) -> float:
+    """By lines from rest and from the lower rates that tell of one. Rest alone is enough while no rate is known to be safe;
+    none is for the way back to one.
+    """
+    if is_below_safe(state) or (not telling and state.comfortable is not None):
+        return 0.0
+    return _step_up_to(aim, strain, state, {AT_REST: 0.0, **telling})
 
 
 def _tells_of_a_line(state: ControllerState, counted: Counted, step: int, now_ms: int) -> bool:
@@ -86,11 +91,6 @@ def _step_up_to(aim: float, strain: float, state: ControllerState, lower: Mappin
 def _way(rate: float, step: int) -> float:
     """From the rates of that step to this one at least, as a part of this one; a little where they are the same."""
     return 1.0 if step == AT_REST else max(0.1, 1 - 2 ** ((step + 1) / STEPS) / rate)
-
-
-def _is_below_safe(state: ControllerState) -> bool:
-    """Whether it is on the way back to a rate that was safe, which is a matter of large steps."""
-    return state.comfortable is not None and state.rate < state.comfortable
 
 
 def _was_harmed_above(state: ControllerState, counted: Counted, now_ms: int, most: float) -> bool:
