@@ -79,7 +79,7 @@ class Harness(Protocol):
         ...
 
     @contextmanager
-    def open_transaction(self, topic: str, partition: int = 0) -> Iterator[None]:
+    def open_transaction(self, topic: str, partition: int = 0, record: MemoryRecord | None = None) -> Iterator[None]:
         """A foreign transaction with one record, open inside the block and aborted at its end."""
         ...
 
@@ -151,10 +151,10 @@ class MemoryHarness:
         return write
 
     @contextmanager
-    def open_transaction(self, topic: str, partition: int = 0) -> Iterator[None]:
+    def open_transaction(self, topic: str, partition: int = 0, record: MemoryRecord | None = None) -> Iterator[None]:
         log = self.broker.topic(topic).log(partition)
         log.held_at = log.high_watermark
-        log.records.append(MemoryRecord(b"foreign", b"never committed", self.now_ms()))
+        log.records.append(record or MemoryRecord(b"foreign", b"never committed", self.now_ms()))
         yield
         log.records.pop()
         log.held_at = None
@@ -262,11 +262,12 @@ class KafkaHarness:
         return write
 
     @contextmanager
-    def open_transaction(self, topic: str, partition: int = 0) -> Iterator[None]:
+    def open_transaction(self, topic: str, partition: int = 0, record: MemoryRecord | None = None) -> Iterator[None]:
         producer = self._transactional(f"{self._prefix}foreign")
         producer.init_transactions(_DEADLINE_S)
         producer.begin_transaction()
-        self._produce(producer, topic, partition, MemoryRecord(b"foreign", b"never committed", self.now_ms()), [])
+        record = record or MemoryRecord(b"foreign", b"never committed", self.now_ms())
+        self._produce(producer, topic, partition, record, [])
         assert producer.flush(_DEADLINE_S) == 0
         yield
         producer.abort_transaction(_DEADLINE_S)

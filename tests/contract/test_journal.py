@@ -1,5 +1,6 @@
 """The journal: one writer, whole batches, and a fold that gives back what was written."""
 
+import asyncio
 import json
 from dataclasses import replace
 
@@ -115,6 +116,19 @@ async def test_commands_up_to_the_applied_offset_are_known_again(harness: Harnes
         ("//test", "c4"): 4,
         ("//test", "c5"): 5,
     }
+
+
+async def test_a_command_in_an_open_transaction_was_decided_on_and_keeps_no_leader_from_starting(
+    harness: Harness,
+) -> None:
+    """The feed shows it at once, so the journal may say that it is applied."""
+    journal = harness.journal()
+    await journal.open()
+    await journal.commit(JournalBatch(daemon=replace(RECORD, applied_control_offset=0)))
+    with harness.open_transaction(harness.names.control, record=_command("c0", "r1")):
+        seen = (await asyncio.wait_for(journal.open(), 60)).seen
+    await journal.close()
+    assert list(seen) == [("//test", "c0")]
 
 
 async def test_a_status_record_it_cannot_read_keeps_a_leader_from_starting(harness: Harness) -> None:

@@ -1,7 +1,7 @@
 """Reads a part of the control topic directly, without any group: what the journal says comes next, and what the group
 left out.
 
-Aborted transactions are read as well, as the group's consumer does: both ways must show the same records.
+Open and aborted transactions are read as well, as the group's consumer does: all ways must show the same records.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from recoveryd.adapters.kafka.client import Properties, make_consumer, problem
 from recoveryd.adapters.kafka.reading import control_record, read_to
 from recoveryd.ports import ControlRecord
 
+CONTROL_ISOLATION: Final = "read_uncommitted"  # of whoever reads the control topic; Faust's consumer has no other
 PAGE_RECORDS: Final = 1_000
 DEADLINE_S: Final = 30.0
 
@@ -28,7 +29,7 @@ class KafkaControlLog:
 
     async def pages(self, start: int, stop: int | None) -> AsyncIterator[Sequence[ControlRecord]]:
         """Records of [start, stop) that are still there. Raises `ClusterProblem` when nothing comes for 30 s."""
-        consumer = await asyncio.to_thread(make_consumer, self._properties, isolation_level="read_uncommitted")
+        consumer = await asyncio.to_thread(make_consumer, self._properties, isolation_level=CONTROL_ISOLATION)
         try:
             begin, end = await asyncio.to_thread(self._bounds, consumer, start, stop)
             if begin < end:

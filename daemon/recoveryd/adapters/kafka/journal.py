@@ -8,11 +8,13 @@ How a transaction can end is told apart in `transactions`, how a client that was
 import asyncio
 import os
 import socket
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from recoveryd.adapters.kafka.client import Properties, make_admin, make_consumer
+from recoveryd.adapters.kafka.control_log import CONTROL_ISOLATION
 from recoveryd.adapters.kafka.journal_evidence import KafkaEvidence
 from recoveryd.adapters.kafka.journal_fold import (
     TopicReader,
@@ -99,18 +101,24 @@ class KafkaJournal:
 
     def _open(self) -> Folded:
         self._session.open()
-        consumer = make_consumer(self._properties)
+        admin, give_up_s = make_admin(self._properties), time.monotonic() + _READ_DEADLINE_S
+        own, control = (
+            make_consumer(self._properties),
+            make_consumer(self._properties, isolation_level=CONTROL_ISOLATION),
+        )
         try:
             # Only now: before the fencing an older leader could still have written behind what we read.
-            reader = TopicReader(make_admin(self._properties), consumer, _READ_DEADLINE_S)
+            reader = TopicReader(admin, own, give_up_s)
             with kept_for_good():
                 found = fold_status(self._status, reader.records(self._names.status))
-                seen = fold_seen(
-                    self._codec, reader.records(self._names.control, found.daemon.applied_control_offset + 1)
+                commands = TopicReader(admin, control, give_up_s).records(
+                    self._names.control, found.daemon.applied_control_offset + 1
                 )
+                seen = fold_seen(self._codec, commands)
                 sequences = fold_sequences(reader.records(self._names.directives))
         finally:
-            consumer.close()
+            own.close()
+            control.close()
         give_back()
         self._daemon = found.daemon
         return Folded(found.nouns, found.daemon, seen, sequences)

@@ -125,12 +125,12 @@ def give_back() -> None:
 
 
 class TopicReader:
-    """Reads own topics of one cluster one after the other, with one consumer, until `deadline_s` from now."""
+    """Reads own topics of one cluster one after the other, with one consumer, until `give_up_s` of the monotonic clock."""
 
-    def __init__(self, admin: AdminClient, consumer: Consumer, deadline_s: float) -> None:
+    def __init__(self, admin: AdminClient, consumer: Consumer, give_up_s: float) -> None:
         self._admin = admin
         self._consumer = consumer
-        self._give_up_s = time.monotonic() + deadline_s
+        self._give_up_s = give_up_s
 
     def records(self, topic: str, stop: int | None = None) -> Iterator[ControlRecord]:
         """From the start of the log to `stop`, at most to its end as it is now. Raises `ClusterProblem`."""

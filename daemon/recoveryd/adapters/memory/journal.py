@@ -37,7 +37,8 @@ class MemoryJournal:
     async def open(self) -> Folded:
         self._epoch = self._broker.init_transactions(self._id)
         found = fold_status(self._status, self._read(self._names.status))
-        applied = [r for r in self._read(self._names.control) if r.offset <= found.daemon.applied_control_offset]
+        commands = self._read(self._names.control, with_open=True)
+        applied = [r for r in commands if r.offset <= found.daemon.applied_control_offset]
         seen = fold_seen(self._codec, applied)
         sequences = fold_sequences(self._read(self._names.directives))
         return Folded(found.nouns, found.daemon, seen, sequences)
@@ -56,9 +57,10 @@ class MemoryJournal:
     async def close(self) -> None:
         self._epoch = 0
 
-    def _read(self, topic: str) -> list[ControlRecord]:
+    def _read(self, topic: str, *, with_open: bool = False) -> list[ControlRecord]:
         log = self._broker.topic(topic).log(0)
+        records = log.records[log.start :] if with_open else log.read(log.start)
         return [
             ControlRecord(0, max(0, log.start) + i, r.timestamp_ms, r.key, r.value, r.headers)
-            for i, r in enumerate(log.read(log.start))
+            for i, r in enumerate(records)
         ]
