@@ -1,9 +1,12 @@
 """Questions to clusters: what planning and sampling see, and the creation of topics."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
+from recoveryd.adapters.kafka import offsets
 from recoveryd.adapters.memory import MemoryRecord
 from recoveryd.errors import ClusterProblem, OwnTopicProblem
 from recoveryd.kernel.catalogue import Code
@@ -69,6 +72,30 @@ async def test_facts_answer_time_bounds_with_the_first_offset_at_or_after_them(h
 
     assert [(p.start_at, p.stop_at) for p in facts.source_partitions] == [(6, -1), (-1, -1)]
     assert facts.oldest_record_ms == written[6].timestamp_ms
+
+
+@pytest.mark.broker
+async def test_a_record_that_comes_while_a_time_is_looked_up_is_in_the_range_that_begins_there(
+    bootstrap: str, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without it the record would lie before the planned range, and nobody would miss it."""
+    harness, source = KafkaHarness(bootstrap, unique), unique + "source"
+    harness.create(source, 2)
+    harness.write(source, records(harness, 5, step_ms=3_600_000), 0)
+    now_ms, read_offsets = harness.now_ms(), offsets.read_offsets
+
+    def and_one_more_comes(admin: AdminClient, keys: Any, spec: Any, timeout_s: float, **more: Any) -> dict[int, int]:
+        found = read_offsets(admin, keys, spec, timeout_s, **more)
+        if spec not in {offsets.EARLIEST, offsets.LATEST} and found == {0: -1, 1: -1}:
+            harness.write(source, [MemoryRecord(b"k", b"new", harness.now_ms())], 0)
+        return found
+
+    monkeypatch.setattr(offsets, "read_offsets", and_one_more_comes)
+    asked = make_facts_question(source, unique + "none", start=AtTime(now_ms + 1))
+    facts = await harness.clusters().gather_facts(asked)
+    harness.close()
+
+    assert [(p.start_at, p.high_watermark) for p in facts.source_partitions] == [(5, 6), (-1, 0)]
 
 
 async def test_facts_of_a_comparison_pin_the_target_by_its_own_log(harness: Harness, unique: str) -> None:

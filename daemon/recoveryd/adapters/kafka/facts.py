@@ -13,7 +13,7 @@ from typing import Final
 from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka.client import Properties
-from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, at_time, read_offsets
+from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, FirstAt, at_time, read_first_at, read_offsets
 from recoveryd.adapters.kafka.record_samples import RecordSample
 from recoveryd.adapters.kafka.topic_admin import TopicShape, describe, describe_whole, read_configs
 from recoveryd.recovery.plan_facts import LIVE_LOOKBACK_MS, PartitionFacts, ReceiptsFacts, TopicFacts
@@ -65,17 +65,16 @@ def read_partitions(
     """Offsets of every partition.
 
     Times are looked up first and ends last, so that no answered start, stop or recent offset lies past the end it is
-    compared with.
+    compared with. Of what comes meanwhile, a range that begins at a time has all.
     """
-    keys = shape.keys
-    start_at, stop_at = (
-        read_offsets(admin, keys, at_time(bound.time_ms), timeout_s) if isinstance(bound, AtTime) else {}
-        for bound in bounds
-    )
+    keys, (start, stop) = shape.keys, bounds
+    first = read_first_at(admin, keys, start.time_ms, timeout_s) if isinstance(start, AtTime) else FirstAt({}, {})
+    stop_at = read_offsets(admin, keys, at_time(stop.time_ms), timeout_s) if isinstance(stop, AtTime) else {}
     recent = read_offsets(admin, keys, at_time(now_ms - LIVE_LOOKBACK_MS), timeout_s)
     starts = read_offsets(admin, keys, EARLIEST, timeout_s)
     stable = read_offsets(admin, keys, LATEST, timeout_s, committed=True)
     ends = read_offsets(admin, keys, LATEST, timeout_s)
+    start_at = first.by(ends)
     return tuple(
         PartitionFacts(p, starts[p], ends[p], stable[p], start_at.get(p), stop_at.get(p), recent_at=recent.get(p))
         for _topic, p in keys

@@ -8,7 +8,7 @@ sampled by `sampling`, which knows the topics. Jobs have a way of their own, sin
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -31,6 +31,25 @@ def at_time(time_ms: int) -> Any:
     return OffsetSpec.for_timestamp(
         max(time_ms, 0)
     )  # negative numbers are Kafka's codes for earliest, latest and so on
+
+
+class FirstAt(NamedTuple):
+    """By partition, `found`: the first offset at or after a time, -1 = no record was that new; `ends`: the high watermarks
+    before that was asked.
+    """
+
+    found: dict[int, int]
+    ends: dict[int, int]
+
+    def by(self, ends: dict[int, int]) -> dict[int, int]:
+        """The offsets by ends that were asked for later: what came meanwhile may be as new as the time, and is not left out."""
+        return {p: self.ends[p] if at < 0 and self.ends[p] < ends[p] else at for p, at in self.found.items()}
+
+
+def read_first_at(admin: AdminClient, partitions: Sequence[tuple[str, int]], time_ms: int, timeout_s: float) -> FirstAt:
+    """Of all of one topic's partitions. Raises `ClusterProblem`."""
+    ends = read_offsets(admin, partitions, LATEST, timeout_s)
+    return FirstAt(read_offsets(admin, partitions, at_time(time_ms), timeout_s), ends)
 
 
 def read_offsets(

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, TopicMetadata
 
 from recoveryd.adapters.kafka.client import Properties, make_consumer, problem
 from recoveryd.adapters.kafka.group_facts import read_committed
-from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, at_time, read_offsets
+from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, FirstAt, read_first_at, read_offsets
 from recoveryd.adapters.kafka.steps.quota_steps import QuotaSteps
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S, is_before, read_log
@@ -201,11 +201,12 @@ def _topics_of(properties: Properties, admin: AdminClient, group: str) -> tuple[
 def _look_at(
     admin: AdminClient, shape: TopicShape, partitions: Collection[int], to: object, group: Group | None
 ) -> list[PartitionLook]:
-    """Ends are asked for last, so that no answer lies behind them."""
+    """Ends are asked for last, so that no answer lies behind them; what comes meanwhile is not passed over."""
     keys = [(shape.topic, p) for p in partitions if p in shape.leaders]
-    times = read_offsets(admin, keys, at_time(to.time_ms), TIMEOUT_S) if isinstance(to, AtTime) else {}
+    first = read_first_at(admin, keys, to.time_ms, TIMEOUT_S) if isinstance(to, AtTime) else FirstAt({}, {})
     starts = read_offsets(admin, keys, EARLIEST, TIMEOUT_S)
     ends = read_offsets(admin, keys, LATEST, TIMEOUT_S)
+    times = first.by(ends)
     committed = group.committed.get(shape.topic, {}) if group is not None else {}
     return [
         PartitionLook(
