@@ -123,6 +123,7 @@ def make_writer(
     return Producer({
         **MEETS_SOON,
         **opened(client),
+        **MAKES_NO_TOPIC,
         "client.id": client_id,
         "transactional.id": transactional_id,
         "transaction.timeout.ms": transaction_timeout_ms,
@@ -145,6 +146,7 @@ def make_sender(client: Mapping[str, str], client_id: str) -> Producer:
     return Producer({
         **MEETS_SOON,
         **opened(client),
+        **MAKES_NO_TOPIC,
         "client.id": client_id,
         "linger.ms": 5,
         "message.timeout.ms": 10_000,

@@ -44,7 +44,8 @@ class Teller:
         self._topic, self._group, self._client = topic, group, client
         self._open: dict[str, HoldAck] = {}
         self._not_before_s: dict[str, float] = {}
-        self._producer = Producer({**properties, "enable.idempotence": True, "delivery.timeout.ms": _DELIVERY_MS})
+        ours = {"enable.idempotence": True, "delivery.timeout.ms": _DELIVERY_MS, "allow.auto.create.topics": False}
+        self._producer = Producer({**properties, **ours})
 
     def tell(self, ack: HoldAck, delivered: Callable[[HoldAck], None] = lambda _: None) -> None:
         """Send it, unless a word about the same hold is under way or was refused a moment ago."""

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from confluent_kafka.admin import AdminClient
 
-# Without it, an admin client that asks for a topic that is gone makes it anew where brokers allow that.
+# Without it, a producer, or an admin client that asks for a topic, makes anew what is gone, where brokers allow that.
 MAKES_NO_TOPIC: Final[Mapping[str, str]] = {"allow.auto.create.topics": "false"}
 _KNOWN_S = 60.0  # the library forgets after metadata.max.age.ms, 15 minutes unless somebody sets it
 _TOPICS_MOST = 1000  # per client

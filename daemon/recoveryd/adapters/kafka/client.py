@@ -206,6 +206,7 @@ def make_producer(properties: Properties, timeout_ms: int) -> Producer:
     """For single records that must not be lost: idempotent, acknowledged by all in-sync replicas."""
     config: dict[str, Any] = {
         **properties,
+        **MAKES_NO_TOPIC,
         "client.id": "recoveryd-writer",
         "enable.idempotence": True,
         "acks": "all",
@@ -223,6 +224,7 @@ def make_canary_producer(properties: Properties, timeout_ms: int) -> Producer:
     """
     config: dict[str, Any] = {
         **properties,
+        **MAKES_NO_TOPIC,
         "client.id": "recoveryd-canary",
         "enable.idempotence": False,  # a producer id would have to be asked for first
         "acks": "all",
@@ -242,6 +244,7 @@ def make_transactional_producer(
     """`message.timeout.ms` lies below the transaction's, so that a record never outlives its transaction."""
     config = {
         **properties,
+        **MAKES_NO_TOPIC,
         "transactional.id": transactional_id,
         "client.id": transactional_id,
         "transaction.timeout.ms": transaction_timeout_ms,
