@@ -51,7 +51,7 @@ class ChunkFiller:
         self._hearing = Hearing()
         self._asked_s = 0.0
         self._ends: set[int] = set()  # partitions with nothing more to read now
-        self._blocked_since_s: dict[int, float] = {}
+        self._blocked_at: dict[int, tuple[int, float]] = {}  # last stable offset, and since when it holds the lane
         self.unfinished: dict[int, PartitionRange] = {}
         self.blocked: dict[int, str] = {}  # partition: why it cannot reach its stop
         self._losses: list[str] = []  # one sentence for each loss that the recovery does not allow
@@ -97,7 +97,7 @@ class ChunkFiller:
         self.adopt(chunk, ledger)
         self._ends.clear()
         self.blocked.clear()
-        self._blocked_since_s.clear()
+        self._blocked_at.clear()
         self._losses.clear()
         self._holes.clear()
         self._hearing.left_out.clear()
@@ -122,8 +122,11 @@ class ChunkFiller:
             self._on_assigned()
 
     def rest(self) -> None:
-        """The lane was told to wait: drop the question under way; it is asked again afterwards, with a new deadline."""
+        """The lane was told to wait: drop the question under way; it is asked again afterwards, with a new deadline, and no wait
+        for a transaction goes on meanwhile.
+        """
         self._errand = None
+        self._blocked_at.clear()
 
     def take(self, count_max: int, wait_s: float) -> tuple[int, int]:
         """(records, bytes) taken from the source now. Raises JobError, and what `Copier.copy` raises."""
@@ -224,7 +227,7 @@ class ChunkFiller:
 
     def _unblock(self, partition: int) -> None:
         self.blocked.pop(partition, None)
-        self._blocked_since_s.pop(partition, None)
+        self._blocked_at.pop(partition, None)
 
     def _ask_on(self, wait_s: float) -> bool:
         """Wait up to `wait_s` for an answer that reading needs first; False when there is no such question."""
@@ -374,5 +377,9 @@ class ChunkFiller:
         )
         self.blocked[planned.partition] = why
         now_s = time.monotonic()
-        if now_s - self._blocked_since_s.setdefault(planned.partition, now_s) > self._spec.stop_wait_ms / 1000.0:
+        stable, since_s = self._blocked_at.get(planned.partition, (found.stable, now_s))
+        if stable != found.stable:
+            since_s = now_s  # another transaction, so the wait for it begins now
+        self._blocked_at[planned.partition] = found.stable, since_s
+        if now_s - since_s > self._spec.stop_wait_ms / 1000.0:
             raise JobError("stop_blocked", f"After {self._spec.stop_wait_ms // 1000} s {why}.")
