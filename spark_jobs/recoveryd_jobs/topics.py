@@ -35,6 +35,7 @@ from recoveryd_jobs.contract.leaders import knows_leaders, learn_leaders
 from recoveryd_jobs.errors import JobError
 
 _GONE_AFTER_S = 6.0  # a broker that just started may not know its topics for a moment
+_SILENT_S = ASK_TIMEOUT_S + 2.0  # and what was said before a longer silence may have been such a moment
 _PAUSE_S = 0.5
 _MAX_MESSAGE_BYTES = 1_048_588
 _STEP_S = 0.2
@@ -179,7 +180,7 @@ class Topic:
         self._side = side
         self._changed = changed
         self.asker: _Admin = _Admin(spec.client, client_id) if beside is None else beside.asker
-        self._missing_since_s: float | None = None
+        self._missing_s: tuple[float, float] | None = None  # since when it is said to be missing, and when it last was
 
     def ask_id(self) -> "Future[Any]":
         """Start asking for the topic's id; `check_id` takes the answer. The caller can work meanwhile."""
@@ -198,7 +199,7 @@ class Topic:
         except TimeoutError:
             self.asker.renew()
             raise NoAnswer(f"{self._side} {self.name}: no answer in {ASK_TIMEOUT_S:.0f} s") from None
-        self._missing_since_s = None
+        self._missing_s = None
         if found != self._id:
             raise JobError(
                 self._changed,
@@ -306,6 +307,7 @@ class Topic:
         for partition, asked in start_offset_query(admin, wanted, which).items():
             answer = yield from self._answer(asked)
             found[partition.partition] = int(answer.offset)
+        self._missing_s = None
         return found
 
     def _answer(self, asked: "Future[T]") -> Generator["Future[Any]", None, T]:
@@ -331,7 +333,9 @@ class Topic:
         if not errors.is_no_topic(error):
             return
         now_s = time.monotonic()
-        if self._missing_since_s is None:
-            self._missing_since_s = now_s
-        elif now_s - self._missing_since_s >= _GONE_AFTER_S:
+        since_s, last_s = self._missing_s or (now_s, now_s)
+        if now_s - last_s > _SILENT_S:
+            since_s = now_s
+        self._missing_s = since_s, now_s
+        if now_s - since_s >= _GONE_AFTER_S:
             raise JobError(self._changed, f"The {self._side} topic {self.name} ({self._id}) does not exist any more.")
