@@ -19,7 +19,7 @@ pytestmark = pytest.mark.broker
 
 SOON_MS = 6_000
 # The library hopes for so long that a topic it does not find is only new.
-HOPES = {"topic.metadata.propagation.max.ms": 1_000}
+HOPES = {"topic.metadata.propagation.max.ms": "1000"}
 
 
 @pytest.fixture(scope="module")

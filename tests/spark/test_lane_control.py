@@ -7,7 +7,9 @@ from itertools import pairwise
 import pytest
 
 from recoveryd_jobs.contract import LaneHeartbeat, PartitionRange
+from recoveryd_jobs.lane import life
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
+from recoveryd_sandbox.ports import free_ports
 from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, rows
 from tests.patience import patient_s
 
@@ -85,6 +87,19 @@ def test_a_stop_ends_the_lane_at_a_chunk_boundary(slow: Recovery, cluster: Clust
     assert len(cluster.read(slow.target, 2)) == copied(slow)
     last = slow.heartbeats()[-1]
     assert (last.state, last.chunk_open, positions(last)) == ("done", False, ledger_positions(slow))
+
+
+def test_a_lane_that_hears_no_word_of_what_is_wanted_copies_nothing(
+    slow: Recovery, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What its spec says was wanted when it was launched, and may be long over."""
+    monkeypatch.setattr(life, "_REFRESH_S", 0.2)
+    monkeypatch.setattr(life, "TROUBLE_BUDGET_S", 2.0)
+    deaf = replace(slow.spec.control, client={"bootstrap.servers": f"127.0.0.1:{free_ports(1)[0]}"})
+    outcome = run_lane(replace(slow.spec, control=deaf), slow.spec.lanes[0])
+    assert (outcome.ended, outcome.error_code) == ("failed", "internal")
+    assert "could not be read" in outcome.error_message
+    assert [cluster.end(slow.target, p) for p in (0, 1)] == [0, 0]
 
 
 @pytest.mark.parametrize("word", ["exit", "newer attempt"])

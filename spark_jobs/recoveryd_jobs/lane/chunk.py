@@ -1,13 +1,13 @@
 """One chunk: what was read and written since the last commit, and its commit together with its receipts in one
 transaction.
 
-Exactness rests on the order of a commit: deliveries confirmed, receipts added, topic ids asked again, commit. The ids
-are asked for after the last record was read and written, so an unchanged id means that the whole chunk, receipts
-included, came from and went to the planned topics.
+Exactness rests on the order of a commit: deliveries confirmed, receipts added and confirmed, topic ids asked again,
+commit. Each id is asked for after the last record was read or written there, so an unchanged id means that the whole
+chunk, receipts included, came from and went to the planned topics.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -141,7 +141,8 @@ class Committer:
         spec: JobSpec,
         lane: int,
         target: TransactionalTarget,
-        topics: Sequence[Topic],
+        source: Topic,
+        written: Sequence[Topic],
         ledger_partition: int,
         heads: Heads,
         markers: Markers,
@@ -149,7 +150,8 @@ class Committer:
         self._spec = spec
         self._lane = lane
         self._target = target
-        self._topics = topics
+        self._source = source
+        self._written = written
         self._partition = ledger_partition
         self._heads = heads
         self._markers = markers
@@ -168,7 +170,7 @@ class Committer:
         `waiting` is called while a cluster does not answer, and may raise: the chunk was not committed then.
         """
         deadline_s = time.monotonic() + max(_COMMIT_MARGIN_S, self._spec.transaction_timeout_ms / 1000.0)
-        answers = [topic.ask_id() for topic in self._topics]
+        read = self._source.ask_id()  # the answer comes while records are delivered
         if self._target.is_open:
             self._target.flush(deadline_s)
         failpoints.hit("lane.after_flush")
@@ -181,7 +183,9 @@ class Committer:
         self._produce(receipts)
         self._produce_head(self._heads.next(ledger, receipts, self._spec.attempt))
         failpoints.hit("lane.after_receipt_produced")
-        self._check_topics(answers, deadline_s, waiting)
+        self._target.flush(deadline_s)
+        asked = [(self._source, read), *((topic, topic.ask_id()) for topic in self._written)]
+        _check_topics(asked, deadline_s, waiting)
         failpoints.hit("lane.before_commit")
         self._target.commit(deadline_s)
         failpoints.hit("lane.after_commit")
@@ -212,9 +216,10 @@ class Committer:
         if len(raw) <= RECEIPT_BYTES_MAX:
             self._target.send(self._spec.receipts_topic, raw, head.key.encode(), self._partition, self._heads.on_head)
 
-    def _check_topics(self, answers: "list[Future[Any]]", deadline_s: float, waiting: Callable[[], None]) -> None:
-        for topic, answer in zip(self._topics, answers, strict=True):
-            try:
-                topic.check_id(deadline_s, waiting, answer)
-            except NoAnswer as silence:
-                raise Redo(f"no word whether the topic is still the same: {silence}") from None
+
+def _check_topics(asked: "Iterable[tuple[Topic, Future[Any]]]", deadline_s: float, waiting: Callable[[], None]) -> None:
+    for topic, answer in asked:
+        try:
+            topic.check_id(deadline_s, waiting, answer)
+        except NoAnswer as silence:
+            raise Redo(f"no word whether the topic is still the same: {silence}") from None

@@ -131,10 +131,18 @@ class Lane:
         target.connect()
         self._source.connect()
         intake = ChunkFiller(self._spec, self._lane, self._source, self._source_topic, copier)
-        self._directives.refresh(_REFRESH_S)
+        self._await_word(deadline_s)
+        return target, LaneLoop(self._spec, self._lane, self._status, self._directives, target, copier, intake)
+
+    def _await_word(self, deadline_s: float) -> None:
+        """Of what is wanted now: what was wanted at the launch may be long over. Raises JobError without word."""
+        while not self._directives.refresh(_REFRESH_S):
+            self._starting("waits for word of what is wanted")
+            if time.monotonic() >= deadline_s:
+                topic = self._spec.control.directives_topic
+                raise JobError("internal", f"The directives in {topic} could not be read for {TROUBLE_BUDGET_S:.0f} s.")
         if self._directives.is_superseded():
             raise Superseded
-        return target, LaneLoop(self._spec, self._lane, self._status, self._directives, target, copier, intake)
 
     def _run_through_doubt(self, target: TransactionalTarget, loop: LaneLoop) -> str:
         while True:
@@ -184,9 +192,10 @@ class Lane:
         if ledger.newest_attempt > self._spec.attempt:
             raise Superseded
         self._is_first = False
-        topics = [t for t in (self._source_topic, self._target_topic, self._receipts_topic) if t is not None]
+        source, written = self._source_topic, [t for t in (self._target_topic, self._receipts_topic) if t is not None]
         markers = Markers(self._spec, self._target_topic, self._receipts_topic)
-        return ledger, Committer(self._spec, self._lane.lane, target, topics, found.partition, self._heads, markers)
+        number, partition = self._lane.lane, found.partition
+        return ledger, Committer(self._spec, number, target, source, written, partition, self._heads, markers)
 
     def _read(self, end: int | None, whole: bool) -> FoundReceipt:
         begin = 0 if whole else self._heads.offset
