@@ -10,13 +10,15 @@ repair.
 import re
 from typing import NoReturn
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from recoveryd_jobs.contract import ERROR_CODES
 
 END = KafkaError._PARTITION_EOF  # the end of what is visible of a partition, which is no error
 # nothing exists at this offset any more
 OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
+# The check sum is wrong, or what is there cannot be unpacked, or is no record at all.
+_DAMAGED = frozenset({KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError._NOT_IMPLEMENTED})
 _MARK = re.compile(r"\[recoveryd:([a-z_]+)\] (.*)", re.DOTALL)
 
 
@@ -144,15 +146,23 @@ def refusal(error: KafkaError, operation: str, topic: str, transactional_id: str
     return f"{error.str()}; the user lacks {lacks}."
 
 
-def unreadable(error: KafkaError, side: str, topic: str) -> JobError | None:
-    """The JobError for an error that ends the reading of a topic for good (`side`: source or target); None where the
-    client goes on trying by itself.
+def unreadable(error: KafkaError, side: str, message: Message) -> JobError | None:
+    """The JobError for an error, told by `message`, that ends the reading of a topic for good (`side`: source or target);
+    None where the client goes on trying by itself.
+
+    Behind a record that it cannot decode the client goes on somewhere: what it says after that is no truth about the log.
     """
+    topic = message.topic() or f"The {side}"
     if is_refusal(error):
         code = "not_authorised" if side == "source" else "target_not_authorised"
         return JobError(code, f"The {side} refuses to be read: {refusal(error, 'Read', topic)}")
     if error.fatal():
         return JobError(f"{side}_unavailable", f"{topic} cannot be read any more: {error.str()}.")
+    if error.code() in _DAMAGED:
+        where = f"{topic} partition {message.partition()} cannot be read at offset {message.offset()}"
+        return JobError(
+            f"{side}_unavailable", f"{where}: {error.str()}. Its log is damaged, if other clients say so too."
+        )
     return None
 
 

@@ -5,7 +5,7 @@ codes.
 import pickle
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, Message
 
 from recoveryd_jobs import errors
 from recoveryd_jobs.contract import ERROR_CODES
@@ -61,7 +61,7 @@ def test_only_what_cannot_get_better_is_final(code: int, final: str | None) -> N
 def test_what_ends_a_reading_is_named_with_its_side_and_the_right_that_is_missing(
     error: KafkaError, code: str, told: str
 ) -> None:
-    found = errors.unreadable(error, "target", "out")
+    found = errors.unreadable(error, "target", Message("out"))
     assert found is not None
     assert found.code == code
     assert found.message.endswith(told)
@@ -71,7 +71,7 @@ def test_what_ends_a_reading_is_named_with_its_side_and_the_right_that_is_missin
     "code", [KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError.UNKNOWN_TOPIC_OR_PART]
 )
 def test_what_the_client_goes_on_trying_ends_no_reading(code: int) -> None:
-    assert errors.unreadable(KafkaError(code), "source", "in") is None
+    assert errors.unreadable(KafkaError(code), "source", Message("in")) is None
 
 
 def test_a_failed_transaction_is_done_again_or_in_doubt() -> None:

@@ -161,6 +161,6 @@ def _item(message: Message, error: KafkaError) -> Item:
         return End(partition, offset)
     if error.code() in errors.OUT_OF_RANGE:
         return OutOfRange(partition)
-    if (final := errors.unreadable(error, "source", message.topic() or "")) is not None:
+    if (final := errors.unreadable(error, "source", message)) is not None:
         raise final
     return Trouble(partition, error)

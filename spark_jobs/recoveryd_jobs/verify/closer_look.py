@@ -207,8 +207,7 @@ class Look:
         if _is_out_of_range(message):
             log_start = self._asked[side].log_start(partition)
             return min(log_start, stop) if log_start > position else stop
-        name = ("source", "target")[side]
-        if (final := errors.unreadable(error, name, message.topic() or f"The {name}")) is not None:
+        if (final := errors.unreadable(error, ("source", "target")[side], message)) is not None:
             raise final
         return position
 

@@ -200,7 +200,7 @@ def _read(spec: JobSpec, wanted: Callable[[int], bool], ledger: ProofLedger, wai
                 elif error.code() in errors.OUT_OF_RANGE:
                     why = f"{home.topic} partition {home.partition} holds nothing at {home.offset} any more"
                     raise JobError("ledger_broken", f"{why}: receipts of this recovery were deleted.")
-                elif (final := errors.unreadable(error, "target", home.topic)) is not None:
+                elif (final := errors.unreadable(error, "target", message)) is not None:
                     raise final
             silent_s = 0.0 if position > before else silent_s + time.monotonic() - asked_s
             if silent_s > _PATIENCE_S:

@@ -232,7 +232,7 @@ class RangeReader:
             self._advance(partition, message.offset() or 0)
         elif error.code() in errors.OUT_OF_RANGE and partition in self._open:
             self._skip_deleted(partition)
-        elif (final := errors.unreadable(error, self._place.side, self._place.topic)) is not None:
+        elif (final := errors.unreadable(error, self._place.side, message)) is not None:
             raise final
 
     def _skip_deleted(self, partition: int) -> None:
