@@ -626,7 +626,7 @@ WORKFLOW_STATUS: Final[dict[str, Any]] = {
     "undo": [
         {
             "what": "offset", "name": "orders", "partition": 0, "to": 84000, "was_set": 61200, "state": "open", "metadata": "",
-            "leader_epoch": None, "group": "order-processor",
+            "leader_epoch": None, "group": "order-processor", "is_taken": False,
         }
     ],
     "cut": None,

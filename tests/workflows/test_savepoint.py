@@ -10,7 +10,9 @@ import pytest
 from recoveryd.adapters.kafka.steps.offset_steps import is_settled
 from recoveryd.capabilities import make_decider
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.states import State
+from recoveryd.recovery.kept_topics import AS_WRITTEN, FOREVER
 from recoveryd.replay.spec import Replay
 from recoveryd.units.facts import Member, PartitionEnds
 from recoveryd.units.topology import parse_topology
@@ -24,6 +26,7 @@ from recoveryd.workflows.model.spec import (
     ResetSpec,
     RestoreSavepoint,
     RestoreSpec,
+    Rollback,
     Savepoint,
     SavepointSpec,
     StateChoice,
@@ -71,7 +74,9 @@ def test_a_cut_has_offsets_state_and_ends_of_one_moment() -> None:
     assert [step.name for step in world.workflow.steps] == list(SAVED)
     world.stops()
     assert world.waits_at == "copy_state"
-    assert {name: "min.compaction.lag.ms" in world.configs[name] for name in INTERNAL} == dict.fromkeys(INTERNAL, True)
+    assert {world.configs[name]["min.compaction.lag.ms"] for name in INTERNAL} == {FOREVER}, "records may be of any age"
+    copies = [name for name in world.topics if name.startswith("savepoint.")]
+    assert all(AS_WRITTEN.items() <= world.configs[name].items() for name in copies), "each record with its own time"
     [changelog, between] = [sent.data for sent in world.sent]
     assert changelog["source"] == {
         "cluster": "main", "topic": INTERNAL[0], "partitions": [0, 1], "from": {"offsets": {"0": 0, "1": 0}},
@@ -361,6 +366,34 @@ def test_a_copy_back_that_fails_leaves_state_topics_with_their_own_configs() -> 
     world.run_through("w2")
     assert world.look("w2").state is State.FAILED
     assert {name: world.configs[name] for name in INTERNAL} == COMPACTED
+
+
+@pytest.mark.parametrize("before_the_plan", [True, False])
+def test_a_commit_where_there_was_none_at_the_cut_is_taken_away_and_comes_back_with_a_rollback(
+    *, before_the_plan: bool
+) -> None:
+    """Else the records before it would be in no state and never be read."""
+    world, place = AppWorld(), ("orders", 1)
+    at = world.committed.pop(place)
+    save(world)
+    world.run_through()
+    if before_the_plan:
+        world.committed[place] = at
+    world.members = [Member("m1", "shop-1", "host")]
+    assert restore(world) == "accepted"
+    world.committed[place] = at  # its application went on until it was stopped
+    world.stops()
+    world.complete_children()
+    world.pass_time(40)
+    world.ack("clean_local_state", "w2")
+    assert world.waiting("w2") == "start_application"
+    assert place not in world.committed
+    [change] = [c for c in world.look("w2").plan.changes if (c.name, c.partition) == place]  # type: ignore[union-attr]
+    assert (change.before, change.after) == (at, None)
+    world.send(StopCommand, subject="w2")
+    assert world.send(Rollback, subject="w2") == "accepted"
+    world.run_through("w2")
+    assert world.committed[place] == at
 
 
 @pytest.mark.scenario("S-WIKI-3a")

@@ -6,26 +6,17 @@ Settings have Kafka's own names.
 
 from collections.abc import Mapping
 
+from recoveryd.recovery.kept_topics import AS_WRITTEN
 from recoveryd.recovery.model import Finding, Severity
 from recoveryd.recovery.plan_facts import PlanFacts, TopicFacts
 from recoveryd.replay.spec import ReplaySpec
 
-FOREVER = str(2**63 - 1)
 BROKER_DEFAULT = -1
 
 
 def created_configs(source: Mapping[str, str]) -> dict[str, str]:
-    """Configs of a target that recoveryd creates: records of any age stay, with their own time, and no record of the
-    source is too large.
-    """
-    configs = {
-        "cleanup.policy": "delete",
-        "retention.ms": "-1",
-        "retention.bytes": "-1",
-        "message.timestamp.type": "CreateTime",
-        "message.timestamp.before.max.ms": FOREVER,
-        "message.timestamp.after.max.ms": FOREVER,
-    }
+    """Configs of a target that recoveryd creates; no record of the source is too large for it."""
+    configs = dict(AS_WRITTEN)
     if "max.message.bytes" in source:
         configs["max.message.bytes"] = source["max.message.bytes"]
     return configs

@@ -97,8 +97,8 @@ def planned_partitions(workflow: Workflow) -> Counter[str]:
 
 
 def with_positions(workflow: Workflow, event: StepReported, group: str, after: Mapping[Place, int | None]) -> Workflow:
-    """`after`: where each place shall stand. The plan's changes say what was there, and the undo rows how it is put back; what was noted of other places is not
-    kept.
+    """`after`: where each place shall stand, None = nowhere. The plan's changes say what was there, and the undo rows how it is
+    put back; what was noted of other places is not kept.
     """
     assert workflow.plan is not None
     rows = rows_of(event)
@@ -110,7 +110,8 @@ def with_positions(workflow: Workflow, event: StepReported, group: str, after: M
             continue
         row = rows.get(key) or OffsetUndo(change.name, key[1], None, group=group)
         changes.append(replace(change, before=row.to, after=after[key]))
-        undo.append(replace(row, was_set=after[key]))
+        is_taken = after[key] is None and row.to is not None
+        undo.append(replace(row, was_set=after[key], is_taken=is_taken))
     return replace(workflow, plan=replace(workflow.plan, changes=tuple(changes))).with_undo(undo)
 
 

@@ -4,7 +4,7 @@ Nothing is changed before every partition has a position. Positions that depend 
 shift) are worked out again when it is empty and has been noted, because until then it moves.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
@@ -137,7 +137,7 @@ def _plan(spec: ResetSpec, facts: Found, params: WorkflowParams) -> Planned | Re
     if not moved:
         message = f"no partition of {spec.group} has a position to be set"
         return Refused(Code.NOTHING_TO_DO, message, "Name topics that the group reads.")
-    findings = (*moving_notes(spec.to), *(p.note for p in positions if p.note))
+    findings = (*moving_notes(spec.to), *(p.note for p in positions if p.note), *_left_alone(spec, positions, found))
     if found.group is None:
         findings = (*findings, f"the cluster has no group {spec.group} yet; it begins with these offsets")
     unit = params.units.get(spec.unit or "")
@@ -167,6 +167,15 @@ def _plan(spec: ResetSpec, facts: Found, params: WorkflowParams) -> Planned | Re
     told = f"{len(changes)} offsets of {spec.group} are to be set"
     plan = WorkflowPlan(_hash(spec, found, positions), changes, findings, confirmations=confirmed, contracts=contracts)
     return Planned(plan, steps, told)
+
+
+def _left_alone(spec: ResetSpec, positions: list[NewPosition], found: GroupFound) -> Iterator[str]:
+    """Partitions of the topics for which offsets are named, but none of theirs, as where nothing was committed at a cut."""
+    pairs = zip(positions, found.looks, strict=True)
+    left = [look for p, look in pairs if p.offset is None and look.committed is not None]
+    if left and isinstance(spec.to, AtTopicOffsets):
+        more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+        yield f"no offset is named for {left[0]}{more}: the group stays there where it is"
 
 
 Steps = tuple[WorkflowStep, ...]

@@ -8,10 +8,11 @@ had only then.
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused, nearest_name
+from recoveryd.recovery.kept_topics import AS_WRITTEN
 from recoveryd.units.model import Unit, UnitKind
 from recoveryd.workflows.kinds.earlier import refuse_created_again, savepoint_of
 from recoveryd.workflows.kinds.noting import (
@@ -19,6 +20,7 @@ from recoveryd.workflows.kinds.noting import (
     change_of,
     inside_log,
     refuse_grown,
+    rows_of,
     with_positions,
     with_start_as_before,
     without_commits,
@@ -77,12 +79,18 @@ from recoveryd.workflows.model.positions import (
 )
 from recoveryd.workflows.model.size import refuse_copy, refuse_sizes
 from recoveryd.workflows.model.spec import OutputPolicy, RestoreSpec, SavepointSpec
-from recoveryd.workflows.model.workflow import ConfigUndo, TopicUndo, UndoState, Workflow, WorkflowPlan, WorkflowStep
+from recoveryd.workflows.model.workflow import (
+    Change,
+    ConfigUndo,
+    TopicUndo,
+    UndoState,
+    Workflow,
+    WorkflowPlan,
+    WorkflowStep,
+)
 
 DELETE, RECREATE_STATE, CREATE_STATE = "delete_internal_topics", "recreate_state_topics", "create_state_topics"
 COPY, SETTLE = "copy_state", "settle_state_topics"
-# As long as they are being filled and verified.
-_STILL: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 
 
 def _complete(spec: RestoreSpec, knows: Knows) -> RestoreSpec | Refused:
@@ -153,7 +161,8 @@ def _plan(spec: RestoreSpec, found: Found, params: WorkflowParams) -> Planned | 
         looked = [(resolve(_to(cut), look, OnOutOfRange.FAIL, OnNoRecord.FAIL), look) for look in found.groups[0].looks]
     except PositionRefused as refused:
         return outside_log(refused)
-    positions = [(position, look) for position, look in looked if position.offset is not None]
+    # Where nothing was committed at the cut, nothing is afterwards: a commit since would leave out what lies before it.
+    positions = [(p, look) for p, look in looked if p.offset is not None or look.committed is not None]
     between = [
         _between(spec, cut, topic, p) for topic in cut.topics if topic.is_between for p in range(topic.form.partitions)
     ]
@@ -310,7 +319,7 @@ def _state_forms(spec: RestoreSpec, cut: Cut, found: Found) -> Forms:
     again: list[tuple[str | None, TopicForm]] = []
     new: list[tuple[str | None, TopicForm]] = []
     for topic in cut.topics:
-        form = replace(topic.form, name=_name_now(spec, cut, topic), configs={**topic.form.configs, **_STILL})
+        form = replace(topic.form, name=_name_now(spec, cut, topic), configs={**topic.form.configs, **AS_WRITTEN})
         there = found.topics.get(form.name)
         (new if there is None else again).append((None if there is None else there.id, form))
     return {RECREATE_STATE: again, CREATE_STATE: new}
@@ -357,7 +366,7 @@ def _bare(forms: Sequence[tuple[str | None, TopicForm]]) -> tuple[TopicForm, ...
 
 def _settled(spec: RestoreSpec, cut: Cut) -> dict[str, dict[str, str | None]]:
     return {
-        _name_now(spec, cut, topic): {name: topic.form.configs.get(name) for name in _STILL} for topic in cut.topics
+        _name_now(spec, cut, topic): {name: topic.form.configs.get(name) for name in AS_WRITTEN} for topic in cut.topics
     }
 
 
@@ -365,8 +374,8 @@ def _still_rows(spec: RestoreSpec, cut: Cut) -> Iterator[ConfigUndo]:
     """Topics are made with configs of their copying: where that fails, they get their own all the same."""
     for topic, configs in _settled(spec, cut).items():
         for name, value in configs.items():
-            if value != _STILL[name]:
-                yield ConfigUndo(topic, name, value, _STILL[name], is_temporary=True, cluster=spec.cluster)
+            if value != AS_WRITTEN[name]:
+                yield ConfigUndo(topic, name, value, AS_WRITTEN[name], is_temporary=True, cluster=spec.cluster)
 
 
 def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> Workflow | Refused:
@@ -387,6 +396,8 @@ def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> 
 def _noted(workflow: Workflow, spec: RestoreSpec, event: StepReported) -> Workflow | Refused:
     assert workflow.plan is not None
     cut = _cut_of(spec)
+    workflow = _with_commits_since(workflow, event)
+    assert workflow.plan is not None
     after = _whole({change_key(c): c.after for c in workflow.plan.changes if c.what == "offset"})
     try:
         inside_log(after, event, but=[_name_now(spec, cut, topic) for topic in cut.topics])
@@ -402,8 +413,17 @@ def _noted(workflow: Workflow, spec: RestoreSpec, event: StepReported) -> Workfl
     return with_positions(replace(workflow, steps=steps), event, spec.group, after)
 
 
+def _with_commits_since(workflow: Workflow, event: StepReported) -> Workflow:
+    """With those that the group made since the plan, where there was none, to be taken away as well."""
+    assert workflow.plan is not None
+    planned = {change_key(c) for c in workflow.plan.changes if c.what == "offset"}
+    new = (row for place, row in rows_of(event).items() if place not in planned and row.to is not None)
+    changes = (*workflow.plan.changes, *(Change("offset", row.name, row.partition, row.to, None) for row in new))
+    return replace(workflow, plan=replace(workflow.plan, changes=changes))
+
+
 def _whole(after: Mapping[tuple[str, int], object]) -> dict[tuple[str, int], int | None]:
-    return {place: at for place, at in after.items() if isinstance(at, int)}
+    return {place: at if isinstance(at, int) else None for place, at in after.items()}
 
 
 def _runs(workflow: Workflow, spec: RestoreSpec, cut: Cut) -> Iterator[ChildRun]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
+from recoveryd.recovery.kept_topics import AS_WRITTEN, FOREVER
 from recoveryd.units.facts import PartitionEnds, UnitFacts
 from recoveryd.units.model import Unit, UnitKind
 from recoveryd.workflows.kinds.earlier import savepoint_of
@@ -50,8 +51,8 @@ from recoveryd.workflows.model.workflow import (
 STOP, EMPTY, KEEP, NOTE = "stop_application", "await_empty", "keep_changelogs", "snapshot"
 CREATE, COPY = "create_copies", "copy_state"
 _CHANGELOG: Final = "-changelog"
-_STANDS_STILL: Final = {"min.compaction.lag.ms": str(30 * 86_400_000), "max.compaction.lag.ms": None}
-_KEPT: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+# Of records of any age: Kafka compares their own times, and an application that processes history writes old ones.
+_STANDS_STILL: Final = {"min.compaction.lag.ms": FOREVER, "max.compaction.lag.ms": None}
 _TAKEN_OVER: Final = frozenset({"max.message.bytes", "compression.type", "min.insync.replicas"})
 
 
@@ -174,7 +175,7 @@ def _in_the_way(copy: str, there: TopicFound | None) -> Refused | None:
 def _copy_form(name: str, form: TopicForm) -> TopicForm:
     """The copy keeps each record of the changelog, which compaction would not."""
     kept = {config: value for config, value in form.configs.items() if config in _TAKEN_OVER}
-    return replace(form, name=copied_as(name) + form.name, configs={**kept, **_KEPT})
+    return replace(form, name=copied_as(name) + form.name, configs={**kept, **AS_WRITTEN})
 
 
 def _config_rows(cluster: str, forms: Mapping[str, TopicForm]) -> Iterator[ConfigUndo]:

@@ -118,7 +118,9 @@ class WaitingFor:
 
 @dataclass(frozen=True, slots=True)
 class OffsetUndo:
-    """How one committed offset is put back: `to` is what was there, `was_set` what we put there; None = nothing."""
+    """How one committed offset is put back: `to` is what was there, `was_set` what we put there; None = nothing. `is_taken`:
+    what was there is to be taken away.
+    """
 
     name: str  # of the topic
     partition: int
@@ -128,6 +130,7 @@ class OffsetUndo:
     metadata: str = ""
     leader_epoch: int | None = None
     group: str = ""
+    is_taken: bool = False
     what: Literal["offset"] = "offset"
 
     @property
@@ -136,7 +139,7 @@ class OffsetUndo:
 
     @property
     def is_changed(self) -> bool:
-        return self.was_set is not None
+        return self.was_set is not None or self.is_taken
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from recoveryd.recovery.kept_topics import AS_WRITTEN
 from recoveryd.units.contract import make_contract
 from recoveryd.units.facts import UnitFacts
 from recoveryd.units.findings import Grade
@@ -42,7 +43,6 @@ from recoveryd.workflows.model.size import named_after
 from recoveryd.workflows.model.spec import OutputChoice, OutputPolicy, Ranges, RunbookPath, RunbookSpec
 from recoveryd.workflows.model.workflow import TopicUndo, UndoState, Workflow, WorkflowStep
 
-_KEPT: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 COPIES: Final = frozenset({RunbookPath.REPLAY, RunbookPath.SHADOW})
 _ENDS: Final = {
     RunbookPath.AUTO: "-restore-9999",
@@ -310,7 +310,7 @@ def _staged_forms(
 ) -> Iterator[TopicForm]:
     for topic in copies:
         partitions, replicas = seen["copied"][topic]
-        yield TopicForm(staged_name(topic, workflow.id), partitions, replicas, _KEPT)
+        yield TopicForm(staged_name(topic, workflow.id), partitions, replicas, dict(AS_WRITTEN))
 
 
 def steps_of_choice(workflow: Workflow, choice: str) -> tuple[WorkflowStep, ...]:

@@ -14,6 +14,7 @@ from typing import Final
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
+from recoveryd.recovery.kept_topics import AS_WRITTEN
 from recoveryd.units.compatibility import VersionVerdict
 from recoveryd.units.facts import PartitionEnds, UnitFacts
 from recoveryd.units.model import ControlKind, Unit
@@ -76,7 +77,6 @@ from recoveryd.workflows.model.workflow import (
     WorkflowStep,
 )
 
-_KEPT: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 _TAKEN_OVER: Final = frozenset({"max.message.bytes", "compression.type", "min.insync.replicas"})
 
 
@@ -158,7 +158,7 @@ def plan_online(spec: UpgradeSpec, found: Found, params: WorkflowParams) -> Plan
 
 def _tail_form(name: str, form: TopicForm) -> TopicForm:
     kept = {config: value for config, value in form.configs.items() if config in _TAKEN_OVER}
-    return replace(form, name=name, configs={**kept, **_KEPT})
+    return replace(form, name=name, configs={**kept, **AS_WRITTEN})
 
 
 def _findings(spec: UpgradeSpec, old: Unit, new: Unit, found: Found) -> Iterator[str]:
