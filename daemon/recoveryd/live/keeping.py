@@ -1,5 +1,6 @@
 """What controllers know that outlives the daemon, as plain JSON values in the daemon's own record: by domain the safe
-rates by hour of the day and kind of work, and of each signal the latency at rest and the highest one at rest, which tells noise.
+rates by hour of the day and kind of work, and those that were left after one was too high; of each signal the latency at
+rest and the highest one at rest, which tells noise.
 
 A restart or the next recovery begins there instead of with a minute at the floor. What cannot be read is forgotten; it
 is never more than a hint, which fresh samples must confirm before a rate rises.
@@ -30,7 +31,7 @@ def begun(kept: Mapping[str, Any], domain: str) -> ControllerState:
 
 
 def _memory(found: Mapping[str, Any]) -> Memory:
-    return Memory(_hours(found.get("safe")), _hours(found.get("safe_read")))
+    return Memory(*(_hours(found.get(kind)) for kind in ("safe", "safe_read", "most")))
 
 
 def _hours(value: object) -> dict[int, float]:
@@ -71,6 +72,7 @@ def _of(state: ControllerState) -> Numbers:
     return {
         "safe": _rates(state.memory.safe),
         "safe_read": _rates(state.memory.safe_read),
+        "most": _rates(state.memory.most),
         "rest": {name: round(median(samples), 6) for name, samples in sorted(rest.items())},
         "rest_most": {name: round(max(samples), 6) for name, samples in sorted(rest.items())},
     }
@@ -84,7 +86,7 @@ def _flat(kept: object) -> dict[tuple[str, str, str], float]:
     return {
         (domain, kind, key): value
         for domain, found in _mapping(kept).items()
-        for kind in ("safe", "safe_read", "rest", "rest_most")
+        for kind in ("safe", "safe_read", "most", "rest", "rest_most")
         for key, value in _numbers(_mapping(found).get(kind)).items()
     }
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from recoveryd.live.freshness import Reading, RejectReason
-from recoveryd.live.law.memory import Memory, hour_of
+from recoveryd.live.law.memory import HOUR_MS, Memory, hour_of
 from recoveryd.live.law.types import ControllerState, ControlVerdict, Law, Rule
 from recoveryd.live.pressure import Protection, SignalKind, latency_strain
 from tests.core.policies.control_rig import (
@@ -351,6 +351,21 @@ def test_4_beyond_what_was_safe_at_another_time_the_rate_grows_the_faster_the_lo
     assert 1.05 < steps[0] < steps[1] < 1.5 < steps[2] < 2.3
     assert rig.decision is not None
     assert rig.decision.why.endswith("beyond what was safe before")
+
+
+@pytest.mark.parametrize(
+    ("hour", "least", "most"), [(None, 1.9, 2.1), (0, 1.0, 1.3), (1, 1.0, 1.3), (2, 1.9, 2.1)], ids=str
+)
+def test_4_where_nothing_was_ever_too_much_and_next_to_nothing_of_an_slo_is_used_the_slow_start_goes_on(
+    hour: int | None, least: float, most: float
+) -> None:
+    """`hour`: so long ago a rate was too high."""
+    rig = started(5.0)
+    memory = Memory() if hour is None else Memory().with_most(30.0, rig.now_ms - hour * HOUR_MS)
+    rig.state = replace(rig.state, comfortable=5.0, memory=memory)
+    for _ in range(PARAMS.loop_delay_ms // PERIOD_MS):
+        rig.tick(0.0)
+    assert least <= rig.state.rate / 5.0 <= most
 
 
 @pytest.mark.parametrize(

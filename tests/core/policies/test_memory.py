@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from recoveryd.live.freshness import Reading
+from recoveryd.live.keeping import begun, kept_of
 from recoveryd.live.law.memory import HOUR_MS, HOURS, Memory, hour_of
 from recoveryd.live.law.types import Rule
 from tests.core.policies.control_rig import FLOOR, LATENCY, PERIOD_MS, START_MS, Rig, started
@@ -36,8 +37,11 @@ def test_a_rate_that_led_to_a_cut_was_not_safe() -> None:
     rig = started(40.0)
     for _ in range(6):
         rig.tick(0.85)
+    assert not rig.state.memory.knows_harm(rig.now_ms)
     rig.cut()
     assert rig.state.memory.safe_at(rig.now_ms) == pytest.approx(30.0, rel=0.02)
+    assert rig.state.memory.knows_harm(rig.now_ms)
+    assert begun({"live": kept_of({"main": rig.state})}, "main").memory.knows_harm(rig.now_ms), "after a restart too"
 
 
 @pytest.mark.parametrize("hour", [HOUR, HOUR - 1])

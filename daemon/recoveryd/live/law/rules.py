@@ -46,6 +46,7 @@ from recoveryd.live.pressure import Pressure, SignalKind
 SAFE_SHARE = 0.75  # of the rate at a cut: what was safe
 FAR_SHARE = 0.2  # of the target: so little of an SLO is far below it, however near zero rest is
 PROBE = 0.25  # the first rise per loop delay beyond a rate that was safe at another time
+PROBE_UNHARMED = 1.0  # and where next to nothing of any SLO is used, and no rate is known to have been too much
 PROBE_AFTER_CUT = 0.03  # and beyond one that was safe before a cut
 CALM_STEP = 0.5  # loop delays that one step back counts as at most, where only single samples are not calm
 CALM_GAIN = 0.4  # of the distance of the median, for a rise where only single samples are not calm
@@ -225,12 +226,16 @@ def _error(state: ControllerState, seen: Assessment, growth: _Growth | None, par
 
 
 def _growth(state: ControllerState, seen: Assessment, now_ms: int, params: ControllerParams) -> _Growth | None:
-    if seen.is_far or (seen.share or 0.0) < FAR_SHARE * params.target:
+    if seen.is_far or _is_hardly_used(seen, params):
         return _Growth(_Ground.FAR)
     if _may_return(state, seen):
         return _Growth(_Ground.CALM)
     step = step_with_room(state, seen, now_ms, params)
     return _Growth(_Ground.LEVEL, step) if step > 0 else None
+
+
+def _is_hardly_used(seen: Assessment, params: ControllerParams) -> bool:
+    return (seen.share or 0.0) < FAR_SHARE * params.target
 
 
 def _may_return(state: ControllerState, seen: Assessment) -> bool:
@@ -278,6 +283,8 @@ def _probe(
     """
     delays = elapsed_ms(state.probing_ms, now_ms) / seen.delay_ms
     first = PROBE if state.guarded_ms is None else PROBE_AFTER_CUT
+    if _is_hardly_used(seen, params) and state.guarded_ms is None and not state.memory.knows_harm(now_ms):
+        first = PROBE_UNHARMED  # nothing was ever too much, so this is the slow start going on
     factor = 1 + min(growth.most, first * 2 ** min(delays, 10.0))
     steady = state.budget * min(params.step_most, math.exp(share * params.gain_up * seen.room))
     budget = max(steady, state.rate * factor**share + displaced(state))
