@@ -56,6 +56,33 @@ def test_a_wrong_config_is_exit_code_2_with_line_and_nearest_key(
     assert all(part in result.stderr for part in said)
 
 
+CONTROL = GOOD + "units: {u: {kind: connect, group: g, control: {%s}}}\n"
+WEBHOOK = "webhooks: {w: {url: 'http://x/', secret: 0123456789abcdef}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (CONTROL % "kind: connect, url: 'https://x', ca_file: lost.pem", "units.u.control.ca_file"),
+        (
+            CONTROL % "kind: webhook, webhook: w, status_url: 'http://x/', ca_file: lost.pem" + WEBHOOK,
+            "units.u.control.ca_file",
+        ),
+        (CONTROL % "kind: kubernetes, workload: deployment/u, kubeconfig: lost", "units.u.control.kubeconfig"),
+        (CONTROL % "kind: kubernetes, workload: deployment/u", "units.u.control.kind"),
+        (
+            GOOD.replace("log:", "    security.protocol: SSL\n    ssl.truststore.location: /lost.pem\nlog:"),
+            "/lost.pem cannot be read",
+        ),
+    ],
+)
+def test_what_a_daemon_could_not_start_with_is_no_good_config(tmp_path: Path, text: str, said: str) -> None:
+    result = run(None, "config", "validate", "--config", write(tmp_path, text))
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
+
+
 def test_a_missing_config_file_is_exit_code_2(tmp_path: Path) -> None:
     assert run(None, "list", "--config", str(tmp_path / "none.yaml")).exit_code == 2
 

@@ -6,10 +6,12 @@ import asyncio
 import os
 import signal
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from recoveryd.app import serve as serving
 from recoveryd.app.serve import EXIT_BROKEN, EXIT_CLEAN, EXIT_CONFIG, EXIT_LEFT
@@ -160,6 +162,33 @@ async def test_what_ends_the_daemon_gives_the_exit_code_and_everything_is_closed
     parts = (fake.interpreter, fake.progress, fake.jobs, fake.journal, fake.applications)
     assert [part.closed for part in parts] == [1, 1, 1, 1, 1]
     assert fake.closed == 3, "clusters, collector and server"
+
+
+WEBHOOK = "webhooks: {ops: {url: 'https://ops.example.org/', secret_file: key}}\n"
+UNIT = "units: {u: {kind: group, group: g, inputs: [t], control: {%s}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "names"),
+    [
+        (WEBHOOK, "RCV-4003", "webhooks.ops.secret_file"),
+        ("units: {u: {kind: streams, group: g, inputs: [t], topology: lost}}\n", "RCV-4001", "lost: No such file"),
+        (UNIT % "kind: process, start: [run], environment: {A: {file: lost}}", "RCV-4003", "u.control.environment.A"),
+        (UNIT % "kind: kubernetes, workload: deployment/a, kubeconfig: lost", "RCV-4003", "u.control.kubeconfig"),
+    ],
+)
+async def test_what_is_wrong_in_the_files_of_a_config_is_told_and_ends_it_for_good(
+    text: str, code: str, names: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "recoveryd.yaml"
+    path.write_text("clusters: {main: {bootstrap.servers: '127.0.0.1:1'}}\n" + text)
+    settings = load(path, env={"XDG_STATE_HOME": str(tmp_path)})
+    with capture_logs() as logged:
+        assert await within(serving.serve(settings, lambda: settings)) == EXIT_CONFIG
+    [told] = logged
+    assert told["code"] == code
+    assert names in told["event"]
+    assert told["hint"], "it says the next step"
 
 
 async def test_a_broker_that_comes_late_is_waited_for(make) -> None:

@@ -47,9 +47,10 @@ async def serve(settings: Settings, read_again: Callable[[], Settings], once_for
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    daemon = build(settings, read_again)
-    loop.add_signal_handler(signal.SIGHUP, _reread, daemon)
+    daemon: Daemon | None = None
     try:
+        daemon = build(settings, read_again)
+        loop.add_signal_handler(signal.SIGHUP, _reread, daemon)
         return await _run(settings, daemon, stopped, None if end_s is None else OneShot(daemon, end_s))
     except (ConfigProblem, OwnTopicProblem) as problem:
         _tell(problem)
@@ -61,7 +62,8 @@ async def serve(settings: Settings, read_again: Callable[[], Settings], once_for
         log.exception("ends because of a bug", code=Code.INVARIANT_BROKEN.value)
         return EXIT_BROKEN
     finally:
-        await _within("closing", CLOSE_LIMIT_S, _close(daemon))
+        if daemon is not None:
+            await _within("closing", CLOSE_LIMIT_S, _close(daemon))
 
 
 async def _run(settings: Settings, daemon: Daemon, stopped: asyncio.Event, once: OneShot | None) -> int:

@@ -148,11 +148,6 @@ class ControlOptions:
     def variables(self) -> dict[str, str]:
         return {name: self._resolve(value, ("environment", name)) for name, value in self.values.environment.items()}
 
-    def check(self) -> None:
-        """Read all secrets, for nothing but the problem that there may be."""
-        self.variables()
-        self.secret("password")
-
     def problem(self, name: str, message: str, hint: str = "") -> ConfigProblem:
         return self._problem((name,), message, hint)
 

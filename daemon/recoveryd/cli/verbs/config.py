@@ -1,11 +1,15 @@
 """`recoveryctl config validate|show|schema`: the daemon's config as the daemon would read it."""
 
+import asyncio
+import time
 from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from recoveryd.settings import Settings
 
 from recoveryd.cli.failure import ExitCode
 from recoveryd.cli.options import Format, Output
@@ -23,14 +27,28 @@ def add_to(app: typer.Typer) -> None:
 @_group.command()
 @connected
 def validate(connection: Connection) -> int:
-    """Read the config strictly; a wrong key is named with its line and the nearest right one."""
-    values = connection.settings.values
-    connection.settings.webhook_targets()  # reads the files of their secrets
-    connection.settings.units()  # reads the texts of their topologies
-    for options in connection.settings.control_options().values():
-        options.check()
+    """Read the config strictly, and the files that it names, as a daemon on this machine would; a wrong key is named with
+    its line and the nearest right one.
+    """
+    from recoveryd.settings.renewing import cluster_again  # noqa: PLC0415
+
+    settings = connection.settings
+    values = settings.values
+    settings.units()  # reads the texts of their topologies
+    for cluster in values.clusters:
+        cluster_again(settings, cluster)
+    asyncio.run(_make_controls(settings))
     note(f"The config is good. Clusters: {', '.join(values.clusters)}. Profiles: {', '.join(values.profiles)}.")
     return ExitCode.DONE
+
+
+async def _make_controls(settings: "Settings") -> None:
+    """As the daemon does when it starts, for nothing but the problem that there may be."""
+    from recoveryd.adapters.control.make import make_controls  # noqa: PLC0415
+    from recoveryd.bootstrap import surroundings, webhook_targets  # noqa: PLC0415
+
+    around = surroundings(settings, webhook_targets(settings), lambda: int(time.time() * 1000))
+    await make_controls(settings.control_options(), around).close()
 
 
 @_group.command("show")
