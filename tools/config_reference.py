@@ -23,7 +23,8 @@ _HEAD: Final = """\
 """
 _CLUSTERS: Final = """\
 # Named clusters with Kafka's own client properties; `main` carries recoveryd's topics. Commands name clusters, never
-# addresses. A secret is {file: /run/secrets/NAME}, {env: NAME}, or ${file:PATH} and ${env:NAME} inside a text.
+# addresses. A secret is {file: /run/secrets/NAME}, {env: NAME}, or ${file:PATH} and ${env:NAME} inside a text; a path is
+# relative to the file that names it. The same goes for the key of a webhook and the secrets of a unit's `control`.
 clusters:
   main:
     # Required. HOST:PORT of at least one broker, comma separated.

@@ -122,7 +122,8 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
     pulse = Pulse(clock)
     clients = {name: LivingProperties(properties) for name, properties in settings.librdkafka_all().items()}
     accesses = {name: settings.access(name) for name in clients}
-    slots = {name: profile.task_slots for name, profile in _profiles(settings).items()}
+    profiles = spark_profiles(settings)
+    slots = {name: profile.task_slots for name, profile in profiles.items()}
     clusters = KafkaClusters(
         clients,
         names,
@@ -143,7 +144,7 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
     status, codec = StatusTopic(capabilities), Codec(capabilities)
     journal = KafkaJournal(clients[MAIN], names, values.scope, status, codec, clock.now_ms, lambda: accesses[MAIN])
     jobs = SparkJobs(
-        _profiles(settings),
+        profiles,
         make_job(settings.job_defaults(clients)),
         settings.work_dir,
         inbox.emit,
@@ -309,9 +310,10 @@ def _queries(settings: Settings, emit: Emit, metrics: Metrics, runtime: Runtime,
     )
 
 
-def _profiles(settings: Settings) -> dict[str, SparkProfile]:
+def spark_profiles(settings: Settings) -> dict[str, SparkProfile]:
+    """Reads secret files; raises `ConfigProblem`."""
     return {
-        name: SparkProfile(p.master, p.driver_memory, p.conf, p.warm, p.slots, p.nice)
+        name: SparkProfile(p.master, p.driver_memory, settings.spark_conf(name), p.warm, p.slots, p.nice)
         for name, p in settings.values.profiles.items()
     }
 

@@ -70,9 +70,7 @@ class SecretHolders:
 
     async def _webhook(self, name: str) -> None:
         """Raises `ConfigProblem`."""
-        section = self.settings.values.webhooks[name]
-        secret = await asyncio.to_thread(section.read_secret, name)
-        target = WebhookTarget(section.url, secret)
+        target = WebhookTarget(*await asyncio.to_thread(self.settings.webhook_target, name))
         around = replace(self.surroundings, webhooks={**self.targets, name: target})
         units = [unit for unit, values in self.settings.values.units.items() if values.control.webhook == name]
         made = {unit: await self._application(unit, around) for unit in units}

@@ -38,13 +38,13 @@ units:
 
 
 class Rig:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, text: str = CONFIG) -> None:
         self.secret, self.key, config = folder / "secret", folder / "key", folder / "recoveryd.yaml"
         self.secret.write_text("first\n")
         self.key.write_text("0123456789abcdef\n")
         self.ca = make_certificates(folder / "certificates").authority
         config.write_text(
-            CONFIG.replace("SECRET", str(self.secret)).replace("KEY", str(self.key)).replace("CA}", f"{self.ca}}}")
+            text.replace("SECRET", str(self.secret)).replace("KEY", str(self.key)).replace("CA}", f"{self.ca}}}")
         )
         settings = load(config, env={})
         self.clients = {name: LivingProperties(found) for name, found in settings.librdkafka_all().items()}
@@ -105,6 +105,14 @@ async def test_a_webhook_signs_with_its_new_key_also_for_the_unit_that_it_contro
     assert rig.targets["deploy"].secret == b"fedcba9876543210"
     control: Any = rig.controls._units["words"]
     assert control._applications["words"].target.secret == b"fedcba9876543210"
+    await rig.controls.close()
+
+
+async def test_a_key_that_a_webhooks_secret_refers_to_is_read_again_too(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, CONFIG.replace("secret_file: KEY", 'secret: "${file:KEY}"'))
+    rig.key.write_text("fedcba9876543210\n")
+    await rig.secrets["webhooks.deploy"].renew()
+    assert rig.targets["deploy"].secret == b"fedcba9876543210"
     await rig.controls.close()
 
 

@@ -29,11 +29,17 @@ def test_variables_come_from_the_config_from_files_and_from_the_environment(tmp_
     (tmp_path / "token.txt").write_text("from-a-file\n")
     text = (
         HEAD + "      kind: process\n      start: [run, --token, argument]\n      work_dir: app\n"
-        "      environment: {A: in-the-config, B: {file: token.txt}, C: {env: HOME}}\n"
+        "      environment: {A: in-the-config, B: {file: token.txt}, C: {env: HOME}, "
+        "D: 'x=${file:token.txt};${env:HOME}'}\n"
     )
     settings = replace(loaded(tmp_path, text), environment={"HOME": "from-a-variable"})
     found = options(settings)
-    assert found.variables() == {"A": "in-the-config", "B": "from-a-file", "C": "from-a-variable"}
+    assert found.variables() == {
+        "A": "in-the-config",
+        "B": "from-a-file",
+        "C": "from-a-variable",
+        "D": "x=from-a-file;from-a-variable",
+    }
     assert found.path("work_dir") == tmp_path / "app"
     shown = {line.key: line.value for line in settings.show()}
     assert not {"in-the-config", "from-a-file"} & set(map(str, shown.values())), shown

@@ -94,7 +94,7 @@ def test_files_of_webhooks_and_units_are_known(tmp_path: Path) -> None:
         "clusters: {main: {bootstrap.servers: 'a:1'}}\n"
         f"webhooks: {{ops: {{url: 'http://a/', secret_file: {tmp_path / 'key'}}}}}\n"
         "units: {w: {kind: connect, group: w, owner: o, control: {kind: connect, url: 'http://c/', user: u, "
-        f"password: {{file: {tmp_path / 'connect'}}}, ca_file: {tmp_path / 'ca.pem'}}}}}}}\n"
+        f"password: '${{file:connect}}', ca_file: {tmp_path / 'ca.pem'}}}}}}}\n"
     )
     assert webhook_files(settings, "ops") == (tmp_path / "key",)
     assert control_files(settings, "w") == (tmp_path / "connect", tmp_path / "ca.pem")

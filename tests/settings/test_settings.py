@@ -13,6 +13,7 @@ from recoveryd.live.params import LiveParams
 from recoveryd.recovery.job_specs import JobDefaults
 from recoveryd.recovery.params import Params
 from recoveryd.settings import Settings, load
+from recoveryd.settings.renewing import cluster_files, webhook_files
 from recoveryd.wire.topics import TopicNames
 from recoveryd_jobs.contract import ChunkLimits
 
@@ -234,7 +235,7 @@ def test_a_mistake_is_named_with_its_line(text: str, code: Code, line: int, mess
     [
         ("clusters: {main: {bootstrap.server: 'a:1'}}", Code.CONFIG_UNKNOWN_KEY, "clusters.main.bootstrap.server", "is not a client property"),
         ("clusters: {main: {bootstrap.servers: a}}", Code.CONFIG_INVALID, "clusters.main.bootstrap.servers", "'a' is not HOST:PORT"),
-        ("clusters: {main: {bootstrap.servers: {file: nowhere}}}", Code.CONFIG_INVALID, "clusters.main.bootstrap.servers", "the file nowhere cannot be read"),
+        ("clusters: {main: {bootstrap.servers: {file: nowhere}}}", Code.CONFIG_INVALID, "clusters.main.bootstrap.servers", "nowhere cannot be read"),
         ("clusters: {main: {bootstrap.servers: {env: X}}}", Code.CONFIG_INVALID, "clusters.main.bootstrap.servers", "the environment variable X is not set"),
         ("clusters: {main: {bootstrap.servers: {vault: X}}}", Code.CONFIG_INVALID, "clusters.main.bootstrap.servers", "must be a text, {file: PATH} or {env: NAME}"),
         ("clusters: {main: {bootstrap.servers: [a]}}", Code.CONFIG_INVALID, "clusters.main.bootstrap.servers", "must be a text"),
@@ -331,6 +332,80 @@ units:
     env["RECOVERYD_CLUSTERS__DR"] = "{bootstrap.servers: '${env:DR}'}"
     settings = loaded(text % ("'" + JAAS % "${env:P}" + "'"), env | {"DR": "d:1"})
     assert settings.secret_variables == {"P", "KEY", "OF_A_UNIT", "DR"}, "every program needs HOME"
+
+
+@pytest.mark.parametrize("password", ['ab"cd', "a\\b", "a'b;c d", '\\"', "x\\", '"', "${env:OTHER}"])
+@pytest.mark.parametrize("quote", ['"', "'"])
+@pytest.mark.parametrize("written", ["${env:P}", "${file:p.txt}"])
+def test_a_password_from_elsewhere_is_taken_as_it_is(password: str, quote: str, written: str) -> None:
+    Path("p.txt").write_text(password + "\n")
+    line = (JAAS % "!").replace('"!"', f"{quote}{written}{quote}").replace("'", "''")
+    settings = loaded(SECRET % f"'{line}'", {"P": password, "KEY_PASSWORD": "x"})
+    assert settings.access().password == password
+
+
+def test_a_password_that_needs_quotes_and_has_none_is_refused_without_showing_it() -> None:
+    line = "'" + (JAAS % "!").replace('"!"', "${env:P}") + "'"
+    assert loaded(SECRET % line, {"P": "a\\b", "KEY_PASSWORD": "x"}).access().password == "a\\b"
+    found = problem(SECRET % line, {"P": "geheim und", "KEY_PASSWORD": "x"})
+    assert "clusters.main.sasl.jaas.config is not usable: it has a value without quotes that needs them" in str(found)
+    assert "geheim" not in str(found)
+
+
+@pytest.mark.parametrize("written", ["{file: jaas.txt}", "'${file:jaas.txt}'", "{env: LINE}", "'${env:LINE}'"])
+def test_a_whole_login_line_may_stand_elsewhere(written: str) -> None:
+    Path("jaas.txt").write_text(JAAS % "ge heim")
+    settings = loaded(SECRET % written, {"LINE": JAAS % "ge heim", "KEY_PASSWORD": "x"})
+    assert settings.access().password == "ge heim"
+
+
+SECURED = """
+clusters:
+  main:
+    bootstrap.servers: a:1
+    security.protocol: SASL_SSL
+    sasl.mechanism: PLAIN
+    sasl.jaas.config: '%s'
+    ssl.truststore.location: ca.pem
+    ssl.keystore.location: ${env:CERTIFICATES}/own.pem
+  dr: {bootstrap.servers: {file: dr.txt}}
+webhooks: {ops: {url: "http://a/", secret_file: key.txt}}
+profiles: {p: {conf: {spark.ssl.keyPassword: "${file:p.txt}"}}}
+"""
+
+
+def test_a_path_is_relative_to_the_file_that_names_it_also_for_who_runs_elsewhere(tmp_path: Path) -> None:
+    for folder, text in ((tmp_path / "etc", "0123456789abcdef"), (tmp_path, "of-the-working-directory")):
+        folder.mkdir(exist_ok=True)
+        (folder / "p.txt").write_text(text)
+        (folder / "key.txt").write_text(text)
+        (folder / "dr.txt").write_text(f"{text}:1")
+    Path("etc/c.yaml").write_text(SECURED % (JAAS % "${file:p.txt}"))
+    env = {
+        "CERTIFICATES": "certificates",
+        "RECOVERYD_CLUSTERS__OTHER": "{bootstrap.servers: {file: dr.txt}, security.protocol: SSL, ssl.truststore.location: ca.pem}",
+    }
+    settings = load("etc/c.yaml", env=env)
+    main, other = settings.librdkafka("main"), settings.librdkafka("other")
+    assert (main["sasl.password"], settings.librdkafka("dr")["bootstrap.servers"]) == (
+        "0123456789abcdef",
+        "0123456789abcdef:1",
+    )
+    assert settings.webhook_targets() == {"ops": ("http://a/", b"0123456789abcdef")}
+    assert settings.spark_conf("p") == {"spark.ssl.keyPassword": "0123456789abcdef"}
+    assert main["ssl.ca.location"] == str(tmp_path / "etc/ca.pem")
+    assert main["ssl.certificate.location"] == str(tmp_path / "etc/certificates/own.pem")
+    assert (other["bootstrap.servers"], other["ssl.ca.location"]) == (
+        "of-the-working-directory:1",
+        str(tmp_path / "ca.pem"),
+    )
+    assert cluster_files(settings, "main") == (
+        tmp_path / "etc/p.txt",
+        tmp_path / "etc/ca.pem",
+        tmp_path / "etc/certificates/own.pem",
+    )
+    assert cluster_files(settings, "dr") == (tmp_path / "etc/dr.txt",)
+    assert webhook_files(settings, "ops") == (tmp_path / "etc/key.txt",)
 
 
 @pytest.mark.parametrize(

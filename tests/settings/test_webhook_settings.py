@@ -27,6 +27,30 @@ def test_a_webhook_has_a_url_and_a_key_from_the_config_or_a_file() -> None:
     assert from_file.webhook_targets() == {"stop-it": ("http://10.0.0.1:8080", f"{KEY}-of-the-file".encode())}
 
 
+@pytest.mark.parametrize(
+    "written", ["'${env:HOOK}'", "'${file:key}'", "{env: HOOK}", "{file: key}", "'${env:HALF}${file:half}'"]
+)
+def test_a_key_may_stand_in_a_file_or_a_variable(written: str) -> None:
+    Path("key").write_text(f"{KEY}\n")
+    Path("half").write_text(KEY[8:])
+    settings = loaded(webhook(f"url: 'https://a/b', secret: {written}"), {"HOOK": KEY, "HALF": KEY[:8]})
+    assert settings.webhook_targets() == {"stop-it": ("https://a/b", KEY.encode())}
+    assert KEY not in repr(settings) + str(settings.show())
+
+
+@pytest.mark.parametrize("written", ["'${env:HOOK}'", "{env: HOOK}", "'${file:key}'", "{file: key}"])
+@pytest.mark.parametrize("key", [None, "short"])
+def test_a_key_that_is_not_usable_where_it_stands_is_named_with_its_line(written: str, key: str | None) -> None:
+    if key is not None:
+        Path("key").write_text(key)
+    settings = loaded(webhook(f"url: 'https://a/b', secret: {written}"), {} if key is None else {"HOOK": key})
+    with pytest.raises(
+        ConfigProblem, match="cannot be read|is not set" if key is None else "shorter than 16"
+    ) as caught:
+        settings.webhook_targets()
+    assert (caught.value.key, caught.value.line) == ("webhooks.stop-it.secret", 2)
+
+
 def test_neither_key_nor_path_is_ever_shown() -> None:
     settings = loaded(webhook(f"url: 'https://ops.example.org:444/hooks/private?x=2', secret: {KEY}"))
     shown = {value.key: value.value for value in settings.show() if value.key.startswith("webhooks")}
@@ -54,6 +78,7 @@ def test_neither_key_nor_path_is_ever_shown() -> None:
         (f"url: 'http://a:99999/', secret: {KEY}", "must be an http or https address"),
         (f"url: 'https://me:pw@a/b', secret: {KEY}", "must not hold a user or password"),
         (f"url: 'https://a/b#c', secret: {KEY}", "must not hold a #fragment"),
+        (f"url: 'https://a/${{env:TOKEN}}', secret: {KEY}", "write the whole address"),
         (f"url: 'https://a/b', secret: {KEY}, retries: 3", "There is no key webhooks.stop-it.retries"),
     ],
 )

@@ -20,7 +20,15 @@ from recoveryd.settings.kafka_properties import check_names, read_access
 from recoveryd.settings.model import SettingsModel
 from recoveryd.settings.problems import config_problem, key_names
 from recoveryd.settings.secrets import Resolved, SecretProblem, resolve, variables_in
-from recoveryd.settings.sources import BOOTSTRAP_KEY, CONFIG_VARIABLE, Origin, Tree, put_environment, read_file
+from recoveryd.settings.sources import (
+    BOOTSTRAP_KEY,
+    CONFIG_VARIABLE,
+    Origin,
+    Tree,
+    located,
+    put_environment,
+    read_file,
+)
 from recoveryd.settings.unit_files import put_unit_files
 from recoveryd.settings.view import Settings, leaves
 
@@ -92,10 +100,11 @@ def _resolve_clusters(tree: Tree, environment: Mapping[str, str]) -> dict[str, d
         _check(name, tree, check_names, properties)
         resolved[name] = {}
         for key, value in properties.items():
+            whole = ("clusters", name, key)
             try:
-                resolved[name][key] = resolve(key, value, environment)
+                resolved[name][key] = resolve(key, value, environment, located(whole, tree.origins))
             except SecretProblem as problem:
-                raise tree.problem(("clusters", name, key), f"is not usable: {problem}") from None
+                raise tree.problem(whole, f"is not usable: {problem}") from None
     if "bootstrap.servers" not in resolved["main"]:
         raise ConfigProblem("clusters.main.bootstrap.servers is not set.", code=Code.BOOTSTRAP_MISSING)
     return resolved

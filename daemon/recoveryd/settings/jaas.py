@@ -1,4 +1,4 @@
-"""Java's login line (`sasl.jaas.config`): one module and its options, read without Java."""
+"""Java's login line (`sasl.jaas.config`): one module and its options, read without Java, and how a value stands in it."""
 
 import re
 from typing import Final
@@ -6,6 +6,9 @@ from typing import Final
 KEY: Final = "sasl.jaas.config"
 _LINE: Final = re.compile(r"\s*([\w.]+)\s+(?:required|requisite|sufficient|optional)\b(.*?);?\s*", flags=re.DOTALL)
 _OPTION: Final = re.compile(r"""([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""")
+_QUOTED: Final = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""", flags=re.DOTALL)
+_BARE: Final = re.compile(r"""[^\s;"']*""")
+_IN_BARE: Final = re.compile(rf"""=\s*{_BARE.pattern}$""")
 
 
 class PropertyProblem(ValueError):  # noqa: N818  (named for what happened)
@@ -36,3 +39,14 @@ def read_jaas(text: str, module: str, mechanism: str, example: str) -> dict[str,
         name: re.sub(r"\\(.)", r"\1", quoted or single) if quoted or single else bare
         for name, quoted, single, bare in _OPTION.findall(match[2])
     }
+
+
+def fitted(value: str, before: str) -> str:
+    """The value as it has to be written behind `before` so that the line is read with this value. Raises
+    `PropertyProblem` where it would need quotes and there are none. Outside of values it is a part of the line.
+    """
+    if set("\"'") & set(_QUOTED.sub("", before)):
+        return re.sub(r"""([\\"'])""", r"\\\1", value)
+    if _IN_BARE.search(before) and not _BARE.fullmatch(value):
+        raise PropertyProblem(KEY, "has a value without quotes that needs them")
+    return value

@@ -46,6 +46,7 @@ _SSL: Final = (
     "ssl.endpoint.identification.algorithm",
 )
 PROPERTIES: Final = (BOOTSTRAP, "security.protocol", *_SASL, *oauth_properties.PROPERTIES, *_SSL, *_TUNING)
+LOCATIONS: Final = ("ssl.truststore.location", "ssl.keystore.location", oauth_properties.CA_FILE)
 SECRET_PROPERTIES: Final = (
     frozenset({"sasl.jaas.config", "ssl.keystore.key", "ssl.key.password"}) | oauth_properties.SECRET_PROPERTIES
 )

@@ -1,7 +1,7 @@
-"""The kinds of config values: how durations, sizes, addresses and Spark masters are read and checked."""
+"""The kinds of config values: how durations, sizes, addresses, secrets and Spark masters are read and checked."""
 
 import re
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     AfterValidator,
@@ -14,11 +14,13 @@ from pydantic import (
 )
 
 from recoveryd.kernel.times import TimeProblem, format_duration_ms, parse_duration_ms
+from recoveryd.settings.secrets import shown_secret
 from recoveryd.wire.quantities import SizeProblem, format_bytes, parse_bytes
 
 LOCAL_MASTER: Final = re.compile(r"local(?:\[(\*|[1-9]\d{0,3})(?:,\s*(\d{1,3}))?\])?", flags=re.ASCII)
 _OTHER_MASTER: Final = re.compile(r"(?:spark|k8s|mesos)://\S+|yarn", flags=re.ASCII)
 _LISTEN: Final = re.compile(r"(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):(\d{1,5})", flags=re.ASCII)
+Stored = dict[Literal["file", "env"], str]
 _MAX_MS: Final = 366 * 86_400_000
 
 
@@ -84,6 +86,18 @@ def _check_master(value: str) -> str:
     return value
 
 
+def _check_secret(value: str | Stored) -> str | Stored:
+    if isinstance(value, dict) and len(value) != 1:
+        raise ValueError("must be a text, {file: PATH} or {env: NAME}")
+    if isinstance(value, str) and "\0" in value:
+        raise ValueError("must not hold a NUL")
+    return value
+
+
+def _shown(value: str | Stored) -> Any:
+    return value if isinstance(value, dict) else shown_secret(value)
+
+
 def _to_text(value: Any) -> Any:
     """Numbers and truth values as text, since YAML reads 4 and true as such, but Spark's properties are texts."""
     if isinstance(value, bool):
@@ -112,4 +126,5 @@ TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
 
 Listen = Annotated[str, AfterValidator(_check_listen)]
 Master = Annotated[str, AfterValidator(_check_master)]
+Secret = Annotated[str | Stored, AfterValidator(_check_secret), PlainSerializer(_shown)]
 SparkText = Annotated[str, BeforeValidator(_to_text)]

@@ -22,7 +22,9 @@ class Profile(Section):
     driver_memory: str = option(
         "512m", "Heap of the driver, as Spark writes it.", pattern=r"^[1-9][0-9]{0,5}[kmgtKMGT]$"
     )
-    conf: dict[str, SparkText] = option({}, "More Spark properties, passed on as they are.", repr=False)
+    conf: dict[str, SparkText] = option(
+        {}, "More Spark properties, passed on as they are; a secret is ${file:PATH} or ${env:NAME}.", repr=False
+    )
     warm: int = option(0, "Spare drivers kept ready, so that a recovery starts within a second.", ge=0, le=8)
     task_slots: Annotated[int, Field(ge=1, le=10_000)] | None = option(
         None, "Lanes that can run at once; null takes N of local[N], other masters need it."

@@ -8,11 +8,12 @@ import hashlib
 import ssl
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from recoveryd.errors import ConfigProblem
 from recoveryd.settings.jaas import PropertyProblem
 from recoveryd.settings.kafka_properties import (
+    LOCATIONS,
     ClientAccess,
     Tls,
     load_own_certificate,
@@ -20,44 +21,43 @@ from recoveryd.settings.kafka_properties import (
     read_access,
     to_librdkafka,
 )
-from recoveryd.settings.oauth_properties import CA_FILE
 from recoveryd.settings.secrets import SecretProblem, files_in, resolve
-from recoveryd.settings.sources import beside, origin_of
+from recoveryd.settings.sources import Key, located
 from recoveryd.settings.view import Settings
 
-_LOCATIONS: Final = ("ssl.truststore.location", "ssl.keystore.location", CA_FILE)
 _BEGIN, _END = b"-----BEGIN ", b"-----END "
 
 
 def cluster_files(settings: Settings, name: str) -> tuple[Path, ...]:
     """Files whose text is a secret or a certificate of this cluster."""
     written = settings.written_clusters[name]
-    named = [place for value in written.values() for place in files_in(value)]
-    named += [settings.values.clusters[name][key] for key in _LOCATIONS if key in written]
-    return tuple(dict.fromkeys(map(Path, named)))
+    named = _named(settings, {("clusters", name, key): value for key, value in written.items()})
+    named += [Path(settings.values.clusters[name][key]) for key in LOCATIONS if key in written]
+    return tuple(dict.fromkeys(named))
 
 
 def webhook_files(settings: Settings, name: str) -> tuple[Path, ...]:
-    place = settings.values.webhooks[name].secret_file
-    return () if place is None else (Path(place),)
+    webhook = settings.values.webhooks[name]
+    return tuple(_named(settings, {("webhooks", name, webhook.key_option): webhook.written_key}))
 
 
 def control_files(settings: Settings, unit: str) -> tuple[Path, ...]:
     control = settings.values.units[unit].control
-    given: dict[tuple[str, ...], Any] = {("environment", name): value for name, value in control.environment.items()}
+    given: dict[Key, Any] = {("environment", name): value for name, value in control.environment.items()}
     given |= {("password",): control.password, ("ca_file",): control.ca_file and {"file": control.ca_file}}
-    return tuple(
-        beside(value["file"], origin_of(("units", unit, "control", *key), settings.origins))
-        for key, value in given.items()
-        if isinstance(value, dict) and "file" in value
-    )
+    return tuple(_named(settings, {("units", unit, "control", *key): value for key, value in given.items()}))
+
+
+def _named(settings: Settings, written: Mapping[Key, Any]) -> list[Path]:
+    """The files that these values refer to."""
+    return [located(key, settings.origins)(place) for key, value in written.items() for place in files_in(value)]
 
 
 def cluster_again(settings: Settings, name: str) -> tuple[ClientAccess, dict[str, str]]:
     """How to reach a cluster by what its files hold now, and the same for librdkafka. Raises `ConfigProblem`."""
     try:
         texts = {
-            key: resolve(key, value, settings.environment).text
+            key: resolve(key, value, settings.environment, located(("clusters", name, key), settings.origins)).text
             for key, value in settings.written_clusters[name].items()
         }
         access = read_access(texts)

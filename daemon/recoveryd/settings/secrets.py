@@ -1,17 +1,21 @@
-"""Client properties whose values are stored elsewhere: `{file: PATH}`, `{env: NAME}`, or `${file:PATH}` and
+"""Client properties and secrets whose values are stored elsewhere: `{file: PATH}`, `{env: NAME}`, or `${file:PATH}` and
 `${env:NAME}` inside a text.
 
 They are read at the start, and those in files again when a file changes (`renewing`). A value that was read this way,
-or that belongs to a property with secret content, is never shown.
+or that belongs to a property with secret content, is never shown. What a path means, the caller says: it depends on the
+file that names it.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from recoveryd.settings.kafka_properties import SECRET_PROPERTIES
+from recoveryd.settings import jaas
+from recoveryd.settings.jaas import PropertyProblem
+from recoveryd.settings.kafka_properties import LOCATIONS, SECRET_PROPERTIES
+from recoveryd.settings.sources import Key, Origin, located, problem_at
 
 MASK: Final = "***"
 MAX_SECRET_BYTES: Final = 1024 * 1024
@@ -34,29 +38,60 @@ class Resolved:
     shown: str
 
 
-def resolve(name: str, value: Any, environment: Mapping[str, str]) -> Resolved:
-    """The value of the client property `name` as text. Raises `SecretProblem`."""
+def resolve(name: str, value: Any, environment: Mapping[str, str], located: Callable[[str], Path]) -> Resolved:
+    """The value of the client property or secret `name` as text; `located` gives the file that it means by a path.
+    Raises `SecretProblem`.
+    """
     if isinstance(value, dict):
         if len(value) != 1 or not set(value) <= {"file", "env"}:
             raise SecretProblem("must be a text, {file: PATH} or {env: NAME}")
         ((kind, place),) = value.items()
-        return Resolved(_read(kind, str(place), environment), f"{MASK} ({kind} {place})")
-    if isinstance(value, bool):
-        value = "true" if value else "false"
-    if not isinstance(value, str | int | float):
-        raise SecretProblem("must be a text, {file: PATH} or {env: NAME}")
-    text = str(value)
-    resolved = _REFERENCE.sub(lambda match: _read(match[1], match[2], environment), text)
-    is_secret = name in SECRET_PROPERTIES
-    return Resolved(resolved, MASK if is_secret and resolved == text else MASK + _places(text) if is_secret else text)
+        found, shown = _read(kind, str(place), environment, located), f"{MASK} ({kind} {place})"
+    else:
+        if isinstance(value, bool):
+            value = "true" if value else "false"
+        if not isinstance(value, str | int | float):
+            raise SecretProblem("must be a text, {file: PATH} or {env: NAME}")
+        found, shown = _replaced(name, str(value), environment, located), shown_property(name, value)
+    return Resolved(str(located(found)) if name in LOCATIONS else found, shown)
+
+
+def read_secret(key: Key, value: Any, origins: Mapping[Key, Origin], environment: Mapping[str, str]) -> str:
+    """The secret that stands at `key` of the config, as text. Raises `ConfigProblem` with the line."""
+    try:
+        return resolve(".".join(key), value, environment, located(key, origins)).text
+    except SecretProblem as problem:
+        raise problem_at(key, origins, f"is not usable: {problem}") from None
+
+
+def _replaced(name: str, text: str, environment: Mapping[str, str], located: Callable[[str], Path]) -> str:
+    """The text with what it refers to."""
+
+    def read(match: re.Match[str]) -> str:
+        found = _read(match[1], match[2], environment, located)
+        return jaas.fitted(found, text[: match.start()]) if name == jaas.KEY else found
+
+    try:
+        return _REFERENCE.sub(read, text)
+    except PropertyProblem as problem:
+        raise SecretProblem(f"it {problem.message}") from None
+
+
+def refers(text: str) -> bool:
+    """Whether a text names a file or a variable in which a part of it stands."""
+    return _REFERENCE.search(text) is not None
+
+
+def shown_secret(text: str) -> str:
+    """What of a secret may be shown: where it stands."""
+    return MASK + _places(text) if refers(text) else MASK
 
 
 def shown_property(name: str, value: Any) -> str:
     """What of a property may be shown without reading what it refers to."""
     if isinstance(value, dict):
         return " ".join(f"{kind} {place}" for kind, place in value.items())
-    text = str(value)
-    return (MASK + _places(text) if _REFERENCE.search(text) else MASK) if name in SECRET_PROPERTIES else text
+    return shown_secret(str(value)) if name in SECRET_PROPERTIES else str(value)
 
 
 def files_in(value: Any) -> tuple[str, ...]:
@@ -90,18 +125,18 @@ def _places(text: str) -> str:
     return f" ({', '.join(f'{kind} {place}' for kind, place in _REFERENCE.findall(text))})"
 
 
-def _read(kind: str, place: str, environment: Mapping[str, str]) -> str:
+def _read(kind: str, place: str, environment: Mapping[str, str], located: Callable[[str], Path]) -> str:
     if kind == "env":
         if place not in environment:
             raise SecretProblem(f"the environment variable {place} is not set")
         return environment[place]
-    return read_secret_file(place)
+    return _read_file(located(place))
 
 
-def read_secret_file(place: str) -> str:
-    """The text of a file without its last line end. Raises `SecretProblem`."""
+def _read_file(place: Path) -> str:
+    """The text of a file without its last line end."""
     try:
-        raw = Path(place).read_bytes()
+        raw = place.read_bytes()
     except OSError as error:
         raise SecretProblem(f"the file {place} cannot be read: {error.strerror}") from None
     if len(raw) > MAX_SECRET_BYTES:

@@ -4,8 +4,9 @@ The result is a plain tree of values with the origin of each, so that every erro
 value stands. The YAML is strict: one mapping, no key twice. The model checks keys and values.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,9 +59,15 @@ class Tree:
 
     def problem(self, key: Key, message: str, hint: str = "", code: Code = Code.CONFIG_INVALID) -> ConfigProblem:
         """A problem with the value at `key`; `message` follows the key in the text."""
-        origin = origin_of(key, self.origins)
-        name = ".".join(key)
-        return ConfigProblem(f"{name} {message}.", hint, code=code, key=name, origin=origin.name, line=origin.line)
+        return problem_at(key, self.origins, message, hint, code)
+
+
+def problem_at(
+    key: Key, origins: Mapping[Key, Origin], message: str, hint: str = "", code: Code = Code.CONFIG_INVALID
+) -> ConfigProblem:
+    """As `Tree.problem`."""
+    origin, name = origin_of(key, origins), ".".join(key)
+    return ConfigProblem(f"{name} {message}.", hint, code=code, key=name, origin=origin.name, line=origin.line)
 
 
 def origin_of(key: Key, origins: Mapping[Key, Origin]) -> Origin:
@@ -207,7 +214,12 @@ def _line(node: yaml.Node) -> int:
 
 def beside(name: str, origin: Origin) -> Path:
     """A path as the file means that names it: relative to that file; one from a variable or flag, to the working
-    directory.
+    directory. It is absolute, because drivers and applications run elsewhere.
     """
-    path = Path(name).expanduser()
-    return path if path.is_absolute() or not origin.line else Path(origin.name).parent / path
+    folder = Path(origin.name).parent if origin.line else Path()
+    return (folder / Path(name).expanduser()).absolute()
+
+
+def located(key: Key, origins: Mapping[Key, Origin]) -> Callable[[str], Path]:
+    """What the value at `key` means by a path."""
+    return partial(beside, origin=origin_of(key, origins))

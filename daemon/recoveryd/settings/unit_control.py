@@ -6,14 +6,14 @@ read from files or variables when the daemon starts, those in files again when t
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Final, Self
 
 from pydantic import AfterValidator, Field, PlainSerializer, model_validator
 
 from recoveryd.errors import ConfigProblem
-from recoveryd.settings.kinds import Duration, Section, Size, Word
-from recoveryd.settings.secrets import MASK, SecretProblem, resolve
-from recoveryd.settings.sources import Key, Origin, beside, origin_of
+from recoveryd.settings.kinds import Duration, Secret, Section, Size, Stored, Word
+from recoveryd.settings.secrets import read_secret
+from recoveryd.settings.sources import Key, Origin, located, origin_of
 from recoveryd.settings.webhooks import check_url, shown_url
 from recoveryd.units.model import ControlKind
 
@@ -29,7 +29,6 @@ _CONTROLS: Final[Mapping[ControlKind, tuple[frozenset[str], frozenset[str]]]] = 
     ControlKind.CONNECT: (frozenset({"url"}), frozenset({"user", "password", "ca_file", "stop_timeout"})),
 }
 Url = Annotated[str, Field(max_length=2_000), AfterValidator(check_url), PlainSerializer(shown_url)]
-Place = dict[Literal["file", "env"], str]
 
 
 def _check_name(name: str) -> str:
@@ -40,19 +39,6 @@ def _check_name(name: str) -> str:
     return name
 
 
-def _check_text(value: str | Place) -> str | Place:
-    if isinstance(value, dict) and len(value) != 1:
-        raise ValueError("must be a text, {file: PATH} or {env: NAME}")
-    if isinstance(value, str) and "\0" in value:
-        raise ValueError("must not hold a NUL")
-    return value
-
-
-def _shown(value: str | Place) -> Any:
-    return value if isinstance(value, dict) else MASK
-
-
-Secret = Annotated[str | Place, AfterValidator(_check_text), PlainSerializer(_shown)]
 Argument = Annotated[str, Field(max_length=10_000, pattern=r"^[^\x00]*$")]
 
 
@@ -139,10 +125,10 @@ class ControlOptions:
     def path(self, name: str) -> Path | None:
         """A path is relative to the file that names it."""
         given: str | None = getattr(self.values, name)
-        return None if given is None else self._beside(given, (name,))
+        return None if given is None else located(self._key((name,)), self._origins)(given)
 
     def secret(self, name: str) -> str | None:
-        given: str | Place | None = getattr(self.values, name)
+        given: str | Stored | None = getattr(self.values, name)
         return None if given is None else self._resolve(given, (name,))
 
     def variables(self) -> dict[str, str]:
@@ -151,20 +137,11 @@ class ControlOptions:
     def problem(self, name: str, message: str, hint: str = "") -> ConfigProblem:
         return self._problem((name,), message, hint)
 
-    def _resolve(self, given: str | Place, key: Key) -> str:
-        if isinstance(given, str):
-            return given
-        place = {"file": str(self._beside(given["file"], key))} if "file" in given else given
-        try:
-            text = resolve(".".join(key), place, self._environment).text
-        except SecretProblem as problem:
-            raise self._problem(key, f"is not usable: {problem}.") from None
+    def _resolve(self, given: str | Stored, key: Key) -> str:
+        text = read_secret(self._key(key), given, self._origins, self._environment)
         if "\0" in text:
             raise self._problem(key, "is not usable: it holds a NUL.")
         return text
-
-    def _beside(self, given: str, key: Key) -> Path:
-        return beside(given, origin_of(self._key(key), self._origins))
 
     def _problem(self, key: Key, message: str, hint: str = "") -> ConfigProblem:
         whole = self._key(key)

@@ -6,7 +6,7 @@ from typing import Final
 
 from recoveryd.errors import ConfigProblem
 from recoveryd.kernel.catalogue import Code
-from recoveryd.settings.sources import Key, Origin, Tree, beside, origin_of, read_file
+from recoveryd.settings.sources import Key, Origin, Tree, beside, located, origin_of, read_file
 from recoveryd.settings.units import UnitSection
 from recoveryd.units.model import ControlKind, Output, Unit
 from recoveryd.units.topology import MAX_CHARS, Topology, TopologyProblem, parse_topology
@@ -22,7 +22,7 @@ def put_unit_files(tree: Tree) -> None:
     folder = tree.values.get("units_dir")
     if not isinstance(folder, str):
         return
-    for path in _files(beside(folder, origin_of(("units_dir",), tree.origins)), tree):
+    for path in _files(located(("units_dir",), tree.origins)(folder), tree):
         name, read = path.stem, read_file(path)
         units = tree.values.get("units") or {}
         if isinstance(units, dict) and name in units:

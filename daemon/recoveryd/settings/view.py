@@ -16,7 +16,7 @@ from recoveryd.recovery.params import Params
 from recoveryd.settings.kafka_properties import ClientAccess, read_access, to_librdkafka
 from recoveryd.settings.model import SettingsModel
 from recoveryd.settings.protecting import make_control_params, make_live_params
-from recoveryd.settings.secrets import MASK
+from recoveryd.settings.secrets import read_secret, shown_secret
 from recoveryd.settings.sources import Key, Origin, origin_of
 from recoveryd.settings.unit_control import ControlOptions
 from recoveryd.settings.unit_files import make_unit
@@ -139,7 +139,21 @@ class Settings:
 
     def webhook_targets(self) -> dict[str, tuple[str, bytes]]:
         """URL and key of each webhook: never log them. Reads secret files; raises `ConfigProblem`."""
-        return {name: (webhook.url, webhook.read_secret(name)) for name, webhook in self.values.webhooks.items()}
+        return {name: self.webhook_target(name) for name in self.values.webhooks}
+
+    def webhook_target(self, name: str) -> tuple[str, bytes]:
+        """As `webhook_targets`."""
+        webhook = self.values.webhooks[name]
+        return webhook.url, webhook.read_secret(name, self.origins, self.environment)
+
+    def spark_conf(self, profile: str) -> dict[str, str]:
+        """Spark's properties of a profile, secrets included: never log them. Reads secret files; raises
+        `ConfigProblem`.
+        """
+        return {
+            name: read_secret(("profiles", profile, "conf", name), text, self.origins, self.environment)
+            for name, text in self.values.profiles[profile].conf.items()
+        }
 
     def job_defaults(self, clients: Mapping[str, Mapping[str, str]]) -> JobDefaults:
         """The values that every attempt has in common. `clients`: librdkafka properties by cluster, as they are when an
@@ -178,4 +192,5 @@ def leaves(value: Any, key: Key) -> list[tuple[Key, Any]]:
 
 
 def _masked(key: Key, value: Any) -> Any:
-    return MASK if key[0] == "profiles" and isinstance(value, str) and _SECRET_WORD.search(key[-1]) else value
+    is_secret = key[0] == "profiles" and isinstance(value, str) and _SECRET_WORD.search(key[-1])
+    return shown_secret(value) if is_secret else value

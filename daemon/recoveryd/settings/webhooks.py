@@ -1,19 +1,20 @@
 """Webhooks that commands may name, and that hear of transitions: the URL, and the secret for signing. A command never
 holds a URL.
 
-The secret is in the config or, better, in a separate file that only the daemon reads. Neither the secret nor the path
+The secret is in the config or, better, in a file or variable that only the daemon reads. Neither the secret nor the path
 of a URL, which is often secret too, is ever shown.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Final, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, PlainSerializer, model_validator
 
-from recoveryd.errors import ConfigProblem
 from recoveryd.kernel.states import State
-from recoveryd.settings.kinds import Section, option
-from recoveryd.settings.secrets import MASK, SecretProblem, read_secret_file
+from recoveryd.settings.kinds import Secret, Section, Stored, option
+from recoveryd.settings.secrets import MASK, read_secret, refers
+from recoveryd.settings.sources import Key, Origin, problem_at
 from recoveryd.wire.transitions import BodyForm
 
 SECRET_CHARS_LEAST: Final = 16
@@ -31,6 +32,10 @@ def check_url(url: str) -> str:
         raise ValueError("must not hold a user or password; the signature says who calls")
     if parts.fragment:
         raise ValueError("must not hold a #fragment, which is never sent")
+    if refers(url):
+        raise ValueError(
+            "is taken as it stands: only secrets may refer to files and variables; write the whole address"
+        )
     return url
 
 
@@ -61,6 +66,17 @@ def _check_verb(verb: str) -> str:
     return verb
 
 
+def _check_key(key: str | Stored) -> str | Stored:
+    if isinstance(key, str) and not refers(key):
+        _check_length(key)
+    return key
+
+
+def _check_length(key: str) -> None:
+    if len(key) < SECRET_CHARS_LEAST:
+        raise ValueError(f"the key is shorter than {SECRET_CHARS_LEAST} characters")
+
+
 class TransitionsSection(Section):
     """What a webhook hears of without being named by a command."""
 
@@ -80,8 +96,10 @@ class WebhookSection(Section):
     url: Annotated[str, Field(max_length=2_000), AfterValidator(check_url), PlainSerializer(shown_url)] = Field(
         description="Address that is sent a signed POST; redirects are not followed.", repr=False
     )
-    secret: Annotated[str, Field(min_length=SECRET_CHARS_LEAST), PlainSerializer(lambda s: s and MASK)] | None = option(
-        None, "Key of the HMAC-SHA256 signature, at least 16 characters.", repr=False
+    secret: Annotated[Secret, AfterValidator(_check_key)] | None = option(
+        None,
+        "Key of the HMAC-SHA256 signature, at least 16 characters: a text, {file: PATH} or {env: NAME}.",
+        repr=False,
     )
     secret_file: str | None = option(None, "File that holds the key instead; its last line end is cut.")
 
@@ -95,15 +113,21 @@ class WebhookSection(Section):
             raise ValueError("needs secret or secret_file, and not both")
         return self
 
-    def read_secret(self, name: str) -> bytes:
-        """The key. Raises `ConfigProblem`."""
-        if self.secret is not None:
-            return self.secret.encode()
-        key = f"webhooks.{name}.secret_file"
+    @property
+    def key_option(self) -> str:
+        """The option that says what the key is."""
+        return "secret" if self.secret_file is None else "secret_file"
+
+    @property
+    def written_key(self) -> str | Stored | None:
+        return self.secret if self.secret_file is None else {"file": self.secret_file}
+
+    def read_secret(self, name: str, origins: Mapping[Key, Origin], environment: Mapping[str, str]) -> bytes:
+        """The key. Raises `ConfigProblem` with the line."""
+        key = ("webhooks", name, self.key_option)
+        secret = read_secret(key, self.written_key, origins, environment)
         try:
-            secret = read_secret_file(str(self.secret_file))
-        except SecretProblem as problem:
-            raise ConfigProblem(f"{key} is not usable: {problem}.", key=key) from None
-        if len(secret) < SECRET_CHARS_LEAST:
-            raise ConfigProblem(f"{key}: the key is shorter than {SECRET_CHARS_LEAST} characters.", key=key)
+            _check_length(secret)
+        except ValueError as problem:
+            raise problem_at(key, origins, f"is not usable: {problem}") from None
         return secret.encode()

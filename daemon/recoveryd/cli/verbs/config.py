@@ -35,6 +35,8 @@ def validate(connection: Connection) -> int:
     settings = connection.settings
     values = settings.values
     settings.units()  # reads the texts of their topologies
+    for profile in values.profiles:
+        settings.spark_conf(profile)  # reads its secrets
     for cluster in values.clusters:
         cluster_again(settings, cluster)
     asyncio.run(_make_controls(settings))

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from recoveryd.cli.verbs.doctor_checks import CheckResult, CheckVerdict, bad, failed, good, skipped
+from recoveryd.errors import ConfigProblem
 from recoveryd.kernel.catalogue import CATALOGUE, Code
 from recoveryd.settings import Settings
 from recoveryd.settings.kinds import LOCAL_MASTER
@@ -29,8 +30,8 @@ def check_profiles(settings: Settings, *, deep: bool) -> Iterator[CheckResult]:
     """Two lines for each profile of the config. `deep` starts its executors, which takes some seconds and what the
     profile asks for.
     """
-    for name, profile in settings.values.profiles.items():
-        found = _check_profile(f"profile {name}", profile, settings.librdkafka_all())
+    for name in settings.values.profiles:
+        found = _check_profile(settings, name)
         yield found
         line = f"executors of {name}"
         if not deep:
@@ -38,10 +39,11 @@ def check_profiles(settings: Settings, *, deep: bool) -> Iterator[CheckResult]:
         elif found.verdict is CheckVerdict.FAIL:
             yield skipped(line, "the profile is not good", "See above.")
         else:
-            yield _check_executors(line, profile, settings.secret_variables)
+            profile = settings.values.profiles[name]
+            yield _check_executors(line, profile, settings.spark_conf(name), settings.secret_variables)
 
 
-def _check_executors(name: str, profile: Profile, withheld: frozenset[str]) -> CheckResult:
+def _check_executors(name: str, profile: Profile, conf: Mapping[str, str], withheld: frozenset[str]) -> CheckResult:
     """Start an application as an attempt does, and let every slot say which Python it is."""
     from recoveryd.adapters.spark.command import (  # noqa: PLC0415
         JOBS_DIR,
@@ -52,7 +54,7 @@ def _check_executors(name: str, profile: Profile, withheld: frozenset[str]) -> C
     from recoveryd.errors import LaunchError  # noqa: PLC0415
     from recoveryd_jobs.driver.remote import explain_failure  # noqa: PLC0415
 
-    made = SparkProfile(profile.master, profile.driver_memory, profile.conf, 0, profile.slots)
+    made = SparkProfile(profile.master, profile.driver_memory, conf, 0, profile.slots)
     step = "Correct the profile, or what its executors have; docs/deploy.md says what they need."
     with tempfile.TemporaryDirectory(prefix="recoveryd-doctor-") as folder:
         try:
@@ -77,13 +79,18 @@ def _check_executors(name: str, profile: Profile, withheld: frozenset[str]) -> C
     return bad(name, said, step)
 
 
-def _check_profile(name: str, profile: Profile, clients: Mapping[str, Mapping[str, str]]) -> CheckResult:
+def _check_profile(settings: Settings, profile_name: str) -> CheckResult:
     from recoveryd_jobs.driver.remote import unsecured  # noqa: PLC0415  (help must not pay for the client library)
 
+    name, profile = f"profile {profile_name}", settings.values.profiles[profile_name]
+    try:
+        conf = settings.spark_conf(profile_name)
+    except ConfigProblem as error:
+        return failed(name, error)
     slots = f"{profile.master}, {profile.slots} lanes at once"
     if LOCAL_MASTER.fullmatch(profile.master):
         return good(name, slots)
-    secrets, missing = unsecured(_defaults() | profile.conf, clients.values())
+    secrets, missing = unsecured(_defaults() | conf, settings.librdkafka_all().values())
     if secrets and missing:
         found = (
             f"{Code.SPARK_UNSECURED.value} {', '.join(secrets)} would travel to {profile.master} without "
