@@ -164,6 +164,7 @@ async def test_what_ends_the_daemon_gives_the_exit_code_and_everything_is_closed
     assert fake.closed == 3, "clusters, collector and server"
 
 
+TLS = "    security.protocol: SSL\n    ssl.%s.location: lost.pem\nhttp: {listen: '127.0.0.1:0'}\n"
 WEBHOOK = "webhooks: {ops: {url: 'https://ops.example.org/', secret_file: key}}\n"
 UNIT = "units: {u: {kind: group, group: g, inputs: [t], control: {%s}}}\n"
 
@@ -174,6 +175,8 @@ UNIT = "units: {u: {kind: group, group: g, inputs: [t], control: {%s}}}\n"
         (WEBHOOK, "RCV-4003", "webhooks.ops.secret_file"),
         ("units: {u: {kind: streams, group: g, inputs: [t], topology: lost}}\n", "RCV-4001", "lost: No such file"),
         (UNIT % "kind: process, start: [run], environment: {A: {file: lost}}", "RCV-4003", "u.control.environment.A"),
+        (TLS % "truststore", "RCV-4003", "ssl.truststore.location names"),
+        (TLS % "keystore", "RCV-4003", "ssl.keystore.location names"),
         (UNIT % "kind: kubernetes, workload: deployment/a, kubeconfig: lost", "RCV-4003", "u.control.kubeconfig"),
     ],
 )
@@ -181,11 +184,11 @@ async def test_what_is_wrong_in_the_files_of_a_config_is_told_and_ends_it_for_go
     text: str, code: str, names: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "recoveryd.yaml"
-    path.write_text("clusters: {main: {bootstrap.servers: '127.0.0.1:1'}}\n" + text)
+    path.write_text("clusters:\n  main:\n    bootstrap.servers: 127.0.0.1:1\n" + text)
     settings = load(path, env={"XDG_STATE_HOME": str(tmp_path)})
     with capture_logs() as logged:
         assert await within(serving.serve(settings, lambda: settings)) == EXIT_CONFIG
-    [told] = logged
+    [told] = [line for line in logged if line["log_level"] == "error"]
     assert told["code"] == code
     assert names in told["event"]
     assert told["hint"], "it says the next step"

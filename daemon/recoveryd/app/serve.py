@@ -30,6 +30,13 @@ from recoveryd.settings import Settings
 log = structlog.stdlib.get_logger(__name__)
 
 EXIT_CLEAN, EXIT_BROKEN, EXIT_LEFT, EXIT_CONFIG = 0, 70, 75, 78
+# Whoever found it: files of a cluster are read by the client library.
+_WRONG_CONFIG: Final = frozenset({
+    Code.CONFIG_UNREADABLE,
+    Code.CONFIG_UNKNOWN_KEY,
+    Code.CONFIG_INVALID,
+    Code.BOOTSTRAP_MISSING,
+})  # fmt: skip
 BROKER_PATIENCE_S: Final = 60.0
 RETRY_S: Final = 2.0
 BEAT_S: Final = 0.5
@@ -52,12 +59,9 @@ async def serve(settings: Settings, read_again: Callable[[], Settings], once_for
         daemon = build(settings, read_again)
         loop.add_signal_handler(signal.SIGHUP, _reread, daemon)
         return await _run(settings, daemon, stopped, None if end_s is None else OneShot(daemon, end_s))
-    except (ConfigProblem, OwnTopicProblem) as problem:
-        _tell(problem)
-        return EXIT_CONFIG
     except RecoverydError as problem:
         _tell(problem)
-        return EXIT_BROKEN
+        return EXIT_CONFIG if problem.code in _WRONG_CONFIG or isinstance(problem, OwnTopicProblem) else EXIT_BROKEN
     except Exception:
         log.exception("ends because of a bug", code=Code.INVARIANT_BROKEN.value)
         return EXIT_BROKEN
