@@ -5,6 +5,7 @@ tests/integration.
 import asyncio
 import os
 import signal
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +21,7 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.settings import load
 from tests.runtime.fakes import within
 
-SETTINGS = load(None, "127.0.0.1:1", env={})
+SETTINGS = load(None, "127.0.0.1:1", env={"RECOVERYD_WORK_DIR": tempfile.gettempdir()})
 
 
 class Closable:
@@ -192,6 +193,23 @@ async def test_what_is_wrong_in_the_files_of_a_config_is_told_and_ends_it_for_go
     assert told["code"] == code
     assert names in told["event"]
     assert told["hint"], "it says the next step"
+
+
+@pytest.mark.parametrize("place", ["file", "file/work", "closed", "closed/work"])
+async def test_a_work_dir_that_cannot_be_written_is_a_wrong_config(make, place: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "closed").mkdir(mode=0o500)
+    if place.startswith("closed") and os.access(tmp_path / "closed", os.W_OK):
+        pytest.skip("this user may write everywhere")
+    fake = make(Script())
+    settings = load(None, "127.0.0.1:1", env={"RECOVERYD_WORK_DIR": str(tmp_path / place)})
+    with capture_logs() as logged:
+        assert await within(serving.serve(settings, lambda: settings)) == EXIT_CONFIG
+    assert [(line["code"], line["hint"]) for line in logged] == [
+        ("RCV-4003", "Correct its owner, or set `work_dir` to a folder that the daemon may write to.")
+    ]
+    assert f"work_dir {tmp_path / place} is not usable: " in logged[0]["event"]
+    assert fake.closed == 3, "clusters, collector and server"
 
 
 async def test_a_broker_that_comes_late_is_waited_for(make) -> None:

@@ -96,7 +96,6 @@ class Feed:
 
     async def start(self) -> None:
         """Join the group. Records come from now on."""
-        self._config.work_dir.mkdir(parents=True, exist_ok=True)
         self._acking = asyncio.create_task(self._acknowledge())
         await self._app.start()
 

@@ -1,6 +1,6 @@
 """The life of the process: what starts in which order, what ends it, and with which exit code.
 
-        HTTP up -> own topics checked -> group joined -> (assigned) journal opened -> leads ...
+        work folder -> HTTP up -> own topics checked -> group joined -> (assigned) journal opened -> leads ...
       -> a signal, or a failure that only a restart mends
 
 Exit codes: 0 asked to end; 75 one-shot mode ended with something left to do; 70 own invariant broken, fenced or stalled
@@ -10,10 +10,13 @@ takes at most ten seconds; Spark applications run on under their lease.
 
 import asyncio
 import contextlib
+import errno
 import math
+import os
 import signal
 import time
 from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
 from typing import Any, Final
 
 import structlog
@@ -74,6 +77,7 @@ async def _run(settings: Settings, daemon: Daemon, stopped: asyncio.Event, once:
     beating = asyncio.create_task(_beat(daemon))
     end_s = math.inf if once is None else once.end_s
     try:
+        _make_work_dir(settings.work_dir)
         await _listen(settings, daemon)
         await _until_stopped(_check_own_topics(daemon, end_s), stopped)
         if stopped.is_set():
@@ -137,6 +141,17 @@ async def _close(daemon: Daemon) -> None:
     for result in await asyncio.gather(*closings, return_exceptions=True):
         if isinstance(result, Exception):
             log.warning("something did not close well", error=repr(result))
+
+
+def _make_work_dir(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        message = f"work_dir {folder} is not usable: {error.strerror}."
+        hint = "Correct its owner, or set `work_dir` to a folder that the daemon may write to."
+        raise ConfigProblem(message, hint, key="work_dir") from error
 
 
 async def _listen(settings: Settings, daemon: Daemon) -> None:
