@@ -231,6 +231,27 @@ def test_a_mistake_is_named_with_its_line(text: str, code: Code, line: int, mess
 
 
 @pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("*hunter2", "It is not YAML: a text that begins with *, &, ! or = needs quotes."),
+        ("!hunter2", "It is not YAML: a text that begins with *, &, ! or = needs quotes."),
+        ("!hun'ter2", "It is not YAML: a text that begins with *, &, ! or = needs quotes."),
+        ("!hunter!2", "It is not YAML: a text that begins with *, &, ! or = needs quotes."),
+        ("!!bool hunter2", "profiles.p.conf.spark.x is not what YAML takes it for; a text needs quotes."),
+        ("!!float hunter2", "profiles.p.conf.spark.x is not what YAML takes it for; a text needs quotes."),
+        ("!!timestamp hunter2", "profiles.p.conf.spark.x is not what YAML takes it for; a text needs quotes."),
+        ("2026-13-45", "profiles.p.conf.spark.x is not what YAML takes it for; a text needs quotes."),
+        ("hunter\x012", "It is not YAML: special characters are not allowed."),
+    ],
+)
+def test_a_password_without_quotes_is_refused_and_not_repeated(written: str, message: str) -> None:
+    found = problem(f"{MINIMAL}profiles:\n  p:\n    conf:\n      spark.x: {written}\n")
+    assert (found.line, found.message) == (5, f"c.yaml:5: {message}")
+    assert written not in f"{found} {found.hint}"
+    assert "hunter" not in f"{found} {found.hint}"
+
+
+@pytest.mark.parametrize(
     ("text", "code", "key", "message"),
     [
         ("clusters: {main: {bootstrap.server: 'a:1'}}", Code.CONFIG_UNKNOWN_KEY, "clusters.main.bootstrap.server", "is not a client property"),
@@ -270,6 +291,7 @@ def test_a_file_that_cannot_be_read(content: bytes | None) -> None:
         ("RECOVERYD_LOG_LEVEL", "debug", "There is no key log_level.", "Write RECOVERYD_LOG__LEVEL, with two underscores."),
         ("RECOVERYD_LOG__LEVEL", "loud", "log.level: should be", ""),
         ("RECOVERYD_SCOPE__X", "loud", "scope is no section", ""),
+        ("RECOVERYD_MONITOR__TOPICS", "[2026-13-45]", "Its list or mapping is not YAML.", ""),
         ("RECOVERYD_MONITOR__TOPICS", "[a", "Its list or mapping is not YAML.", ""),
         ("RECOVERYD_CLUSTERS__MAIN__SASL_MECHANISM", "PLAIN", "has no effect with security.protocol PLAINTEXT", "SASL_SSL"),
     ],

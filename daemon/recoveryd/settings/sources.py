@@ -22,6 +22,7 @@ CONFIG_VARIABLE: Final = "RECOVERYD_CONFIG"
 BOOTSTRAP_KEY: Final = ("clusters", "main", "bootstrap.servers")
 MAX_FILE_BYTES: Final = 1024 * 1024
 _MAX_LEVELS: Final = 16
+_NO_SUCH_VALUE: Final = (ValueError, LookupError, AttributeError)  # what the library raises then; each repeats the text
 
 Key = tuple[str, ...]
 
@@ -95,28 +96,39 @@ def read_file(path: Path) -> Tree:
 
 def read_yaml(text: str, name: str) -> Tree:
     """The tree of a YAML text; `name` is the name of its file in errors."""
-    loader = yaml.SafeLoader(text)
+    tree = Tree({}, {})
     try:
-        node = loader.get_single_node()
-        tree = Tree({}, {})
-        if node is not None and not isinstance(node, yaml.MappingNode):
-            raise ConfigProblem(
-                "The config must be one mapping.", code=Code.CONFIG_UNREADABLE, origin=name, line=_line(node)
-            )
-        if node is not None:
-            tree.values = _Builder(loader, name, tree.origins).build(node, ())
+        loader = yaml.SafeLoader(text)
+        try:
+            node = loader.get_single_node()
+            if node is not None and not isinstance(node, yaml.MappingNode):
+                raise ConfigProblem(
+                    "The config must be one mapping.", code=Code.CONFIG_UNREADABLE, origin=name, line=_line(node)
+                )
+            if node is not None:
+                tree.values = _Builder(loader, name, tree.origins).build(node, ())
+        finally:
+            loader.dispose()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 0
         raise ConfigProblem(
-            f"It is not YAML: {error.problem}.", code=Code.CONFIG_UNREADABLE, origin=name, line=line
+            f"It is not YAML: {_kind(error)}.", code=Code.CONFIG_UNREADABLE, origin=name, line=line
         ) from None
-    except yaml.YAMLError as error:
-        raise ConfigProblem(f"It is not YAML: {error}.", code=Code.CONFIG_UNREADABLE, origin=name) from None
-    else:
-        return tree
-    finally:
-        loader.dispose()
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise ConfigProblem(
+            f"It is not YAML: {error.reason}.", code=Code.CONFIG_UNREADABLE, origin=name, line=line
+        ) from None
+    return tree
+
+
+def _kind(error: yaml.MarkedYAMLError) -> str:
+    """What is wrong, without the text that stands there: it may be a password. Scanner and parser only tell of marks."""
+    problem = error.problem or ""
+    if isinstance(error, yaml.constructor.ConstructorError) or "undefined alias" in problem or "tag handle" in problem:
+        return "a text that begins with *, &, ! or = needs quotes"
+    return problem
 
 
 class _Builder:
@@ -134,7 +146,12 @@ class _Builder:
             return self._mapping(node, key)
         if isinstance(node, yaml.SequenceNode):
             return [self.build(item, (*key, str(i))) for i, item in enumerate(node.value)]
-        return self._loader.construct_object(node, deep=True)
+        try:
+            return self._loader.construct_object(node, deep=True)
+        except _NO_SUCH_VALUE:
+            raise self._problem(
+                f"{'.'.join(key)} is not what YAML takes it for; a text needs quotes.", node, key
+            ) from None
 
     def _mapping(self, node: yaml.MappingNode, key: Key) -> dict[str, Any]:
         values: dict[str, Any] = {}
@@ -204,7 +221,7 @@ def _environment_value(text: str, variable: str) -> Any:
         return stripped
     try:
         return yaml.safe_load(stripped)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, *_NO_SUCH_VALUE):
         raise ConfigProblem("Its list or mapping is not YAML.", code=Code.CONFIG_UNREADABLE, origin=variable) from None
 
 
