@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,6 +58,15 @@ def test_a_whole_life_is_decided_again_to_the_same_states_and_effects(tmp_path: 
         world.feed(command("resume"))
         world.run_until(State.COMPLETED)
         assert again(tmp_path / "h")[1:] == taken
+
+
+def test_only_the_daemons_user_may_read_it(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        with recorded(World(), tmp_path / "events.jsonl"):
+            assert stat.S_IMODE((tmp_path / "events.jsonl").stat().st_mode) == 0o600
+    finally:
+        os.umask(before)
 
 
 def test_so_is_the_life_beside_live_traffic_that_a_restart_interrupts(tmp_path: Path) -> None:

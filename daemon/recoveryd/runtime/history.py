@@ -2,16 +2,17 @@
 it: `recoveryctl history`.
 
 One JSON object per line: `params` when a daemon starts, `restored` when it begins to lead, `event` for each event. It
-holds commands whole, and nothing of the config but what the rules are given, so no secret. Writing never disturbs the
+holds commands whole, so only the daemon's user may read one that it made, and nothing of the config but what the rules
+are given, so no secret. Writing never disturbs the
 daemon: on the first trouble, and at its bound, the file just ends. Where that was in the middle of a line, the next
 daemon goes on in a new one.
 """
 
 import contextlib
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from os import SEEK_END
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -41,7 +42,7 @@ class RecordedCore:
         self._most_bytes = most_bytes
         self._file: TextIO | None = None
         try:
-            self._file = path.open("a", encoding="utf-8")
+            self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8")
             if self._file.tell() >= most_bytes:
                 self._end(f"it has {most_bytes:,} bytes")
             elif _is_torn(path):
@@ -92,9 +93,9 @@ class RecordedCore:
 def _is_torn(path: Path) -> bool:
     """Whether the last line has no end."""
     with path.open("rb") as file:
-        if file.seek(0, SEEK_END) == 0:
+        if file.seek(0, os.SEEK_END) == 0:
             return False
-        file.seek(-1, SEEK_END)
+        file.seek(-1, os.SEEK_END)
         return file.read() != b"\n"
 
 
