@@ -1,14 +1,17 @@
 """`config` and `doctor` without a broker: what they find from this machine and the config alone."""
 
+import contextlib
 import json
 import socket
+import socketserver
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from recoveryd.cli.verbs import doctor_clusters, doctor_machine, doctor_spark
+from recoveryd.cli.verbs import doctor_clusters, doctor_machine, doctor_platform, doctor_spark
 from recoveryd.cli.verbs.doctor_checks import CheckResult, CheckVerdict
 from recoveryd.cli.verbs.doctor_spark import check_profiles
 from recoveryd.settings import load
@@ -212,6 +215,43 @@ def test_doctor_fails_for_a_profile_whose_master_is_not_there(
     assert found.verdict is CheckVerdict.FAIL
     assert said in found.found
     assert found.next_step
+
+
+@contextlib.contextmanager
+def answers(answer: bytes) -> Iterator[str]:
+    """A server that says this to whoever connects."""
+
+    class Saying(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(65_536)
+            self.request.sendall(answer)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Saying) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"SSH-2.0-OpenSSH_9.6\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf of it",
+        b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 100\r\n\r\nhalf of it",
+        b"",
+    ],
+)
+def test_what_is_no_daemon_costs_its_own_lines_only(answer: bytes) -> None:
+    with answers(answer) as url:
+        found = [(check.name, check.verdict.value) for check in doctor_machine.check_daemon(url, 10.0)]
+        assert found == [("daemon", "warn"), ("clock of the daemon", "skipped")]
+        assert doctor_platform.metrics_shown(url) is None
+
+
+def test_an_address_that_no_page_can_be_asked_at_costs_its_own_lines_only() -> None:
+    url = "http://127.0.0.1:1/a b"
+    assert [check.verdict.value for check in doctor_machine.check_daemon(url, 1.0)] == ["warn", "skipped"]
+    assert doctor_platform.metrics_shown(url) is None
 
 
 def test_doctor_fails_for_secrets_that_would_travel_unprotected_and_takes_spark_defaults_into_account(

@@ -4,6 +4,7 @@ Each check returns what it found and, when it is not good, the next step; none r
 `recoveryd.cli.verbs.doctor_clusters`, what looks at Spark masters in `recoveryd.cli.verbs.doctor_spark`.
 """
 
+import http.client
 import importlib.util
 import json
 import os
@@ -114,17 +115,27 @@ def check_daemon(url: str, timeout_s: float = CheckPatience().page_s) -> Iterato
     """Is a daemon ready, as its own health page says, and does its clock agree with ours?"""
     name, page, clock = "daemon", f"{url.rstrip('/')}/readyz", "clock of the daemon"
     try:
-        with urllib.request.urlopen(page, timeout=timeout_s) as answer:  # noqa: S310  (the scheme was checked)
-            yield good(name, f"ready at {url}: {_short(answer.read())}")
-            yield judge_daemon_clock(answer.headers.get("Date"), time.time())
-    except urllib.error.HTTPError as error:
-        step = "A standby takes over by itself; otherwise read the daemon's log."
-        yield doubtful(name, f"not ready at {url} ({error.code}): {_short(error.read())}", step)
-        yield judge_daemon_clock(error.headers.get("Date"), time.time())
-    except (OSError, ValueError) as error:
+        refused, body, date = _health_page(page, timeout_s)
+    except (OSError, ValueError, http.client.HTTPException) as error:  # also what answers there is no daemon
         step = "Start it with `recoveryd run`; if it runs elsewhere, give --http URL."
         yield doubtful(name, f"no answer at {url}: {getattr(error, 'reason', error)}", step)
         yield skipped(clock, "no daemon answers", "See above.")
+        return
+    if refused:
+        step = "A standby takes over by itself; otherwise read the daemon's log."
+        yield doubtful(name, f"not ready at {url} ({refused}): {_short(body)}", step)
+    else:
+        yield good(name, f"ready at {url}: {_short(body)}")
+    yield judge_daemon_clock(date, time.time())
+
+
+def _health_page(page: str, timeout_s: float) -> tuple[int, bytes, str | None]:
+    """The status with which it refuses, 0 when it does not; the body; what it says of the time."""
+    try:
+        with urllib.request.urlopen(page, timeout=timeout_s) as answer:  # noqa: S310  (the scheme was checked)
+            return 0, answer.read(), answer.headers.get("Date")
+    except urllib.error.HTTPError as error:
+        return error.code, error.read(), error.headers.get("Date")
 
 
 def judge_daemon_clock(date: str | None, now_s: float) -> CheckResult:

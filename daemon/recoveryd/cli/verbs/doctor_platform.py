@@ -5,7 +5,7 @@ All of them only look, and change nothing. They always exit with 0 when they cou
 check.
 """
 
-import urllib.error
+import http.client
 import urllib.request
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
@@ -112,7 +112,7 @@ def platform(
         units={unit.name: (unit, _facts(connection, unit)) for unit in named},
         topic_leaders={topic: len(ids) for topic, ids in found.leaders.items() if topic in inputs},
         watched=tuple(each.topic for each in settings.values.monitor.topics if each.cluster == cluster),
-        daemon=_metrics(check_url(connection.daemon_url)),
+        daemon=metrics_shown(check_url(connection.daemon_url)),
     )
     rows = [asdict(row) | {"signal": row.signal.value} for row in judge_platform(seen)]
     show(rows, output, lambda: [_table(rows)], [str(row["name"]) for row in rows if row["signal"] == "weak"])
@@ -130,13 +130,13 @@ def _facts(connection: Connection, unit: "Unit") -> "UnitFacts | None":
         return None
 
 
-def _metrics(url: str) -> str | None:
+def metrics_shown(url: str) -> str | None:
     """Whether a daemon shows metrics there."""
     page = f"{url.rstrip('/')}/metrics"
     try:
         with urllib.request.urlopen(page, timeout=_HTTP_TIMEOUT_S) as answer:  # noqa: S310  (the scheme was checked)
             count = sum(not line.startswith(b"#") for line in answer.read().splitlines())
-    except (OSError, ValueError, urllib.error.HTTPError):
+    except (OSError, ValueError, http.client.HTTPException):
         return None
     return f"a daemon shows {count:,} series at {page}"
 
