@@ -194,6 +194,7 @@ def test_the_group_has_the_scope_unless_it_is_named() -> None:
         ("http: {listen: '8712'}\n", Code.CONFIG_INVALID, 2, "'8712' is not HOST:PORT", ""),
         ("http: 5\n", Code.CONFIG_INVALID, 2, "http must be a mapping.", ""),
         ("profiles: {p: {master: 'spark://h:1'}}\n", Code.CONFIG_INVALID, 2, "task_slots is required with this master", ""),
+        ("profiles: {p: {master: 'mesos://h:5050', task_slots: 2}}\n", Code.CONFIG_INVALID, 2, "is no Spark master", ""),
         ("profiles: {p: {master: 'cluster'}}\n", Code.CONFIG_INVALID, 2, "is no Spark master", ""),
         ("profiles: {p: {deployMode: cluster}}\n", Code.CONFIG_INVALID, 2, "deployMode cannot be chosen: the driver has to run beside the daemon", ""),
         ("profiles: {p: {deploy_mode: cluster}}\n", Code.CONFIG_INVALID, 2, "deploy_mode cannot be chosen", ""),

@@ -18,7 +18,7 @@ from recoveryd.settings.secrets import shown_secret
 from recoveryd.wire.quantities import SizeProblem, format_bytes, parse_bytes
 
 LOCAL_MASTER: Final = re.compile(r"local(?:\[(\*|[1-9]\d{0,3})(?:,\s*(\d{1,3}))?\])?", flags=re.ASCII)
-_OTHER_MASTER: Final = re.compile(r"(?:spark|k8s|mesos)://\S+|yarn", flags=re.ASCII)
+_OTHER_MASTER: Final = re.compile(r"(?:spark|k8s)://\S+|yarn", flags=re.ASCII)
 _LISTEN: Final = re.compile(r"(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):(\d{1,5})", flags=re.ASCII)
 Stored = dict[Literal["file", "env"], str]
 _MAX_MS: Final = 366 * 86_400_000
