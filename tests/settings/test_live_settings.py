@@ -103,6 +103,23 @@ def test_without_the_right_to_pause_lost_telemetry_means_the_floor(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://me:hunter2@prometheus:9090/base", "https://***@prometheus:9090/base"),
+        ("https://me@prometheus", "https://***@prometheus"),
+        ("https://me:hunter@2@[::1]:9090", "https://***@[::1]:9090"),
+        ("http://prometheus:9090/a@b", "http://prometheus:9090/a@b"),
+    ],
+)
+def test_who_asks_a_prometheus_is_not_shown(tmp_path: Path, url: str, shown: str) -> None:
+    settings = loaded(tmp_path, f"monitor: {{prometheus: [{{name: x, url: '{url}', query: q, slo: 1s}}]}}\n")
+    assert settings.values.monitor.prometheus[0].url == url
+    [listed] = [line.value for line in settings.show() if line.key == "monitor.prometheus"]
+    assert [reading["url"] for reading in listed] == [shown]
+    assert "hunter" not in repr(settings)
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("monitor: {topics: [{topic: a, slo: 5s}]}", "slo is the time lag of a consumer group"),
@@ -111,6 +128,7 @@ def test_without_the_right_to_pause_lost_telemetry_means_the_floor(tmp_path: Pat
         ("monitor: {health: [{name: x, slo: 5s, cluster: zz}]}", "monitor.health names the cluster 'zz'"),
         ("monitor: {canary: {clusters: [zz]}}", "monitor.canary.clusters names the cluster 'zz'"),
         ("monitor: {prometheus: [{name: x, url: 'file:///etc/passwd', query: q, slo: 1s}]}", "prometheus.0.url"),
+        ("monitor: {prometheus: [{name: x, url: 'http://u:${env:PASSWORD}@p', query: q, slo: 1s}]}", "write the whole address"),
         ("monitor: {canary: {evry: 1s}}", "There is no key monitor.canary.evry"),
         ("control: {max_bytes_per_s: 1MB, min_bytes_per_s: 2MB}", "min_bytes_per_s must be at most max_bytes_per_s"),
         ("control: {target_pressure: 1.5}", "control.target_pressure"),

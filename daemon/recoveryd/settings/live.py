@@ -5,12 +5,15 @@
 cluster: rules, metrics and events use it.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, PlainSerializer, model_validator
 
 from recoveryd.settings.kinds import Duration, Section, Size, TopicName, Word, option
+from recoveryd.settings.secrets import MASK
+from recoveryd.settings.webhooks import check_whole
 
 CANARY_READING: Final = "produce_latency"
 DEFAULT_LATENCY_SLO_MS: Final = 200
@@ -70,12 +73,19 @@ class HealthReading(Section):
     slo: Duration = Field(description="Replays yield before its value is this.")
 
 
+def _without_user(url: str) -> str:
+    return re.sub(r"(?<=://)[^/]*@", f"{MASK}@", url)
+
+
 class PrometheusReading(Section):
     name: Word = Field(description="What the reading is called in metrics and events.")
     cluster: Word = option("main", "A name under `clusters`.")
-    url: Annotated[str, Field(pattern=r"^https?://[^\s/?#]+[^\s?#]*$", max_length=2_000)] = Field(
-        description="Base address of a Prometheus server."
-    )
+    url: Annotated[
+        str,
+        Field(pattern=r"^https?://[^\s/?#]+[^\s?#]*$", max_length=2_000),
+        AfterValidator(check_whole),
+        PlainSerializer(_without_user),
+    ] = Field(description="Base address of a Prometheus server.", repr=False)
     query: Annotated[str, Field(min_length=1, max_length=10_000)] = Field(
         description="PromQL that gives one number: a latency in seconds."
     )

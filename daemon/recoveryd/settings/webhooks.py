@@ -32,6 +32,11 @@ def check_url(url: str) -> str:
         raise ValueError("must not hold a user or password; the signature says who calls")
     if parts.fragment:
         raise ValueError("must not hold a #fragment, which is never sent")
+    return check_whole(url)
+
+
+def check_whole(url: str) -> str:
+    """A URL is no secret to look up: what it refers to would be sent as it is written."""
     if refers(url):
         raise ValueError(
             "is taken as it stands: only secrets may refer to files and variables; write the whole address"
