@@ -73,6 +73,7 @@ WEBHOOK = "webhooks: {w: {url: 'http://x/', secret: 0123456789abcdef}}\n"
         ),
         (CONTROL % "kind: kubernetes, workload: deployment/u, kubeconfig: lost", "units.u.control.kubeconfig"),
         (CONTROL % "kind: kubernetes, workload: deployment/u", "units.u.control.kind"),
+        (GOOD + "profiles: {p: {conf: {spark.x: '${env:LOST}'}}}\n", "profiles.p.conf.spark.x is not usable"),
         (
             GOOD.replace("log:", "    security.protocol: SSL\n    ssl.truststore.location: /lost.pem\nlog:"),
             "/lost.pem cannot be read",
@@ -215,6 +216,12 @@ def test_doctor_fails_for_a_profile_whose_master_is_not_there(
     assert found.verdict is CheckVerdict.FAIL
     assert said in found.found
     assert found.next_step
+
+
+def test_doctor_fails_for_a_profile_whose_secret_is_not_there(tmp_path: Path) -> None:
+    found = profiles(tmp_path, GOOD + "profiles: {p: {conf: {spark.x: '${env:LOST}'}}}\n", deep=False)
+    assert found["profile p"].verdict is CheckVerdict.FAIL
+    assert "the environment variable LOST is not set" in found["profile p"].found
 
 
 @contextlib.contextmanager

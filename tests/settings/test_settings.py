@@ -452,6 +452,24 @@ def test_secrets_are_read_from_elsewhere_and_never_shown(written: str, shown: st
     assert "geheim" not in json.dumps(listing) + repr(settings) + repr(settings.access())
 
 
+def test_a_secret_of_a_profile_may_stand_elsewhere_and_is_never_shown() -> None:
+    Path("p.txt").write_text("geheim\n")
+    conf = "{spark.ssl.keyPassword: '${file:p.txt}', spark.hadoop.key: 'a-${env:P}', spark.x: 5}"
+    settings = loaded(f"{MINIMAL}profiles:\n  p:\n    conf: {conf}\n", {"P": "geheim"})
+    assert settings.spark_conf("p") == {
+        "spark.ssl.keyPassword": "geheim",
+        "spark.hadoop.key": "a-geheim",
+        "spark.x": "5",
+    }
+    shown = {value.key: value.value for value in settings.show()}
+    assert shown["profiles.p.conf.spark.ssl.keyPassword"] == "*** (file p.txt)"
+    assert shown["profiles.p.conf.spark.hadoop.key"] == "a-${env:P}"
+    Path("p.txt").unlink()
+    with pytest.raises(ConfigProblem) as caught:
+        settings.spark_conf("p")
+    assert (caught.value.key, caught.value.line) == ("profiles.p.conf.spark.ssl.keyPassword", 4)
+
+
 def test_the_listing_has_each_option_with_its_origin() -> None:
     settings = loaded(
         MINIMAL + "lease:\n  ttl: 60s\n",

@@ -38,22 +38,22 @@ class Resolved:
     shown: str
 
 
-def resolve(name: str, value: Any, environment: Mapping[str, str], located: Callable[[str], Path]) -> Resolved:
-    """The value of the client property or secret `name` as text; `located` gives the file that it means by a path.
+def resolve(name: str, value: Any, environment: Mapping[str, str], locate: Callable[[str], Path]) -> Resolved:
+    """The value of the client property or secret `name` as text; `locate` gives the file that it means by a path.
     Raises `SecretProblem`.
     """
     if isinstance(value, dict):
         if len(value) != 1 or not set(value) <= {"file", "env"}:
             raise SecretProblem("must be a text, {file: PATH} or {env: NAME}")
         ((kind, place),) = value.items()
-        found, shown = _read(kind, str(place), environment, located), f"{MASK} ({kind} {place})"
+        found, shown = _read(kind, str(place), environment, locate), f"{MASK} ({kind} {place})"
     else:
         if isinstance(value, bool):
             value = "true" if value else "false"
         if not isinstance(value, str | int | float):
             raise SecretProblem("must be a text, {file: PATH} or {env: NAME}")
-        found, shown = _replaced(name, str(value), environment, located), shown_property(name, value)
-    return Resolved(str(located(found)) if name in LOCATIONS else found, shown)
+        found, shown = _replaced(name, str(value), environment, locate), shown_property(name, value)
+    return Resolved(str(locate(found)) if name in LOCATIONS else found, shown)
 
 
 def read_secret(key: Key, value: Any, origins: Mapping[Key, Origin], environment: Mapping[str, str]) -> str:
@@ -64,11 +64,11 @@ def read_secret(key: Key, value: Any, origins: Mapping[Key, Origin], environment
         raise problem_at(key, origins, f"is not usable: {problem}") from None
 
 
-def _replaced(name: str, text: str, environment: Mapping[str, str], located: Callable[[str], Path]) -> str:
+def _replaced(name: str, text: str, environment: Mapping[str, str], locate: Callable[[str], Path]) -> str:
     """The text with what it refers to."""
 
     def read(match: re.Match[str]) -> str:
-        found = _read(match[1], match[2], environment, located)
+        found = _read(match[1], match[2], environment, locate)
         return jaas.fitted(found, text[: match.start()]) if name == jaas.KEY else found
 
     try:
@@ -125,12 +125,12 @@ def _places(text: str) -> str:
     return f" ({', '.join(f'{kind} {place}' for kind, place in _REFERENCE.findall(text))})"
 
 
-def _read(kind: str, place: str, environment: Mapping[str, str], located: Callable[[str], Path]) -> str:
+def _read(kind: str, place: str, environment: Mapping[str, str], locate: Callable[[str], Path]) -> str:
     if kind == "env":
         if place not in environment:
             raise SecretProblem(f"the environment variable {place} is not set")
         return environment[place]
-    return _read_file(located(place))
+    return _read_file(locate(place))
 
 
 def _read_file(place: Path) -> str:
