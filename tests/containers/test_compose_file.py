@@ -56,6 +56,11 @@ def test_each_file_that_is_mounted_is_there_and_each_volume_is_declared(service:
         assert (COMPOSE.parent / source).exists() if source.startswith(".") else source in declared, source
 
 
+def test_the_broker_keeps_its_logs_on_its_volume() -> None:
+    [volume] = mounts("kafka")
+    assert SERVICES["kafka"]["environment"].get("KAFKA_LOG_DIRS") == volume
+
+
 @pytest.mark.parametrize("service", SERVICES)
 def test_nothing_is_published_but_on_loopback(service: str) -> None:
     assert [port for port in SERVICES[service].get("ports", ()) if not port.startswith("127.0.0.1:")] == []
