@@ -111,6 +111,13 @@ def test_the_systemd_unit_is_valid_and_hardened(tmp_path: Path) -> None:
     assert float(exposure) < _EXPOSURE_MAX
 
 
+def test_the_config_of_the_service_is_installed_for_its_group_alone() -> None:
+    text = UNIT.read_text(encoding="utf-8")
+    [(mode, group)] = re.findall(r"^#   sudo install -D -m (\d+) -g (\S+) recoveryd\.yaml ", text, re.MULTILINE)
+    assert int(mode, 8) & 0o037 == 0, "others could read it, or the group change it"
+    assert f"\nGroup={group}\n" in text
+
+
 @pytest.mark.parametrize("script", [".ci/run", "scripts/containers/executor.sh", "tests/containers/images/kafka/run"])
 def test_shell_scripts_can_be_read_by_bash_and_may_be_executed(script: str) -> None:
     assert run("bash", "-n", str(ROOT / script)) == ""

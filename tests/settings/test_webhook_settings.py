@@ -51,6 +51,14 @@ def test_a_key_that_is_not_usable_where_it_stands_is_named_with_its_line(written
     assert (caught.value.key, caught.value.line) == ("webhooks.stop-it.secret", 2)
 
 
+def test_an_address_that_is_secret_may_come_from_a_variable_beside_the_file() -> None:
+    settings = loaded(
+        webhook(f"secret: {KEY}").replace("stop-it", "chat"),
+        {"RECOVERYD_WEBHOOKS__CHAT__URL": "https://hooks.example.org/services/T0/B0"},
+    )
+    assert settings.webhook_targets() == {"chat": ("https://hooks.example.org/services/T0/B0", KEY.encode())}
+
+
 def test_neither_key_nor_path_is_ever_shown() -> None:
     settings = loaded(webhook(f"url: 'https://ops.example.org:444/hooks/private?x=2', secret: {KEY}"))
     shown = {value.key: value.value for value in settings.show() if value.key.startswith("webhooks")}
