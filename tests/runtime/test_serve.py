@@ -15,10 +15,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from recoveryd.app import serve as serving
+from recoveryd.app.feed import FeedConfig
 from recoveryd.app.serve import EXIT_BROKEN, EXIT_CLEAN, EXIT_CONFIG, EXIT_LEFT
 from recoveryd.errors import ClusterProblem, ConfigProblem, Fenced, OwnTopicProblem, RecoverydError
 from recoveryd.kernel.catalogue import Code
 from recoveryd.settings import load
+from recoveryd.settings.kafka_properties import ClientAccess
 from tests.runtime.fakes import within
 
 SETTINGS = load(None, "127.0.0.1:1", env={"RECOVERYD_WORK_DIR": tempfile.gettempdir()})
@@ -67,6 +69,7 @@ class FakeDaemon:
         self.secret_files = self
         self.runtime = self.intake = self.collector = self.server = self.clusters = self.pulse = self.ticker = self
         self.port, self.closed, self.log = 1, 0, list[str]()
+        self.fed: FeedConfig | None = None
         self.waits = asyncio.Event()
 
     async def start(self) -> None:
@@ -112,8 +115,9 @@ class FakeDaemon:
 
 
 class FakeFeed:
-    def __init__(self, _config: Any, daemon: Any, _leadership: Any) -> None:
+    def __init__(self, config: FeedConfig, daemon: Any, _leadership: Any) -> None:
         self.script = daemon.script
+        daemon.fed = config
 
     async def start(self) -> None:
         if self.script.hangs == "group":
@@ -210,6 +214,14 @@ async def test_a_work_dir_that_cannot_be_written_is_a_wrong_config(make, place: 
     ]
     assert f"work_dir {tmp_path / place} is not usable: " in logged[0]["event"]
     assert fake.closed == 3, "clusters, collector and server"
+
+
+async def test_the_feed_gets_the_times_of_the_client_properties(make) -> None:
+    fake, tuned = make(Script(ends=Fenced())), {"request.timeout.ms": "45000", "metadata.max.age.ms": "60000"}
+    fake.secret_holders.accesses["main"] = ClientAccess("127.0.0.1:1", tuning=tuned)
+    await within(serving.serve(SETTINGS, lambda: SETTINGS))
+    assert fake.fed.request_timeout_s == 45.0
+    assert fake.fed.tuning == {"consumer_metadata_max_age_ms": 60_000, "producer_metadata_max_age_ms": 60_000}
 
 
 async def test_a_broker_that_comes_late_is_waited_for(make) -> None:

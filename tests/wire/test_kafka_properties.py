@@ -75,6 +75,8 @@ def test_scram(mechanism: str) -> None:
     ("change", "key", "message", "hint"),
     [
         ({"bootstrap.server": "a:1"}, "bootstrap.server", "is not a client property", "Did you mean bootstrap.servers?"),
+        ({"request.timeout.ms": "30s"}, "request.timeout.ms", "'30s' is not a whole number", ""),
+        ({"send.buffer.bytes": "-1"}, "send.buffer.bytes", "'-1' is not a whole number", ""),
         ({"client.id": "x"}, "client.id", "is not a client property", ""),
         ({"sasl.username": "x"}, "sasl.username", "is not a client property", ""),
         ({"bootstrap.servers": ""}, "bootstrap.servers", "is missing", ""),

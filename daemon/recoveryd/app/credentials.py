@@ -1,4 +1,6 @@
-"""How the Faust worker connects to a secured cluster: the configured access in Faust's terms."""
+"""How the Faust worker connects to a cluster: the configured access in Faust's terms."""
+
+from typing import Any, Final
 
 from faust.auth import OAuthCredentials, SASLCredentials, SSLCredentials
 from faust.types.auth import CredentialsT
@@ -6,6 +8,30 @@ from faust.types.auth import CredentialsT
 from recoveryd.adapters.kafka.oauth_tokens import TokenProvider
 from recoveryd.settings.kafka_properties import ClientAccess, make_ssl_context
 from recoveryd.settings.renewing import renew_context
+
+REQUEST_TIMEOUT_S: Final = 30.0
+_FOR_EVER_MS: Final = 2**31 - 1
+
+# Those of the tuning that Faust passes on to its clients.
+_TUNING: Final = {
+    "metadata.max.age.ms": ("consumer_metadata_max_age_ms", "producer_metadata_max_age_ms"),
+    "connections.max.idle.ms": ("consumer_connections_max_idle_ms", "producer_connections_max_idle_ms"),
+}
+
+
+def tuning_of(access: ClientAccess) -> dict[str, Any]:
+    """Arguments of `faust.App`. 0 is for ever, as for librdkafka."""
+    return {
+        ours: int(access.tuning[name]) or _FOR_EVER_MS
+        for name, of_both in _TUNING.items()
+        if name in access.tuning
+        for ours in of_both
+    }
+
+
+def request_timeout_s(access: ClientAccess) -> float:
+    given = access.tuning.get("request.timeout.ms")
+    return REQUEST_TIMEOUT_S if given is None else int(given) / 1000
 
 
 def credentials_of(access: ClientAccess) -> CredentialsT | None:

@@ -10,7 +10,8 @@ because the intake goes by the journal's position.
 import asyncio
 import time
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
@@ -22,7 +23,7 @@ from faust.tables.manager import TableManager
 from faust.tables.recovery import Recovery
 from faust.types import TP, EventT, StreamT
 
-from recoveryd.app.credentials import take_login
+from recoveryd.app.credentials import REQUEST_TIMEOUT_S, take_login
 from recoveryd.app.tolerant_fetch import readable_headers, tolerate_any_header
 from recoveryd.errors import RecoverydError
 from recoveryd.failpoints import hit
@@ -41,7 +42,7 @@ WATCH_EVERY_S: Final = 1.0
 @dataclass(frozen=True, slots=True)
 class FeedConfig:
     """`brokers` as host:port; `credentials` is Faust's object or None; `instance_id` makes the daemon a static member
-    of the group (a fixed name per node).
+    of the group (a fixed name per node). `tuning`: more arguments of Faust.
     """
 
     brokers: tuple[str, ...]
@@ -50,10 +51,11 @@ class FeedConfig:
     work_dir: Path
     session_timeout_s: float = 10.0
     heartbeat_interval_s: float = 3.0
-    request_timeout_s: float = 30.0
+    request_timeout_s: float = REQUEST_TIMEOUT_S
     commit_interval_s: float = 1.0
     instance_id: str | None = None
     credentials: Any = None
+    tuning: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Leadership(Protocol):
@@ -230,6 +232,7 @@ def _make_app(config: FeedConfig) -> faust.App:
         consumer_auto_offset_reset="earliest",
         consumer_group_instance_id=config.instance_id,
         TableManager=_NoTables,
+        **config.tuning,
     )
 
 

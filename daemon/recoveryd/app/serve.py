@@ -22,7 +22,7 @@ from typing import Any, Final
 import structlog
 
 from recoveryd.adapters.kafka.clusters import MAIN
-from recoveryd.app.credentials import credentials_of
+from recoveryd.app.credentials import credentials_of, request_timeout_s, tuning_of
 from recoveryd.app.feed import Feed, FeedConfig
 from recoveryd.app.once import OneShot
 from recoveryd.bootstrap import Daemon, build
@@ -266,4 +266,6 @@ def _feed_config(settings: Settings, daemon: Daemon) -> FeedConfig:
         commit_interval_s=values.commit_interval / 1000,
         instance_id=values.instance_id,
         credentials=credentials,
+        request_timeout_s=request_timeout_s(access),
+        tuning=tuning_of(access),
     )

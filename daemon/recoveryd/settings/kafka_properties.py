@@ -1,9 +1,10 @@
 """Kafka's Java property names, used under `clusters:` of the config, translated for the two client libraries.
 
 Users write the names of Kafka's documentation; librdkafka names some things differently, and aiokafka (under Faust)
-takes arguments and an `ssl.SSLContext`. A property that cannot be honoured in both is refused, never dropped: a
-connection less secure than its config says would be the worst outcome. Values are plain texts here; `secrets` resolves
-those that are stored elsewhere.
+takes arguments and an `ssl.SSLContext`. A property about addresses, encryption or login that cannot be honoured in both
+is refused, never dropped: a connection less secure than its config says would be the worst outcome. Of the tuning,
+librdkafka takes all and aiokafka what it has a parameter for. Values are plain texts here; `secrets` resolves those that
+are stored elsewhere.
 """
 
 import os
@@ -21,7 +22,7 @@ from recoveryd.wire.spelling import nearest
 
 BOOTSTRAP: Final = "bootstrap.servers"
 
-# Java name to librdkafka name, for properties whose values both libraries understand unchanged.
+# Java name to librdkafka name; values are the same. `app.credentials` has those that the clients under Faust take too.
 _TUNING: Final = {
     "client.dns.lookup": "client.dns.lookup",
     "client.rack": "client.rack",
@@ -104,6 +105,8 @@ def read_access(properties: Mapping[str, str]) -> ClientAccess:
     if protocol not in _PROTOCOLS:
         raise PropertyProblem("security.protocol", f"{protocol!r} is not one of {', '.join(_PROTOCOLS)}")
     _refuse_unused(properties, protocol)
+    tuning = {name: properties[name] for name in _TUNING if name in properties}
+    _check_numbers(tuning)
     mechanism = _read_mechanism(properties) if protocol.startswith("SASL") else None
     by_token = mechanism == oauth_properties.MECHANISM
     username, password = _read_login(properties, mechanism) if mechanism and not by_token else (None, None)
@@ -114,7 +117,7 @@ def read_access(properties: Mapping[str, str]) -> ClientAccess:
         password=password,
         oauth=read_oauth(properties) if by_token else None,
         tls=_read_tls(properties) if protocol.endswith("SSL") else None,
-        tuning={name: properties[name] for name in _TUNING if name in properties},
+        tuning=tuning,
     )
 
 
@@ -125,6 +128,12 @@ def check_names(properties: Iterable[str]) -> None:
             close = nearest(name, PROPERTIES)
             hint = f"Did you mean {close}?" if close else f"Taken are {', '.join(PROPERTIES)}."
             raise PropertyProblem(name, "is not a client property that recoveryd passes on", hint, unknown=True)
+
+
+def _check_numbers(tuning: Mapping[str, str]) -> None:
+    for name, value in tuning.items():
+        if name.endswith((".ms", ".bytes")) and not (value.isascii() and value.isdigit()):
+            raise PropertyProblem(name, f"{value!r} is not a whole number")
 
 
 def to_librdkafka(properties: Mapping[str, str]) -> dict[str, str]:
