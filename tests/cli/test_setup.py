@@ -13,6 +13,7 @@ import pytest
 
 from recoveryd.cli.verbs import doctor_clusters, doctor_machine, doctor_platform, doctor_spark
 from recoveryd.cli.verbs.doctor_checks import CheckResult, CheckVerdict
+from recoveryd.cli.verbs.doctor_clusters import own_needs
 from recoveryd.cli.verbs.doctor_spark import check_profiles
 from recoveryd.settings import load
 from tests.cli.scripted import run
@@ -175,6 +176,33 @@ def test_doctor_fails_for_a_broker_that_does_not_answer_within_its_timeout(silen
         "unit",
     )
     assert {rows[line]["verdict"] for line in (*lines, "executors of default")} == {"skipped"}
+
+
+SEVERAL = "clusters:\n" + "".join(f"  {name}: {{bootstrap.servers: 'a:1'}}\n" for name in ("main", "origin", "copies"))
+
+
+def needs_by_cluster(folder: Path, more: str) -> dict[str, set[tuple[str, str]]]:
+    """Of each cluster, resources and names."""
+    settings = load(write(folder, SEVERAL + more), env={})
+    return {
+        cluster: {(acl.resource.value, acl.name) for acl in own_needs(settings.topic_names, settings.values, cluster)}
+        for cluster in settings.values.clusters
+    }
+
+
+def test_doctor_asks_for_the_rights_on_quotas_on_each_cluster_where_quotas_are_set(tmp_path: Path) -> None:
+    quotas = ("Cluster", "kafka-cluster")
+    on, off = (needs_by_cluster(tmp_path, f"quotas: {{enabled: {said}}}\n") for said in ("true", "false"))
+    assert {cluster for cluster, needs in on.items() if quotas in needs} == {"main", "origin", "copies"}
+    assert {cluster for cluster, needs in off.items() if quotas in needs} == set()
+
+
+def test_doctor_asks_for_the_rights_of_the_canary_where_it_runs(tmp_path: Path) -> None:
+    canary = ("Topic", "recovery.canary.v1")
+    on = needs_by_cluster(tmp_path, "monitor: {canary: {enabled: true, clusters: [copies]}}\n")
+    off = needs_by_cluster(tmp_path, "monitor: {canary: {enabled: false, clusters: [copies]}}\n")
+    assert {cluster for cluster, needs in on.items() if canary in needs} == {"main", "copies"}
+    assert {cluster for cluster, needs in off.items() if canary in needs} == {"main"}
 
 
 def test_doctor_finds_a_work_dir_that_cannot_be_written(tmp_path: Path) -> None:

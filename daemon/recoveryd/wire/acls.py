@@ -37,7 +37,7 @@ class Resource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Acl:
-    """`cluster`: main, source, target, watched or that of a unit. `when`: the config or command that makes it needed,
+    """`cluster`: main, each of the config, source, target, canary, watched or that of a unit. `when`: the config or command that makes it needed,
     "" = always.
     """
 
@@ -70,17 +70,18 @@ def own_acls(names: TopicNames) -> tuple[Acl, ...]:
         Acl((_D,), main, topic, names.progress, ("Read", "DescribeConfigs"), "heartbeats of lanes and drivers"),
         Acl((_D,), main, topic, names.dlq, ("Read", "Write", "DescribeConfigs"), "control records that could not be read; what of them landed"),
         Acl((_D,), main, topic, names.canary, ("Write", "DescribeConfigs"), "measures produce latency; looked at when the daemon starts"),
+        Acl((_D,), "canary", topic, names.canary, ("Write", "DescribeConfigs"), "the same on other clusters", when="monitor.canary.clusters"),
         Acl((_D, _J), "target", topic, names.receipts, ("Read", "Write", "DescribeConfigs"), "the exactly-once ledger"),
         Acl((_J,), main, topic, names.directives, ("Read",), "what this lane must do now"),
         Acl((_J,), main, topic, names.progress, ("Write",), "heartbeats"),
         Acl((_D,), main, Resource.GROUP, CLIENT_PREFIX, ("Read",), "the group of the control topic", prefixed=True),
         Acl((_D,), main, Resource.TRANSACTIONAL_ID, CLIENT_PREFIX, ("Write",), "the journal's transactions", prefixed=True),
         Acl((_D, _J), "target", Resource.TRANSACTIONAL_ID, CLIENT_PREFIX, ("Write",), "chunks of lanes, and fencing them", prefixed=True),
-        Acl((_D,), main, Resource.CLUSTER, CLUSTER_NAME, ("DescribeConfigs", "AlterConfigs"), "client quotas of recoveries", when="quotas.enabled"),
+        Acl((_D,), "each", Resource.CLUSTER, CLUSTER_NAME, ("DescribeConfigs", "AlterConfigs"), "client quotas of recoveries, and finding those that were left", when="quotas.enabled"),
         Acl((_R, _O), main, topic, names.status, ("Read",), "what recoveries there are and how they stand"),
         Acl((_R, _O), main, topic, names.events, ("Read",), "answers and the history of a recovery"),
         Acl((_O,), main, topic, names.control, ("Write",), "commands"),
-        Acl((_S,), "main and target", topic, names.prefix, ("Create", "Describe", "DescribeConfigs"), "makes the own topics, and compares them", prefixed=True),
+        Acl((_S,), "main, target and canary", topic, names.prefix, ("Create", "Describe", "DescribeConfigs"), "makes the own topics, and compares them", prefixed=True),
     )  # fmt: skip
 
 

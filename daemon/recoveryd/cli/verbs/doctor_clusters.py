@@ -29,8 +29,10 @@ from recoveryd.cli.verbs.doctor_checks import (
 from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import CATALOGUE, Code
 from recoveryd.settings.kafka_properties import ClientAccess
+from recoveryd.settings.model import SettingsModel
 from recoveryd.units.features import judge_features
-from recoveryd.wire.acls import Role, own_acls, replay_acls
+from recoveryd.wire.acls import Acl, Role, own_acls, replay_acls
+from recoveryd.wire.topics import TopicNames
 
 MAIN = "main"
 _CLOCK_TOLERANCE_MS = 2_000
@@ -127,18 +129,29 @@ async def _check_topics(connection: Connection, cluster: str) -> list[CheckResul
         return [topics, _judge_writes(f"write to {cluster}", denied)]
 
 
+def own_needs(names: TopicNames, values: SettingsModel, cluster: str) -> list[Acl]:
+    """What daemon and jobs need on this cluster for any recovery, as the config stands."""
+    places, features = {"target", "each"}, {""}
+    if cluster == MAIN:
+        places.add("main")
+    if values.quotas.enabled:
+        features.add("quotas.enabled")
+    if values.monitor.is_canary_on and cluster in values.monitor.canary.clusters:
+        places.add("canary")
+        features.add("monitor.canary.clusters")
+    return [
+        acl
+        for acl in own_acls(names)
+        if {Role.DAEMON, Role.JOBS} & set(acl.roles) and acl.cluster in places and acl.when in features
+    ]
+
+
 def _check_acls(
     connection: Connection, cluster: str, source: str | None, target: str | None, patience: CheckPatience
 ) -> CheckResult:
     """What the cluster itself says this user may do, against what daemon and jobs need there."""
     name, values = f"ACLs on {cluster}", connection.settings.values
-    needs = [
-        acl
-        for acl in own_acls(connection.names)
-        if Role.DAEMON in acl.roles or Role.JOBS in acl.roles
-        if cluster == MAIN or acl.cluster == "target"
-        if not acl.when or (acl.when == "quotas.enabled" and values.quotas.enabled)
-    ]
+    needs = own_needs(connection.names, values, cluster)
     if source is not None:
         needs += [acl for acl in replay_acls(source, target or "", create=False) if acl.cluster == "source"]
     if target is not None:
