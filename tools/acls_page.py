@@ -21,8 +21,9 @@ _HEAD: Final = """\
 
 What the users of recoveryd must be allowed on clusters with an authorizer. `clusters.main` of the config is *main*; the
 clusters that a recovery reads from and writes to are *source* and *target*, those below `monitor:` are *watched* and
-*canary*, that of a group or unit is *unit*; each of them may be *main* too. *each* means every cluster of the config. Daemon and jobs use the same properties of `clusters:`, so usually one user has the rows of both; people
-and their scripts need only the rows that begin with CLI. No user needs to be a super user.
+*canary*, that of a group or unit is *unit*; each of them may be *main* too. *each* means every cluster of the config.
+Daemon and jobs use the same properties of `clusters:`, so usually one user has the rows of both; people and their scripts
+need only the rows that begin with CLI. No user needs to be a super user.
 
 Read and Write imply Describe, AlterConfigs implies DescribeConfigs. *prefixed* names are prefixes
 (`--resource-pattern-type prefixed`). With another `topics.prefix` the names of the own topics change with it.

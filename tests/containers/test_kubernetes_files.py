@@ -81,6 +81,18 @@ def test_the_daemons_account_has_the_role_and_executors_have_none() -> None:
     assert EXECUTOR["spec"]["automountServiceAccountToken"] is False
 
 
+def test_what_the_docs_give_to_a_daemon_that_scales_applications_fits_together() -> None:
+    page = (ROOT / "docs" / "control.md").read_text(encoding="utf-8")
+    [block] = re.findall(r"^```yaml\n(apiVersion: v1\nkind: ServiceAccount\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    found = {document["kind"]: document for document in yaml.safe_load_all(block)}
+    for document in found.values():
+        kubernetes_validate.validate(document, VERSIONS[0], strict=True)
+    account, role, binding = found["ServiceAccount"], found["Role"], found["RoleBinding"]
+    assert binding["subjects"] == [{"kind": "ServiceAccount", **account["metadata"]}]
+    assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) == ("Role", role["metadata"]["name"])
+    assert binding["metadata"]["namespace"] == role["metadata"]["namespace"]
+
+
 def test_daemon_and_executors_run_the_same_image_with_the_same_few_rights() -> None:
     [daemon], [executor] = POD["containers"], EXECUTOR["spec"]["containers"]
     assert {daemon["image"], executor["image"], PROFILE["conf"]["spark.kubernetes.container.image"]} == {

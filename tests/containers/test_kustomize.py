@@ -3,6 +3,7 @@ where kubectl or kustomize is installed, both are really built. No cluster is ne
 """
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -152,3 +153,23 @@ def test_the_overlay_is_built_with_names_that_change_with_config_and_secrets() -
         for document in found.values():
             if document["apiVersion"] != OPERATOR:
                 kubernetes_validate.validate(document, VERSIONS[-1], strict=True)
+
+
+@pytest.mark.skipif(not TOOLS, reason="neither kubectl nor kustomize is on this machine")
+def test_the_overlay_with_the_patches_of_control_kubernetes_has_the_account_and_may_reach_the_api_server(
+    tmp_path: Path,
+) -> None:
+    for folder in (BASE, OVERLAY, BOARDS):
+        shutil.copytree(folder, tmp_path / folder.relative_to(ROOT))
+    page = (ROOT / "docs" / "control.md").read_text(encoding="utf-8")
+    [block] = re.findall(r"^```yaml\n(patches:\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    overlay = tmp_path / OVERLAY.relative_to(ROOT)
+    mine = kustomization(overlay)
+    mine["patches"] += yaml.safe_load(block)["patches"]
+    (overlay / "kustomization.yaml").write_text(yaml.safe_dump(mine), encoding="utf-8")
+    for tool in TOOLS:
+        found = built(tool, overlay)
+        pod = found["Deployment", "recoveryd"]["spec"]["template"]["spec"]
+        assert (pod["serviceAccountName"], pod["automountServiceAccountToken"]) == ("recoveryd", True)
+        egress = found["NetworkPolicy", "recoveryd"]["spec"]["egress"]
+        assert {rule["port"] for way in egress for rule in way["ports"]} >= {443, 6443, 9092}
