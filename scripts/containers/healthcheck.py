@@ -9,20 +9,22 @@ import http.client
 import os
 import sys
 
-# Of the listen address only the port matters here.
 _DEFAULT_LISTEN = "0.0.0.0:8712"
+# Who listens on all addresses is asked at loopback.
+_FROM_INSIDE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  (where to ask, not to listen)
 _TIMEOUT_S = 4.0
 
 
 def main() -> int:
-    port = os.environ.get("RECOVERYD_HTTP__LISTEN", _DEFAULT_LISTEN).rpartition(":")[2]
+    listen, _, port = os.environ.get("RECOVERYD_HTTP__LISTEN", _DEFAULT_LISTEN).rpartition(":")
+    host = _FROM_INSIDE.get(listen.strip("[]"), listen.strip("[]"))
     try:
-        connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=_TIMEOUT_S)
+        connection = http.client.HTTPConnection(host, int(port), timeout=_TIMEOUT_S)
         connection.request("GET", "/livez")
         answer = connection.getresponse()
         text = answer.read(500).decode(errors="replace").strip()
     except (OSError, ValueError, http.client.HTTPException) as error:
-        print(f"no answer on port {port}: {error}")
+        print(f"no answer on port {port} of {host}: {error}")
         return 1
     print(f"{answer.status} {text}")
     return 0 if answer.status == http.client.OK else 1
