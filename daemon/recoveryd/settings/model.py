@@ -58,7 +58,10 @@ class TopicsSection(Section):
 
 
 class HttpSection(Section):
-    listen: Listen = option("127.0.0.1:8712", "HOST:PORT of health, metrics and API; port 0 takes a free one.")
+    listen: Listen = option(
+        "127.0.0.1:8712",
+        "HOST:PORT of health, metrics and API; port 0 takes a free one. In the image RECOVERYD_HTTP__LISTEN wins.",
+    )
 
     @property
     def host(self) -> str:
