@@ -155,6 +155,18 @@ def test_the_overlay_is_built_with_names_that_change_with_config_and_secrets() -
 
 
 @pytest.mark.skipif(not TOOLS, reason="neither kubectl nor kustomize is on this machine")
+def test_the_overlay_makes_the_own_topics_before_the_daemon_starts_and_with_what_it_has() -> None:
+    for tool in TOOLS:
+        pod = built(tool, OVERLAY)["Deployment", "recoveryd"]["spec"]["template"]["spec"]
+        [daemon], [first] = pod["containers"], pod["initContainers"]
+        assert first["command"] == ["recoveryctl", "topics", "apply", *daemon["args"][1:]]
+        same = ("image", "envFrom", "securityContext")
+        assert {key: first[key] for key in same} == {key: daemon[key] for key in same}
+        assert [m for m in first["volumeMounts"] if m not in daemon["volumeMounts"]] == []
+        assert {"config", "secrets"} <= {m["name"] for m in first["volumeMounts"]}
+
+
+@pytest.mark.skipif(not TOOLS, reason="neither kubectl nor kustomize is on this machine")
 def test_the_overlay_with_the_patches_of_control_kubernetes_has_the_account_and_may_reach_the_api_server(
     tmp_path: Path,
 ) -> None:
