@@ -33,7 +33,9 @@ _EXIT_MEANINGS: Final = {
         "`--wait` or `wait` took longer than `--timeout`, or no daemon answered; the recovery or command stays."
     ),
     ExitCode.DIFFERENCES: "Verification found differences between source and target.",
-    ExitCode.DETACHED: "Ctrl-C while following; the recovery goes on.",
+    ExitCode.DETACHED: (
+        "Ctrl-C. What was sent goes on: stderr says so, of a command without an answer with its place on the control topic."
+    ),
 }
 
 _HEAD: Final = f"""\
@@ -59,7 +61,8 @@ _HEAD: Final = f"""\
   `{{"error":{{"code":"RCV-1010","message":"...","next":"...","exit_code":3}}}}`.
 - `status` is the same as `get`, `ls` the same as `list`. Every verb takes `-q`, `-v` and `--no-color`, wherever they
   stand.
-- Ctrl-C while following detaches; the recovery goes on.
+- Ctrl-C while following or waiting for an answer detaches; the recovery goes on, and the command is handled. At a question
+  it is a no.
 
 ## Where recoveryd is
 

@@ -1,10 +1,13 @@
 """What `replay` sends, shows and returns."""
 
 import json
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from recoveryd.cli.render.output import confirm
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.replay.spec import Replay
@@ -385,6 +388,29 @@ def test_a_wait_that_takes_too_long_is_exit_code_8_and_leaves_the_recovery_alone
     assert result.exit_code == 8
     assert "recoveryctl wait flights-rerun" in result.stderr
     assert len(backend.sent) == 1
+
+
+def test_ctrl_c_before_the_answer_says_where_the_command_lies() -> None:
+    def interrupted(_command: dict[str, Any]) -> None:
+        raise KeyboardInterrupt
+
+    backend = ScriptedBackend(answer=interrupted)
+
+    result = run(backend, *replay_args("--yes", "--wait"))
+
+    assert result.exit_code == 130
+    assert "the command is offset 42 of recovery.control.v1, and a daemon will handle it" in result.stderr
+    assert "recoveryctl describe flights-rerun" in result.stderr
+    assert len(backend.sent) == 1
+
+
+def test_ctrl_c_at_the_question_is_a_no(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted:
+        def readline(self) -> str:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "stdin", Interrupted())
+    assert confirm("Start this replay as r1?") is False
 
 
 def test_ctrl_c_detaches_and_says_how_to_come_back() -> None:

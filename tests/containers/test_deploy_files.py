@@ -121,6 +121,12 @@ def test_the_systemd_unit_is_valid_and_hardened(tmp_path: Path) -> None:
     assert float(exposure) < _EXPOSURE_MAX
 
 
+def test_the_service_stays_ended_after_the_exit_codes_that_a_restart_does_not_mend() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    final = re.findall(r"^\| (\d+) \| .* \| does not restart it \|$", page, re.MULTILINE)
+    assert f"\nRestartPreventExitStatus={' '.join(final)}\n" in UNIT.read_text(encoding="utf-8")
+
+
 def test_the_config_of_the_service_is_installed_for_its_group_alone() -> None:
     text = UNIT.read_text(encoding="utf-8")
     [(mode, group)] = re.findall(r"^#   sudo install -D -m (\d+) -g (\S+) recoveryd\.yaml ", text, re.MULTILINE)

@@ -23,7 +23,7 @@ class ExitCode(IntEnum):
     AWAITING_APPROVAL = 7
     TIMED_OUT = 8
     DIFFERENCES = 9
-    DETACHED = 130  # Ctrl-C: the recovery goes on without us
+    DETACHED = 130  # Ctrl-C: what was sent goes on without us
 
 
 # Codes whose meaning has an exit code of its own; the others take that of the place where they came up.

@@ -121,11 +121,15 @@ def detail(text: str) -> None:
 
 
 def confirm(question: str) -> bool:
-    """Ask on stderr, read the answer from stdin; anything but y or yes is no. (The usual prompts write to stdout, which
-    carries data only.)
+    """Ask on stderr, read the answer from stdin; anything but y or yes is no, Ctrl-C too. (The usual prompts write to
+    stdout, which carries data only.)
     """
     _tell(f"{question} [y/N]: ", end="")
-    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+    try:
+        return sys.stdin.readline().strip().lower() in {"y", "yes"}
+    except KeyboardInterrupt:
+        _tell("")
+        return False
 
 
 def print_failure(failure: RecoverydError, exit_code: int) -> None:

@@ -15,7 +15,7 @@ from recoveryd.kernel.catalogue import Code
 
 
 class Detached(Exception):  # noqa: N818  (it is no error: the recovery goes on)
-    """Ctrl-C while following."""
+    """Ctrl-C after something was sent, or while following."""
 
 
 def exit_code_of_state(document: Document) -> ExitCode:

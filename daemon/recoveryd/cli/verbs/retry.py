@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from recoveryd.cli.failure import Failure
-from recoveryd.cli.options import Reason, Yes, option
+from recoveryd.cli.options import Yes, option
 from recoveryd.cli.render.output import note
 from recoveryd.cli.send.again import begun_by, elsewhere, refuse_continued, refuse_twice, rest_of
 from recoveryd.cli.send.command import make_id
@@ -24,6 +24,10 @@ RetryId = Annotated[
     str | None, option("--id", "Id of the new recovery; made from the source topic when left out.", "ID")
 ]
 
+RetryReason = Annotated[
+    str | None, option("--reason", "Why, for the record; says what is retried, and its reason, when left out.", "TEXT")
+]
+
 
 def add_to(app: typer.Typer) -> None:
     app.command(rich_help_panel="Start")(retry)
@@ -37,7 +41,7 @@ def retry(
     new_id: RetryId = None,
     plan_only: PlanOnly = False,
     plan_hash: PlanHash = None,
-    reason: Reason = None,
+    reason: RetryReason = None,
     yes: Yes = False,
     *,
     sending: Staying,
