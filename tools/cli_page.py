@@ -79,9 +79,9 @@ nobody needs the daemon's config on a laptop:
 `client.properties` is what Kafka's own tools take by `--command-config`. A password need not stand in it:
 `sasl.jaas.config=... password="${{file:/run/secrets/kafka}}";` is read when it is used. Contexts are files under
 `~/.config/recoveryd/contexts` (`XDG_CONFIG_HOME`) that only you can read; a context with `--http` and no brokers can
-look, but not send. A context knows the brokers of `clusters.main` and nothing else of the daemon's config: verbs that look
-at a unit themselves (`unit`, `retention`, `diagnose`, `doctor --unit`) need `--config`; commands only name units, which
-the daemon knows.
+look, but not send, and one without `--http` cannot ask the daemon itself (`top`, `lag`, `logs` of another machine). A context
+knows the brokers of `clusters.main` and nothing else of the daemon's config: verbs that look at a unit themselves (`unit`,
+`retention`, `diagnose`, `doctor --unit`) need `--config`; commands only name units, which the daemon knows.
 
 ## Exit codes
 

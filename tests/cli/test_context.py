@@ -10,6 +10,8 @@ from typer.testing import Result
 
 from recoveryd.cli.send.connect import Connection, Tools
 from recoveryd.cli.send.java_properties import read_properties
+from tests.builders.core import to_document
+from tests.cli.recoveries import RUNNING
 from tests.cli.scripted import ScriptedBackend, run, run_with
 
 LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="{}";'
@@ -217,6 +219,31 @@ def test_without_brokers_a_context_looks_through_the_daemon(home: Home) -> None:
 
     assert result.exit_code == 1
     assert result.stderr.startswith("RCV-2011 No daemon answers at http://127.0.0.1:1")
+
+
+@pytest.mark.parametrize("args", [("top",), ("lag",), ("logs", RUNNING.id)])
+def test_a_daemon_on_this_machine_is_not_taken_for_that_of_a_context_with_brokers(
+    home: Home, args: tuple[str, ...]
+) -> None:
+    two(home)
+
+    backend = ScriptedBackend({RUNNING.id: to_document(RUNNING) | {"attempt": 1}})
+
+    result = run(backend, *args, "--context", "prod", env=home.env)
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith("RCV-4008 The context `prod` does not say where its daemon answers.")
+    assert "--http" in result.stderr
+
+
+def test_doctor_asks_no_daemon_where_the_context_names_none(home: Home) -> None:
+    home("context", "add", "dev", "-b", "127.0.0.1:1")
+
+    result = run_with(Tools(), "doctor", "--context", "dev", "--timeout", "300ms", "-o", "json", env=home.env)
+
+    rows = {row["check"]: row for row in json.loads(result.stdout)}
+    assert {rows[name]["verdict"] for name in ("daemon", "clock of the daemon")} == {"skipped"}
+    assert "--http" in rows["daemon"]["next_step"]
 
 
 def test_verbose_says_which_brokers_and_why(home: Home) -> None:

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from recoveryd.adapters.kafka.clusters import KafkaClusters
     from recoveryd.settings import Settings
 
+from recoveryd.cli.failure import usage
 from recoveryd.cli.render.output import detail, is_interactive
 from recoveryd.cli.send.contexts import BOOTSTRAP, Context, Contexts
 from recoveryd.wire.topics import TopicNames
 
 _PLACES = ("RECOVERYD_BOOTSTRAP_SERVERS", "RECOVERYD_CONFIG")
+DAEMON_HINT = "Give --http HOST:PORT, or make the context again with it: `recoveryctl context add NAME --replace`."
 _NOWHERE = "unset:9092"  # stands in where only names are wanted
 
 
@@ -110,10 +112,20 @@ class Connection:
         return settings.topic_names
 
     @property
+    def knows_daemon(self) -> bool:
+        """Whether anything says where the daemon is. A context with brokers alone does not: a daemon on this machine
+        would be that of others.
+        """
+        return self._http is not None or self.context is None or self.context.daemon is not None
+
+    @property
     def daemon_url(self) -> str:
         """The daemon's HTTP API: as given, or where the config lets it listen; also when nothing says where the brokers
-        are.
+        are. Raises `Failure` where nothing says it.
         """
+        if not self.knows_daemon:
+            name = self.context.name if self.context is not None else ""
+            raise usage(f"The context `{name}` does not say where its daemon answers.", DAEMON_HINT)
         if self._http is not None:
             return self._http
         if self.context is not None and self.context.daemon is not None:

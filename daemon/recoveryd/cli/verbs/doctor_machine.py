@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
-from recoveryd.cli.send.connect import Connection
+from recoveryd.cli.send.connect import DAEMON_HINT, Connection
 from recoveryd.cli.send.http_reader import check_url
 from recoveryd.cli.verbs.doctor_checks import CheckPatience, CheckResult, bad, doubtful, failed, good, skipped
 from recoveryd.errors import RecoverydError
@@ -61,7 +61,11 @@ def run_checks(
     from recoveryd.cli.verbs.doctor_clusters import check_clusters  # noqa: PLC0415
 
     yield from check_clusters(connection, patience, deep=deep, source=source, target=target)
-    yield from check_daemon(check_url(connection.daemon_url), patience.page_s)
+    if connection.knows_daemon:
+        yield from check_daemon(check_url(connection.daemon_url), patience.page_s)
+        return
+    yield skipped("daemon", "the context does not say where it answers", DAEMON_HINT)
+    yield skipped("clock of the daemon", "needs the daemon", "See above.")
 
 
 def check_java() -> CheckResult:

@@ -112,7 +112,7 @@ def platform(
         units={unit.name: (unit, _facts(connection, unit)) for unit in named},
         topic_leaders={topic: len(ids) for topic, ids in found.leaders.items() if topic in inputs},
         watched=tuple(each.topic for each in settings.values.monitor.topics if each.cluster == cluster),
-        daemon=metrics_shown(check_url(connection.daemon_url)),
+        daemon=metrics_shown(check_url(connection.daemon_url)) if connection.knows_daemon else None,
     )
     rows = [asdict(row) | {"signal": row.signal.value} for row in judge_platform(seen)]
     show(rows, output, lambda: [_table(rows)], [str(row["name"]) for row in rows if row["signal"] == "weak"])
