@@ -2,10 +2,12 @@
 each key.
 
 Both keep a short hash per record or key in a private SQLite file that disappears with its connection: memory is the
-same for any number of records, and the worker's disk needs about 60 bytes for each. Without receipts nothing says which
-source partition a record of the target came from, so it is found by its content: the n-th record of some content in the
-target is the n-th of that content in the source. Order is then proved per pair of partitions, for all content that only
-one source partition has; records that are equal in several partitions may stand in for each other.
+same for any number of records. Measured with one and three million on each side, the worker's disk holds at its fullest
+up to 280 bytes for each record of the source, since rows are numbered in tables of their own beside those that came and
+are sorted for it in another file, and 150 for each key. Without receipts nothing says which source partition a record of
+the target came from, so it is found by its content: the n-th record of some content in the target is the n-th of that
+content in the source. Order is then proved per pair of partitions, for all content that only one source partition has;
+records that are equal in several partitions may stand in for each other.
 """
 
 import hashlib
