@@ -231,7 +231,8 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
         unit_files,
         secrets,
     )
-    sources = _sources(settings.work_dir, runtime, core, status, params, collector, pulse, clock, metrics)
+    log_dir = settings.work_dir if values.http.logs else None
+    sources = _sources(log_dir, runtime, core, status, params, collector, pulse, clock, metrics)
     server = HealthServer(sources, values.http.host, values.http.port)
     return Daemon(
         runtime,
@@ -319,7 +320,7 @@ def spark_profiles(settings: Settings) -> dict[str, SparkProfile]:
 
 
 def _sources(
-    work_dir: Path,
+    log_dir: Path | None,
     runtime: Runtime,
     core: Core,
     status: StatusTopic,
@@ -336,7 +337,7 @@ def _sources(
         document=status.document,
         metrics_content_type=CONTENT_TYPE,
         lag=lambda: lag_document(runtime.state, params.live, clock.now_ms()),
-        log=partial(read_log, work_dir),
+        log=None if log_dir is None else partial(read_log, log_dir),
         control=lambda: control_document(runtime.state, params.live, params.control, clock.now_ms()),
     )
 

@@ -66,6 +66,14 @@ def test_what_is_not_here_is_asked_of_the_daemon(daemon: str, tmp_path: Path) ->
     assert (result.exit_code, result.stdout) == (0, "c\n")
 
 
+def test_a_daemon_that_gives_no_logs_says_so(tmp_path: Path) -> None:
+    with served(Sources(lambda: LEADER, lambda: {ID: RUNNING}, lambda: b"", to_document, "text/plain")) as url:
+        env = here(tmp_path / "nothing") | {"RECOVERYD_HTTP__LISTEN": url.removeprefix("http://")}
+        result = run(known(), "logs", ID, env=env)
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert result.stderr.startswith("RCV-4015 This daemon gives no logs by HTTP (`http.logs`).")
+
+
 def test_through_http_alone(daemon: str) -> None:
     from recoveryd.cli.send.connect import Tools
     from tests.cli.scripted import run_with

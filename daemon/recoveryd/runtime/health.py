@@ -58,7 +58,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The functions that answer requests; all are quick and never raise."""
+    """The functions that answer requests; all are quick and never raise. `log` blocks; None = logs are not given."""
 
     health: Callable[[], Health]
     recoveries: Callable[[], Mapping[str, Noun]]
@@ -67,7 +67,7 @@ class Sources:
     metrics_content_type: str
     lag: Callable[[], Mapping[str, Any]] = dict
     control: Callable[[], Mapping[str, Any]] = dict
-    log: Callable[[str, int | None, int], Mapping[str, Any] | None] = lambda _id, _attempt, _lines: None  # it blocks
+    log: Callable[[str, int | None, int], Mapping[str, Any] | None] | None = None
 
 
 class HealthServer:
@@ -157,7 +157,9 @@ class HealthServer:
         return _json(self._sources.document(recovery))
 
     async def _logs(self, request: web.Request) -> web.Response:
-        name = request.match_info["id"]
+        name, read = request.match_info["id"], self._sources.log
+        if read is None:
+            return _problem(404, Code.NO_LOG, "This daemon gives no logs by HTTP (`http.logs`).")
         if name not in self._sources.recoveries():
             return _problem(404, Code.NO_SUCH_RECOVERY, f"Nothing has the id {name!r}.")
         try:
@@ -167,7 +169,7 @@ class HealthServer:
             return _problem(400, Code.INVALID_VALUE, "lines and attempt are numbers.")
         if not 0 <= lines <= LOG_LINES_LIMIT or (number is not None and number < 1):
             return _problem(400, Code.INVALID_VALUE, f"lines is 0 to {LOG_LINES_LIMIT}, attempt is 1 or more.")
-        found = await asyncio.to_thread(self._sources.log, name, number, lines)
+        found = await asyncio.to_thread(read, name, number, lines)
         if found is None:
             return _problem(
                 404, Code.NO_LOG, f"The daemon has no log of {name}{f', attempt {number}' if number else ''}."

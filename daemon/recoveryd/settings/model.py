@@ -62,6 +62,7 @@ class HttpSection(Section):
         "127.0.0.1:8712",
         "HOST:PORT of health, metrics and API; port 0 takes a free one. In the image RECOVERYD_HTTP__LISTEN wins.",
     )
+    logs: bool = option(True, "Whether the API gives the logs of Spark attempts, to whoever reaches it.")
 
     @property
     def host(self) -> str:
