@@ -58,11 +58,10 @@ def test_what_protects_and_watches_the_pods_chooses_them_by_their_label() -> Non
     labels = POD["metadata"]["labels"]
     monitor, policy = MADE["PodMonitor"]["spec"], MADE["NetworkPolicy"]["spec"]
     chosen = [
-        MADE["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"],
         monitor["selector"]["matchLabels"],
         policy["podSelector"]["matchLabels"],
     ]
-    assert chosen == [labels, labels, labels]
+    assert chosen == [labels, labels]
     assert labels[monitor["jobLabel"]] == "recoveryd", "the job that alert rules name"
 
 
@@ -74,10 +73,9 @@ def test_what_is_scraped_and_let_in_is_the_port_of_the_pod() -> None:
     assert [rule["port"] for rule in let_in["ports"]] == [port["name"]]
 
 
-def test_a_budget_that_counts_ready_pods_lets_the_only_ready_one_be_moved() -> None:
-    budget = MADE["PodDisruptionBudget"]["spec"]
+def test_no_budget_counts_ready_pods_of_which_a_standby_is_none() -> None:
     assert CONTAINER["readinessProbe"]["httpGet"]["path"] == "/readyz", "which a standby fails"
-    assert (budget["maxUnavailable"], budget["unhealthyPodEvictionPolicy"]) == ("100%", "AlwaysAllow")
+    assert "PodDisruptionBudget" not in MADE
 
 
 def test_the_brokers_of_each_config_can_be_reached_through_the_policy() -> None:
