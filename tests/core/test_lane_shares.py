@@ -146,7 +146,9 @@ class SlowProof(World):
     is_throttled = True
 
     def _reader(self, app: Application, task: int, state: str) -> LaneHeartbeat:
-        return replace(super()._reader(app, task, state), throttled=self.is_throttled, verified_offsets=1)
+        return replace(
+            super()._reader(app, task, state), throttled=self.is_throttled, verified_offsets=1, verified_records=1
+        )
 
 
 @pytest.mark.parametrize("is_throttled", [True, False])

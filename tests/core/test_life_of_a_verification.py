@@ -3,15 +3,17 @@
 import re
 from dataclasses import replace
 
+import pytest
+
 from recoveryd.kernel.states import State, StopReason
 from recoveryd.live.events import OffsetsSampled
 from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.plan_facts import PlanFacts
 from recoveryd.recovery.spec import AtOffset, AtTime, CaughtUp, Limits
 from recoveryd.verification.spec import ComparedRef
-from recoveryd_jobs.contract import Difference, Verification
+from recoveryd_jobs.contract import Difference, LaneHeartbeat, Verification
 from tests.builders.core import NOW_MS, command, make_facts, make_spec, make_target, make_verification
-from tests.builders.world import PARAMS, World, illegal_moves
+from tests.builders.world import PARAMS, Application, World, illegal_moves
 
 MISSING = Verification(
     "mismatch",
@@ -185,6 +187,35 @@ def test_a_verification_that_reads_nothing_new_for_long_has_stalled() -> None:
         app.left_to_read = 500
         world.second()
     assert (world.recovery().state, world.recovery().stop.reason) == (State.FAILED, StopReason.STALLED)
+
+
+class OffsetsStandStill(World):
+    """The tasks of its verification pass no offset; `moving`: the count of their heartbeats that changes all the same."""
+
+    moving = ""
+
+    def _reader(self, app: Application, task: int, state: str) -> LaneHeartbeat:
+        beat = super()._reader(app, task, state)
+        still = replace(beat, verified_records=7, verified_offsets=0, offsets_to_verify=0)
+        return replace(still, **{self.moving: beat.verified_records}) if self.moving else still
+
+
+@pytest.mark.parametrize(
+    ("moving", "told"),
+    [
+        ("verified_records", State.VERIFYING),  # the closer look reads records a second time
+        ("verified_steps", State.VERIFYING),  # what was read is compared on disk
+        ("", StopReason.STALLED),
+    ],
+)
+def test_a_verification_that_passes_no_offset_stalls_only_if_it_does_nothing_else(moving: str, told: object) -> None:
+    world = OffsetsStandStill(params=replace(PARAMS, stall_after_ms=20_000), speed=100)
+    world.moving, world.verify_s = moving, 1_000
+    world.feed(command("replay"))
+    world.run_until(State.VERIFYING)
+    world.second(60)
+    recovery = world.recovery()
+    assert (recovery.stop.reason if recovery.state is State.FAILED else recovery.state) == told
 
 
 def test_a_topic_that_is_deleted_under_a_verification_ends_it() -> None:

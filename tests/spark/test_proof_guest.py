@@ -10,7 +10,7 @@ import pytest
 from recoveryd_jobs.contract import LaneHeartbeat, PartitionRange
 from recoveryd_jobs.errors import Superseded
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
-from recoveryd_jobs.verify.guest import Stopped
+from recoveryd_jobs.verify.guest import Guest, Stopped
 from recoveryd_jobs.verify.plan import make_plan, share_out
 from recoveryd_jobs.verify.tasks import show_share
 from tests.builders.copying import Cluster, Recovery, rows
@@ -85,6 +85,27 @@ def test_it_says_when_only_its_rate_keeps_it_waiting(cluster: Cluster) -> None:
     assert (waiting.state, waiting.verified_records < 100) == ("verifying", True)
     recovery.direct("stop")
     assert task.wait() is Stopped
+
+
+def _step_on(guest: Guest) -> None:
+    while True:
+        guest.step()
+
+
+def test_it_obeys_and_reports_between_steps_that_read_nothing(cluster: Cluster) -> None:
+    recovery = copied(cluster)
+    guest = Guest(recovery.spec, 0, 1, 0)
+    guest.begin()
+    try:
+        guest.step()
+        beat = recovery.await_heartbeat(lambda beat: beat.phase == "verify" and beat.verified_steps == 1)
+        assert (beat.state, beat.verified_records) == ("verifying", 0)
+        sequence = recovery.direct("stop")
+        with pytest.raises(Stopped):
+            _step_on(guest)
+        recovery.await_heartbeat(in_state("done", sequence))
+    finally:
+        guest.close()
 
 
 def test_it_leaves_for_a_newer_attempt(cluster: Cluster) -> None:

@@ -68,7 +68,7 @@ class Observed:
     driver_heard_ms: int = 0
     exited: AttemptExited | None = None
     exited_ms: int = 0
-    progress_ms: int = 0  # when a durable position last moved
+    progress_ms: int = 0  # when a durable position last moved, or the verification last read or compared something
     throttled_ms: int = 0  # when a lane or task last waited for nothing but its rate
     directive_ms: int = 0  # when the last directive was journaled
     status_ms: int = 0  # when progress was last journaled

@@ -57,16 +57,23 @@ def on_lane_heartbeat(draft: RecoveryDraft, event: LaneHeartbeat) -> None:
 def _on_reader_heartbeat(draft: RecoveryDraft, event: LaneHeartbeat, recovery: Recovery) -> None:
     """A heartbeat of a task of the verification: what all of its tasks have read is the progress."""
     seen = draft.observed(recovery.id)
+    earlier = seen.readers.get(event.lane)
     readers = {**seen.readers, event.lane: Heard(event, draft.now_ms)}
-    moved = with_readers(recovery, readers)
-    has_moved = moved.progress.verified_offsets != recovery.progress.verified_offsets or seen.progress_ms == 0
+    has_worked = earlier is None or _work(event) != _work(earlier.heartbeat)
     draft.observe(
         recovery.id,
         readers=readers,
-        progress_ms=draft.now_ms if has_moved else seen.progress_ms,
+        progress_ms=draft.now_ms if has_worked or seen.progress_ms == 0 else seen.progress_ms,
         throttled_ms=draft.now_ms if event.throttled else seen.throttled_ms,
     )
-    draft.remember(moved)
+    draft.remember(with_readers(recovery, readers))
+
+
+def _work(reader: LaneHeartbeat) -> tuple[int, int, int]:
+    """What changes while a task of the verification works: the closer look passes no offset anew, and a comparison on
+    disk reads no record.
+    """
+    return reader.verified_offsets, reader.verified_records, reader.verified_steps
 
 
 def _heard(event: LaneHeartbeat, earlier: Heard | None, before: Heard | None, now_ms: int) -> Heard:

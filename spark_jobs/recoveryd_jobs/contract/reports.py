@@ -54,7 +54,8 @@ class LaneHeartbeat:
     In `phase` verify, `lane` is the number of a task of the proof, from 0, and `positions` is empty. Such a task takes
     an equal part of the directive's rates (it ignores `shares`), counts what it reads on both sides, and obeys
     `verify`, `pause`, `stop` and `exit`; after `stop` it is `done` and the attempt has no verdict. Its progress is
-    `verified_offsets` of `offsets_to_verify`, both sides together.
+    `verified_offsets` of `offsets_to_verify`, both sides together. It makes progress as well where it reads records a
+    second time, which adds to `verified_records` alone, or compares on disk, which adds to `verified_steps` alone.
 
     `throttled`: everything it took is committed, and it waits only because its rate allows no further record yet.
     """
@@ -75,6 +76,7 @@ class LaneHeartbeat:
     verified_bytes: int = 0
     verified_offsets: int = 0
     offsets_to_verify: int = 0
+    verified_steps: int = 0
     failed_chunks: int = 0  # how often this attempt began a chunk again from the ledger
     ledger_from: int = 0  # offset of the newest head of this lane on the receipts topic, 0 = none
     throttled: bool = False

@@ -34,7 +34,7 @@ class Guest:
         self.client_id = copy_client_id(spec.scope, spec.recovery)
         self._spec, self._task, self._tasks, self._offsets_to_verify = spec, task, tasks, offsets
         self._state, self._why = "starting", ""
-        self._records = self._bytes = self._offsets = 0
+        self._records = self._bytes = self._offsets = self._steps = 0
         now_s = time.monotonic()
         self._meter, self._pacer, self._standstill = RateMeter(), Pacer(now_s), Standstill()
         self._directives = Directives(spec, f"{client_id}.directives")
@@ -79,6 +79,11 @@ class Guest:
         self._bytes += size
         self._offsets += offsets
         self._pacer.took(records, size, time.monotonic())
+
+    def step(self) -> None:
+        """Obey between two steps of work that reads nothing, and report that it goes on. Raises as `turn` does."""
+        self.turn()
+        self._steps += 1
 
     def wait_for(self, why: str) -> None:
         """Report what else the task waits for."""
@@ -128,5 +133,6 @@ class Guest:
             verified_bytes=self._bytes,
             verified_offsets=min(self._offsets, self._offsets_to_verify),
             offsets_to_verify=self._offsets_to_verify,
+            verified_steps=self._steps,
             throttled=self._standstill.is_held_back(now_s),
         )

@@ -12,7 +12,8 @@ records that are equal in several partitions may stand in for each other.
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +30,7 @@ from recoveryd_jobs.verify.shown import DIFFERENCES_MAX, no_verdict
 _CACHE_KB = 32_768
 _NOWHERE = -1  # records without a key may go to any partition
 _SIZE = 16
+_STEP_INSTRUCTIONS = 100_000  # of SQLite, a few milliseconds where the disk is not waited for
 # `t`: target partition, _NOWHERE = any. `p`: the partition that holds the record. `n`: counts equal records.
 _TABLES = """
     PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;
@@ -73,9 +75,10 @@ def key_hash(key: bytes | None) -> bytes:
 
 
 class Spill:
-    """The file. Not thread-safe."""
+    """The file. Not thread-safe. `step` is called while it compares, which may take long, and may raise."""
 
-    def __init__(self) -> None:
+    def __init__(self, step: Callable[[], object]) -> None:
+        self._step = step
         self._db = sqlite3.connect("", isolation_level=None)
         self._db.executescript(f"PRAGMA cache_size=-{_CACHE_KB};{_TABLES}BEGIN;")
         self.unkeyed = [0, 0]
@@ -97,7 +100,34 @@ class Spill:
             rows,
         )
 
-    def compare_records(self) -> SpillFinding:
+    def compare(self, *, latest: bool) -> SpillFinding:
+        """Compare last values or all records. Raises what `step` raises; the file is of no use then."""
+        with self._in_steps():
+            return self._compare_latest() if latest else self._compare_records()
+
+    @contextmanager
+    def _in_steps(self) -> Iterator[None]:
+        """Call `step` in the middle of statements too. SQLite lets no exception through, so it is kept and raised here."""
+        raised: list[BaseException] = []
+
+        def is_to_end() -> bool:
+            try:
+                self._step()
+            except BaseException as told:  # noqa: BLE001  (raised again below)
+                raised.append(told)
+            return bool(raised)
+
+        self._db.set_progress_handler(is_to_end, _STEP_INSTRUCTIONS)
+        try:
+            yield
+        except sqlite3.OperationalError:
+            if not raised:
+                raise
+            raise raised[0] from None
+        finally:
+            self._db.set_progress_handler(None, 0)
+
+    def _compare_records(self) -> SpillFinding:
         for side, name in ((SOURCE, "wanted"), (TARGET, "stored")):
             self._db.execute("COMMIT")
             self._db.executescript(_NUMBERED.format(name=name, side=side) + "BEGIN;")
@@ -158,7 +188,7 @@ class Spill:
                 yield p, offset, target, at
             pair, last = (p, target), at
 
-    def compare_latest(self) -> SpillFinding:
+    def _compare_latest(self) -> SpillFinding:
         """Compare last values. Several source partitions may have a key; the target must hold the last value from one
         of them.
         """

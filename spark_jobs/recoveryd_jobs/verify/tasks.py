@@ -50,7 +50,7 @@ def _spill(spec: JobSpec, plan: ProofPlan, share: ProofShare, guest: Guest) -> S
     topics, is_latest = make_topics(spec), spec.compare == "latest"
     check_topics(topics)
     untimed = [0, 0]
-    spill, selection = Spill(), Selection(spec.source, spec.target, is_stamped=plan.is_stamped)
+    spill, selection = Spill(guest.step), Selection(spec.source, spec.target, is_stamped=plan.is_stamped)
     try:
         for r in share.sources:
             check_readable(spec, r.partition, r.start, plan.log_starts[r.partition])
@@ -60,7 +60,7 @@ def _spill(spec: JobSpec, plan: ProofPlan, share: ProofShare, guest: Guest) -> S
                 reader.read(ranges)
             finally:
                 reader.close()
-        found = spill.compare_latest() if is_latest else spill.compare_records()
+        found = spill.compare(latest=is_latest)
         found.untimed = untimed
     finally:
         spill.close()

@@ -165,7 +165,7 @@ def _stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Params) ->
 
 
 def _proof_stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> StopVerdict | None:
-    """The verification read nothing new for long. Its tasks report what they wait for."""
+    """The verification read and compared nothing for long. Its tasks report what they wait for."""
     if recovery.state is not State.VERIFYING or not seen.progress_ms or recovery.attempt.released:
         return None
     idle_ms = seen.idle_ms(now_ms)
@@ -178,7 +178,7 @@ def _proof_stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Para
         "offsets_to_verify": progress.offsets_to_verify,
     }
     why = (
-        f"the verification read nothing new for {idle_ms / 60_000:.0f} min, at {progress.verified_offsets:,} of "
+        f"the verification read and compared nothing for {idle_ms / 60_000:.0f} min, at {progress.verified_offsets:,} of "
         f"{progress.offsets_to_verify:,} offsets"
     )
     return StopVerdict(StopReason.STALLED, State.FAILED, why, None, evidence)
