@@ -2,21 +2,26 @@
 the second, and no more is found than was changed.
 """
 
+import tracemalloc
 from collections import Counter
+from collections.abc import Iterator
+from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recoveryd_jobs.verify.closer_look import sentence
+from recoveryd_jobs.selection import Columns
+from recoveryd_jobs.verify.closer_look import compared, sentence
 from recoveryd_jobs.verify.differences import ComparedRecord, differences, is_subsequence
 
 
 def records(contents: list[int]) -> list[ComparedRecord]:
-    return [ComparedRecord(100 + at, (b"k", content)) for at, content in enumerate(contents)]
+    return [ComparedRecord(100 + at, b"%d" % content, has_key=True) for at, content in enumerate(contents)]
 
 
 def found(source: list[int], target: list[int], window: int = 50) -> list[tuple[str, int | None, int | None, int]]:
-    left, right = records(source), [ComparedRecord(r.offset + 900, r.content) for r in records(target)]
+    left, right = records(source), [r._replace(offset=r.offset + 900) for r in records(target)]
     return [(f.kind, f.source, f.target, f.count) for f in differences(left, right, window)]
 
 
@@ -85,6 +90,50 @@ def test_a_part_in_order_is_told_from_any_other_sequence(whole: list[int], data:
     part = [content for content, keep in zip(whole, kept, strict=True) if keep]
     assert is_subsequence(records(part), records(whole))[:2] == (True, len(whole) - len(part))
     assert not is_subsequence(records([*part, 7]), records(whole))[0]
+
+
+LARGE = 200_000
+_COUNT = 2_000
+
+
+def large(changed: int) -> Iterator[ComparedRecord]:
+    """Records of LARGE bytes, each made when it is asked for; the one of this number is another one."""
+    for at in range(_COUNT):
+        value = at.to_bytes(4, "big") + bytes([at == changed]) * LARGE
+        yield from compared(Columns([at], [b"k"], [value], [0], None))
+
+
+def test_a_difference_between_large_records_is_found_in_little_memory() -> None:
+    tracemalloc.start()
+    try:
+        items = [(f.kind, f.source, f.target, f.count) for f in differences(large(-1), large(700))]
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert items == [("altered", 700, 700, 1)]
+    assert peak < 10 * LARGE
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (([b""], [b"v"], [0], None), ([None], [b"v"], [0], None)),
+        (([b"k"], [b""], [0], None), ([b"k"], [None], [0], None)),
+        (([b"k"], [b"v"], [0], None), ([b"kv"], [b""], [0], None)),
+        (([b"k"], [b"v"], [0], None), ([b"k"], [b"v"], [1], None)),
+        (([b"k"], [b"v"], [0], [[("h", b"")]]), ([b"k"], [b"v"], [0], [[("h", None)]])),
+        (([b"k"], [b"v"], [0], [[("a", b""), ("b", b"")]]), ([b"k"], [b"v"], [0], [[("b", b""), ("a", b"")]])),
+    ],
+)
+def test_records_that_differ_in_anything_are_not_taken_for_each_other(
+    one: tuple[Any, ...], other: tuple[Any, ...]
+) -> None:
+    assert [f.kind for f in differences(compared(Columns([0], *one)), compared(Columns([0], *other)))] == ["altered"]
+
+
+def test_no_headers_and_an_empty_list_of_them_are_the_same() -> None:
+    bare, empty = Columns([0], [b"k"], [b"v"], [0], None), Columns([0], [b"k"], [b"v"], [0], [[]])
+    assert list(differences(compared(bare), compared(empty))) == []
 
 
 def test_a_difference_of_one_record_is_told_in_the_singular() -> None:

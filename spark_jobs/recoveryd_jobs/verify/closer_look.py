@@ -24,6 +24,7 @@ from recoveryd_jobs.verify.plan import Asked, ProofPlan
 from recoveryd_jobs.verify.reader import PROBE_S
 from recoveryd_jobs.verify.segments import segments
 from recoveryd_jobs.verify.shown import DIFFERENCES_MAX, Pair, Shown
+from recoveryd_jobs.verify.spill import content_hash
 
 _QUEUE_BYTES = 4 * 1024 * 1024
 _WAIT_S = 0.1
@@ -143,11 +144,11 @@ class Look:
         for messages in self._read(SOURCE, partition, *segment):
             columns = self._selection.expected(messages)
             to = self._selection.targets(partition, columns.keys, columns.offsets)
-            yield from _records(columns if to is None else columns.only([t == target for t in to]))
+            yield from compared(columns if to is None else columns.only([t == target for t in to]))
 
     def _stored(self, pair: Pair, segment: tuple[int, int]) -> Iterator[ComparedRecord]:
         for columns in self._stored_columns(pair, segment[0]):
-            yield from _records(columns)
+            yield from compared(columns)
 
     def _stored_columns(self, pair: Pair, start: int) -> Iterator[Columns]:
         """What the target holds of the segment that begins at `start`."""
@@ -217,12 +218,12 @@ def _is_out_of_range(message: Message) -> bool:
     return error is not None and error.code() in errors.OUT_OF_RANGE
 
 
-def _records(columns: Columns) -> Iterator[ComparedRecord]:
+def compared(columns: Columns) -> Iterator[ComparedRecord]:
     headers = columns.headers or [None] * len(columns.offsets)
     for offset, key, value, at, row in zip(
         columns.offsets, columns.keys, columns.values, columns.times, headers, strict=True
     ):
-        yield ComparedRecord(offset, (key, value, at, tuple(row or ())))
+        yield ComparedRecord(offset, content_hash(key, value, at, row), key is not None)
 
 
 def _difference(pair: Pair, found: FoundDifference) -> Difference:

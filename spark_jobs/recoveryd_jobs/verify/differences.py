@@ -1,5 +1,5 @@
 """Two sequences of records, compared one by one: which are missing, extra, altered or in another place. Pure, and
-bounded in memory.
+bounded in memory: what is kept of a record is a hash of it, so that its size does not matter.
 
 Where the two differ, a window of both is searched for the nearest place from which they agree again. So differences are
 found in one pass over sequences of any length; parts that do not agree again inside the window are called altered,
@@ -18,10 +18,11 @@ _SURE = 3  # so many records in a row must agree before the sequences count as a
 
 
 class ComparedRecord(NamedTuple):
-    """Only `content` is compared."""
+    """Only `content` is compared: a hash of key, value, time and headers."""
 
     offset: int
-    content: tuple[object, ...]
+    content: bytes
+    has_key: bool
 
 
 @dataclass(slots=True)
@@ -87,7 +88,7 @@ def is_subsequence(part: Iterable[ComparedRecord], whole: Iterable[ComparedRecor
             wanted, is_inside = next(rest, None), True
         else:
             more += 1
-            keyless[is_inside] += record.content[0] is None
+            keyless[is_inside] += not record.has_key
     return Part(wanted is None, more, *keyless)
 
 
@@ -125,7 +126,7 @@ def _meeting(left: deque[ComparedRecord], right: deque[ComparedRecord]) -> tuple
     none.
     """
     a, b = [r.content for r in left], [r.content for r in right]
-    places: dict[tuple[object, ...], list[int]] = {}
+    places: dict[bytes, list[int]] = {}
     for j, content in enumerate(b):
         places.setdefault(content, []).append(j)
     best: tuple[int, int] | None = None
@@ -142,7 +143,7 @@ def _meeting(left: deque[ComparedRecord], right: deque[ComparedRecord]) -> tuple
     return best if best is not None else (len(a), len(b))
 
 
-_Pool = dict[tuple[object, ...], deque[ComparedRecord]]
+_Pool = dict[bytes, deque[ComparedRecord]]
 
 
 def _moved(steps: Iterable[_Step]) -> Iterator[FoundDifference]:
