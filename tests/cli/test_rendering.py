@@ -155,3 +155,17 @@ def test_a_skipped_verification_gives_its_reason_and_no_numbers() -> None:
     )
 
     assert printed(*result_parts(to_document(ended))).strip() == "Verification: skipped: verify is none."
+
+
+@pytest.mark.parametrize(
+    ("by_receipts", "told"),
+    [
+        (40, "except for 40 records that it no longer holds: receipts prove these."),
+        (0, "except for what receipts call lost there."),
+    ],
+)
+def test_what_the_source_does_not_prove_is_named(by_receipts: int, told: str) -> None:
+    found = Verification("match", 90, 90, "", scope="mixed", records_by_receipts=by_receipts)
+    ended = replace(COMPLETED, stop=None, completeness=(), verification=found)
+
+    assert f"Proved by reading the source again, {told}" in printed(*result_parts(to_document(ended)))

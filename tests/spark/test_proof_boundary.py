@@ -45,7 +45,9 @@ def judged(log_start: int, claims: dict[str, int], offsets: range, times: Callab
     ledger.put(0, 0, encode(said))
     ledger.settle()
     selection, matches = Selection(spec.source, spec.target, is_stamped=False), plain(shown)
-    source = SourceSide(spec.recovery, selection, ledger, shown, {0: 0}, matches, kept=True, compacted=False)
+    source = SourceSide(
+        spec.recovery, selection, ledger, shown, {0: Range(0, 0, STOP)}, matches, kept=True, compacted=False
+    )
     target = TargetSide(
         spec.recovery, selection, ledger, shown, lambda r: ledger.runs(r.partition), matches,
         with_digest=True, with_rows=True,
@@ -105,7 +107,9 @@ def test_a_segment_that_was_read_whole_is_compared_although_the_log_start_moves_
         ledger.put(0, start, encode(said))
     ledger.settle()
     selection = Selection(spec.source, spec.target, is_stamped=False)
-    source = SourceSide(spec.recovery, selection, ledger, shown, {0: 0}, None, kept=True, compacted=False)
+    source = SourceSide(
+        spec.recovery, selection, ledger, shown, {0: Range(0, 0, STOP)}, None, kept=True, compacted=False
+    )
     source.begin(Range(0, 0, STOP))
     source.feed(0, [record(at) for at in range(50)])
     source.deleted(0, 50, STOP)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from recoveryd_jobs.contract import Difference, JobSpec, PartitionRange, Receipt, TargetRun, Verification
+from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from recoveryd_jobs.topics import LogBounds, Topic
 from recoveryd_jobs.verify import ledger as proof_ledger
@@ -405,6 +406,68 @@ def test_records_deleted_from_the_source_since_are_proved_by_receipts(cluster: C
     cluster.delete_records(recovery.source, 0, 4_000)
     found = verify(recovery.spec)
     assert (found.result, found.scope, found.records_by_receipts) == ("match", "receipts", 4_000)
+
+
+CUT = 7
+
+
+def cut_back(cluster: Cluster, mapping: str, chunk: int = COUNT + CUT) -> Recovery:
+    """A copy whose source ends before its range does, as after an unclean election; the loss was accepted."""
+    source, target = cluster.topic("in"), cluster.topic("out")
+    cluster.fill(source, GOOD)
+    recovery = Recovery(
+        cluster, source, target, ranges=[[PartitionRange(0, 0, COUNT + CUT)]], target_more={"mapping": mapping},
+        chunk=Recovery.chunk_limits(max_records=chunk), on_data_loss="continue", stop_wait_ms=3_000,
+    )  # fmt: skip
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
+    assert sum(r.lost for r in recovery.ledger()) == CUT
+    return recovery
+
+
+@pytest.fixture
+def _quick_to_believe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recoveryd_jobs.verify.plan._CUT_BACK_AFTER_S", 0.0)
+    monkeypatch.setattr("recoveryd_jobs.lane.asking.CUT_BACK_AFTER_S", 0.0)
+
+
+@pytest.mark.usefixtures("_quick_to_believe")
+@pytest.mark.parametrize("mapping", ["same", "key_hash"])
+@pytest.mark.parametrize("chunk", [COUNT // 2, COUNT + CUT])
+def test_an_end_that_was_cut_back_is_proved_where_receipts_call_it_lost(
+    cluster: Cluster, mapping: str, chunk: int
+) -> None:
+    found = verify(cut_back(cluster, mapping, chunk).spec)
+    assert (found.result, found.scope, found.source_records, found.target_records) == ("match", "mixed", COUNT, COUNT)
+    assert found.why == f"{CUT} offsets were lost in the source"
+
+
+@pytest.mark.usefixtures("_quick_to_believe")
+def test_damage_before_an_end_that_was_cut_back_is_named(cluster: Cluster) -> None:
+    spec = damaged(cut_back(cluster, "same"), lambda _: with_row(7, key=None))
+    assert places(verify(spec)) == [("altered", 0, 7, 0, 7, 1)]
+
+
+@pytest.mark.usefixtures("_quick_to_believe")
+@pytest.mark.parametrize(
+    "claim", [{"skipped": 1, "lost": CUT - 1}, {"copied": COUNT + 1, "lost": CUT - 1}, {"stop": COUNT, "lost": 0}]
+)
+def test_an_end_that_was_cut_back_has_no_verdict_where_receipts_do_not_call_all_of_it_lost(
+    cluster: Cluster, claim: dict[str, int]
+) -> None:
+    recovery = cut_back(cluster, "same")
+    spec = damaged(recovery, lambda stored: stored, lambda receipt: replace(receipt, **claim))  # type: ignore[arg-type]
+    with pytest.raises(JobError, match=f"ends at {COUNT}, before {COUNT + CUT}: it was cut back"):
+        verify(spec)
+
+
+@pytest.mark.usefixtures("_quick_to_believe")
+def test_an_end_that_was_cut_back_and_a_start_that_was_deleted_are_counted_apart(cluster: Cluster) -> None:
+    recovery = cut_back(cluster, "same")
+    cluster.delete_records(recovery.source, 0, 10)
+    found = verify(recovery.spec)
+    assert (found.result, found.scope, found.records_by_receipts) == ("match", "mixed", 10)
+    assert "10 offsets cannot be read again, partition 0 begins at 10 now" in found.why
+    assert f"{CUT} offsets were lost in the source" in found.why
 
 
 def test_damage_where_the_source_is_gone_is_found_by_receipts(cluster: Cluster) -> None:

@@ -141,7 +141,8 @@ class Look:
 
     def _expected(self, pair: Pair, segment: tuple[int, int]) -> Iterator[ComparedRecord]:
         partition, target = pair
-        for messages in self._read(SOURCE, partition, *segment):
+        start, stop = segment[0], min(segment[1], self._plan.log_ends.get(partition, segment[1]))
+        for messages in self._read(SOURCE, partition, start, stop):
             columns = self._selection.expected(messages)
             to = self._selection.targets(partition, columns.keys, columns.offsets)
             yield from compared(columns if to is None else columns.only([t == target for t in to]))

@@ -146,6 +146,7 @@ def judge(spec: JobSpec, shown: Iterable[Shown], notes: Iterable[str] = ()) -> P
         verdict.notes.append(NOTHING)
     lost = sum(s.lost for s in tasks)
     if lost:
+        verdict.has_read_all = False  # only receipts say that nothing of this was copied
         verdict.notes.append(f"{lost} offsets were lost in the source")
     return verdict
 

@@ -146,6 +146,15 @@ class ProofLedger:
         """Source partitions that have receipts."""
         return {p for (p,) in self._db.execute("SELECT DISTINCT p FROM claim")}
 
+    def calls_lost(self, partition: int, start: int, stop: int) -> bool:
+        """Whether receipts call all of [start, stop) lost, which is the end of what they cover."""
+        found = "SELECT start, stop, lost FROM claim WHERE p=? AND stop>? ORDER BY start"
+        at = start
+        for first, end, lost in self._db.execute(found, (partition, start)):
+            if first <= at and lost >= end - max(first, start):
+                at = max(at, end)
+        return at >= stop
+
     def position(self, partition: int) -> int | None:
         """Where the last receipt of a source partition ends."""
         found = self._db.execute("SELECT max(stop) FROM claim WHERE p=?", (partition,)).fetchone()[0]

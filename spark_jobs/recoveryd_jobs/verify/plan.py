@@ -25,7 +25,8 @@ STAMPED = "the target stamps records with the time they land: times were not com
 @dataclass(frozen=True, slots=True)
 class ProofPlan:
     """`sources`: the planned ranges, as far as they can end; those in `is_open` end where their receipts end.
-    `log_starts` are the source's.
+    `log_starts` are the source's. `log_ends`: of those that end before their range does, as after an unclean election:
+    what lies between must be lost by all receipts.
 
     `targets`: of an exclusive target, all partitions that got something, even those that the copy does not write to.
     `beside`: by partition of a shared target that the copy does not write to, how many offsets others wrote.
@@ -44,6 +45,7 @@ class ProofPlan:
     width: int = 0
     added: dict[int, int] = field(default_factory=dict)
     uncopied: dict[int, int] = field(default_factory=dict)
+    log_ends: dict[int, int] = field(default_factory=dict)
 
     @property
     def offsets(self) -> int:
@@ -150,7 +152,7 @@ def make_plan(spec: JobSpec, *, is_whole: bool) -> ProofPlan:
     if spec.target.stops:  # a range of the target was planned: read all of it
         to = [partition for partition, _ in spec.target.stops]
     try:
-        source_bounds = _source_bounds(source, ranges) if spec.verify == "source" else {}
+        source_bounds = _source_bounds(spec, source, ranges) if spec.verify == "source" else {}
         target_bounds = _target_bounds(target, spec, list(range(width)) if spec.receipts_topic else to)
         is_stamped = _settings(target).is_stamped
         is_compacted = spec.verify == "source" and _settings(source).is_compacted
@@ -170,6 +172,7 @@ def make_plan(spec: JobSpec, *, is_whole: bool) -> ProofPlan:
         is_open=frozenset(r.partition for r in ranges if r.stop is None or not is_whole),
         beside=beside,
         width=width,
+        log_ends={r.partition: source_bounds[r.partition].high for r in _short(ranges, source_bounds)},
     )
 
 
@@ -219,21 +222,32 @@ def _target_range(partition: int, bounds: LogBounds, starts: dict[int, int], sto
     return Range(partition, start, max(start, stops.get(partition, bounds.high)))
 
 
-def _source_bounds(source: Topic, ranges: list[PartitionRange]) -> dict[int, LogBounds]:
+def _short(ranges: Iterable[PartitionRange], bounds: Mapping[int, LogBounds]) -> list[PartitionRange]:
+    """The ranges that go past the end of their log."""
+    return [r for r in ranges if r.stop is not None and r.partition in bounds and bounds[r.partition].high < r.stop]
+
+
+def cut_back(topic: str, partition: int, end: int, stop: int) -> JobError:
+    """The error for a log that ends before the range does."""
+    return JobError("data_lost", f"{topic} partition {partition} ends at {end}, before {stop}: it was cut back.")
+
+
+def _source_bounds(spec: JobSpec, source: Topic, ranges: list[PartitionRange]) -> dict[int, LogBounds]:
     """Ask for a while before believing that a log is shorter: a broker that just started may not know its high
-    watermark yet.
+    watermark yet. Only receipts can say that the loss is known.
     """
     deadline_s = time.monotonic() + _CUT_BACK_AFTER_S
     while True:
         found = _bounds(source, [r.partition for r in ranges])
-        short = [r for r in ranges if r.stop is not None and found[r.partition].high < r.stop]
+        short = _short(ranges, found)
         if not short:
             return found
         if time.monotonic() >= deadline_s:
-            number, stop, high = short[0].partition, short[0].stop, found[short[0].partition].high
-            raise JobError(
-                "data_lost", f"{source.name} partition {number} ends at {high}, before {stop}: it was cut back."
-            )
+            if spec.receipts_topic:
+                return found
+            number, stop = short[0].partition, short[0].stop
+            assert stop is not None
+            raise cut_back(source.name, number, found[number].high, stop)
         time.sleep(_PAUSE_S)
 
 

@@ -16,7 +16,7 @@ from recoveryd_jobs.selection import Selection
 from recoveryd_jobs.verify.guest import Guest
 from recoveryd_jobs.verify.ledger import ClaimedRun, ProofLedger
 from recoveryd_jobs.verify.match import SOURCE, TARGET, Matches
-from recoveryd_jobs.verify.plan import Asked, ProofPlan, ProofShare, is_compared
+from recoveryd_jobs.verify.plan import Asked, ProofPlan, ProofShare, cut_back, is_compared
 from recoveryd_jobs.verify.reader import GROUP, WAIT_S, Listener, Place, Range, RangeReader
 from recoveryd_jobs.verify.shown import Shown
 from recoveryd_jobs.verify.sides import SourceSide, TargetSide
@@ -35,9 +35,10 @@ class ShareReading:
         self._ledger, self._shown = ledger, shown
         self._matches = Matches(shown.tell, shown.deny, compacted=plan.is_compacted) if is_compared(spec) else None
         selection = Selection(spec.source, spec.target, is_stamped=plan.is_stamped)
-        starts = {r.partition: r.start for r in share.sources}
+        self._sources = [r._replace(stop=end_of(plan, r, ledger)) for r in share.sources]
+        wholes = {r.partition: r for r in self._sources}
         self._source_side = SourceSide(
-            spec.recovery, selection, ledger, shown, starts, self._matches,
+            spec.recovery, selection, ledger, shown, wholes, self._matches,
             kept=bool(spec.receipts_topic), compacted=plan.is_compacted,
         )  # fmt: skip
         runs = (lambda r: ledger.runs(r.partition)) if spec.receipts_topic else _all_of(plan)
@@ -47,7 +48,7 @@ class ShareReading:
         )  # fmt: skip
 
     def read(self) -> None:
-        sources = [self._readable(r) for r in self._share.sources] if self._spec.verify == "source" else []
+        sources = [self._readable(r) for r in self._sources] if self._spec.verify == "source" else []
         with contextlib.ExitStack() as stack:
             source = self._reader(stack, 0, self._source_side) if sources else None
             target = self._reader(stack, 1, self._target_side) if self._share.targets else None
@@ -86,11 +87,15 @@ class ShareReading:
                 reader.hold(ahead if is_full else reader.held & ahead)
 
     def _readable(self, r: Range) -> Range:
-        stop, log_start = end_of(self._plan, r, self._ledger), self._plan.log_starts[r.partition]
+        """The part of a range that the source still holds. Raises JobError where nothing else proves the rest."""
+        log_start, log_end = self._plan.log_starts[r.partition], self._plan.log_ends.get(r.partition, r.stop)
         if not self._spec.receipts_topic:
             check_readable(self._spec, r.partition, r.start, log_start)
         if log_start > r.start:
             self._shown.readable_from[r.partition] = log_start
+        stop = max(r.start, min(r.stop, log_end))
+        if not self._ledger.calls_lost(r.partition, stop, r.stop):
+            raise cut_back(self._spec.source.topic, r.partition, log_end, r.stop)
         return Range(r.partition, min(max(r.start, log_start), stop), stop)
 
     def _reader(self, stack: contextlib.ExitStack, which: int, listener: Listener) -> RangeReader:

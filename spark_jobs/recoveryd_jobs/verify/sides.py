@@ -53,8 +53,8 @@ class _Piece:
 class SourceSide:
     """Takes what readers of the source see.
 
-    `matches`: where a partition's selected records are compared; None = by digests. `starts`: by partition, where a
-    range begins whose first part cannot be read. `kept`: the copy has receipts, so they must cover everything.
+    `matches`: where a partition's selected records are compared; None = by digests. `wholes`: by partition, the range of
+    which some of the beginning or the end cannot be read; at the end is only what receipts call lost. `kept`: the copy has receipts, so they must cover everything.
     `compacted`: records may have disappeared since they were copied.
     """
 
@@ -64,24 +64,26 @@ class SourceSide:
         selection: Selection,
         ledger: ProofLedger,
         shown: Shown,
-        starts: Mapping[int, int],
+        wholes: Mapping[int, Range],
         matches: Matches | None,
         *,
         kept: bool,
         compacted: bool,
     ) -> None:
         self._recovery, self._selection, self._ledger, self._shown = recovery, selection, ledger, shown
-        self._starts, self._matches, self._kept, self._compacted = starts, matches, kept, compacted
+        self._wholes, self._matches, self._kept, self._compacted = wholes, matches, kept, compacted
         self._segments: dict[int, Iterator[Segment]] = {}
         self._current: dict[int, Segment | None] = {}
         self._pieces: dict[int, dict[int, _Piece]] = {}
         self._seen: dict[int, int] = {}
+        self._lost: dict[int, tuple[int, int]] = {}  # [from, to) that cannot be read because the log was cut back
         self._rest: dict[int, int] = {}  # of what was seen of a segment: the records after what is gone of it
 
     def begin(self, ranged: Range) -> None:
         partition = ranged.partition
-        start = min(ranged.start, self._starts.get(partition, ranged.start))
-        self._segments[partition] = segments(partition, start, ranged.stop, self._ledger, self._shown, kept=self._kept)
+        whole = self._wholes.get(partition, ranged)
+        start, self._lost[partition] = min(ranged.start, whole.start), (ranged.stop, whole.stop)
+        self._segments[partition] = segments(partition, start, whole.stop, self._ledger, self._shown, kept=self._kept)
         if start < self._readable_from(partition):
             self._shown.cut.setdefault(partition, []).append((start, self._readable_from(partition)))
         self._open_next(partition)
@@ -180,6 +182,7 @@ class SourceSide:
                 match.close(SOURCE, segment.start, row)
             selected += piece.records
         self._shown.selected += selected
+        self._shown.lost += self._lost_of(partition, segment)
         if segment.claim is not None:
             self._audit(partition, segment, segment.claim, self._seen[partition], selected)
 
@@ -188,7 +191,8 @@ class SourceSide:
         lost = 0 if segment.claim is None else segment.claim.lost
         shown.lost += lost
         gone = min(segment.stop, readable_from) - segment.start
-        shown.unread[partition] = shown.unread.get(partition, 0) + max(0, gone - lost)
+        unread = gone + self._lost_of(partition, segment) - lost
+        shown.unread[partition] = shown.unread.get(partition, 0) + max(0, unread)
         selected = 0
         for target, piece in self._pieces[partition].items():
             shown.tails.setdefault((partition, target), bytearray()).extend(piece.row(segment.start))
@@ -196,6 +200,11 @@ class SourceSide:
         shown.selected += selected
         if segment.claim is not None:
             self._audit_cut(partition, segment, segment.claim, gone, selected)
+
+    def _lost_of(self, partition: int, segment: Segment) -> int:
+        """How many offsets of the segment cannot be read because the log was cut back."""
+        start, stop = self._lost[partition]
+        return max(0, min(segment.stop, stop) - max(segment.start, start))
 
     def _audit(self, partition: int, segment: Segment, claim: ReceiptClaim, seen: int, selected: int) -> None:
         """Compare what the receipt calls copied, filtered, skipped and lost with what a reader of its range saw."""

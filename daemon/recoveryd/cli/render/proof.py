@@ -132,6 +132,8 @@ _DIFFERENCE = ("kind", "source_partition", "source_offset", "target_partition", 
 def _scope(verification: Document) -> str:
     """What the proof rests on, in one sentence."""
     held = figures.count(verification.get("records_by_receipts"))
+    if verification["scope"] == "mixed" and not verification.get("records_by_receipts"):
+        return "Proved by reading the source again, except for what receipts call lost there."
     return {
         "source": "Proved by reading the source again.",
         "mixed": (
