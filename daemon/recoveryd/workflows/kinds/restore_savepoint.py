@@ -273,7 +273,18 @@ def _lost_copy(spec: RestoreSpec, topic: CutTopic, there: TopicFound | None) -> 
     if cut_off is not None:
         message = f"records of {topic.copy} {cut_off} are gone, which were a part of the state of {spec.savepoint}"
         return Refused(Code.OFFSET_OUTSIDE_LOG, message, hint)
-    return None
+    return _compacted_copy(spec, topic, there)
+
+
+def _compacted_copy(spec: RestoreSpec, topic: CutTopic, there: TopicFound) -> Refused | None:
+    """Whether records may be gone from the middle of the copy: a later one of somebody else may have the same key."""
+    policy = there.form.configs.get("cleanup.policy", "delete")
+    if "compact" not in policy:
+        return None
+    message = (
+        f"{topic.copy} has cleanup.policy {policy}: compaction may have removed a part of the state of {spec.savepoint}"
+    )
+    return Refused(Code.OFFSET_OUTSIDE_LOG, message, "Take another savepoint, and leave its copies at delete.")
 
 
 def _later(topic: CutTopic, there: TopicFound | None) -> int:
