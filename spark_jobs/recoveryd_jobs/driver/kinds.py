@@ -2,7 +2,7 @@
 the driver, never records.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,10 +12,23 @@ from recoveryd_jobs.driver import task_slots
 from recoveryd_jobs.errors import JobError, Superseded
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from recoveryd_jobs.verify.guest import Stopped
-from recoveryd_jobs.verify.judge import ProofVerdict, judge, report
-from recoveryd_jobs.verify.plan import ProofPlan, is_spilled, look_again, make_plan, share_out, share_rest
+from recoveryd_jobs.verify.judge import ProofVerdict, differing, judge, report
+from recoveryd_jobs.verify.match import SOURCE, TARGET
+from recoveryd_jobs.verify.plan import (
+    ProofPlan,
+    ProofShare,
+    is_compared,
+    is_spilled,
+    look_again,
+    make_plan,
+    share_out,
+    share_rest,
+)
+from recoveryd_jobs.verify.shown import Pair, Shown
 from recoveryd_jobs.verify.spill import report_spilled
 from recoveryd_jobs.verify.tasks import look_closer, show_share, spill_share
+
+_EACH_OFFSETS = 25_000_000  # so many offsets of the source leave rows of some 50 MB, where chunks are small
 
 
 def run_lane_job(context: Any, spec: JobSpec, lane: int) -> LaneOutcome:
@@ -72,12 +85,33 @@ def _verify(context: Any, spec: JobSpec, plan: ProofPlan) -> Verification | None
 def _judge(context: Any, spec: JobSpec, plan: ProofPlan, slots: int) -> ProofVerdict | None:
     """The verdict before the closer look, also on what was added to the target while it was read."""
     shares = share_out(spec, plan, slots)
-    shown = _run(context, shares, partial(_show_task, encode(spec), plan))
+    shown = _show(context, spec, plan, shares)
     if shown is None:
         return None
     rest = look_again(spec, plan)
-    added = _run(context, share_rest(rest, len(shares)), partial(_show_task, encode(spec), rest))
+    added = _show(context, spec, rest, share_rest(rest, len(shares)))
     return None if added is None else judge(spec, [*shown, *added], rest.notes)
+
+
+def _show(context: Any, spec: JobSpec, plan: ProofPlan, shares: list[ProofShare]) -> list[Shown] | None:
+    """What the tasks saw; None when one of them was told to leave. Where a pair is read by two tasks, its rows meet in a
+    third one, and only those that differ come to the driver, which could not hold all.
+    """
+    if not shares:
+        return []
+    is_apart = spec.verify == "source" and not is_compared(spec)
+    shown = context.parallelize(shares, len(shares)).mapPartitions(partial(_show_task, encode(spec), plan, is_apart))
+    if is_apart:
+        tasks = max(len(shares), sum(r.stop - r.start for r in plan.sources) // _EACH_OFFSETS)
+        shown = shown.partitionBy(tasks, _place_of).mapPartitions(_differing_task)
+    odd, outcomes = Shown(), dict[int, Any]()
+    for key, found in shown.collect():
+        if isinstance(key, int):
+            outcomes[key] = found
+        else:
+            odd.sources[key], odd.targets[key] = found
+    seen = _outcomes([found for _, found in sorted(outcomes.items())])
+    return None if seen is None else [*seen, odd]
 
 
 def _run(context: Any, items: list[Any], task: Any) -> list[Any] | None:
@@ -86,17 +120,43 @@ def _run(context: Any, items: list[Any], task: Any) -> list[Any] | None:
     """
     if not items:
         return []
-    found = context.parallelize(items, len(items)).mapPartitions(task).collect()
+    return _outcomes(context.parallelize(items, len(items)).mapPartitions(task).collect())
+
+
+def _outcomes(found: list[Any]) -> list[Any] | None:
     for result in found:
         if isinstance(result, JobError):
             raise result
     return None if any(result is None for result in found) else found
 
 
-def _show_task(raw_spec: bytes, plan: ProofPlan, shares: Any) -> Any:
+def _show_task(raw_spec: bytes, plan: ProofPlan, is_apart: bool, shares: Any) -> Any:
+    """What each task saw under its number; where the rows are to go elsewhere, these before it as (pair, (side, rows))."""
     spec = decode(JobSpec, raw_spec)
     for share in shares:
-        yield _outcome(partial(show_share, spec, plan, share))
+        found = _outcome(partial(show_share, spec, plan, share))
+        if is_apart and isinstance(found, Shown):
+            yield from found.take_rows()
+        yield share.task, found
+
+
+def _place_of(key: int | Pair) -> int:
+    """Where both sides of a pair meet, by its source partition."""
+    return key if isinstance(key, int) else key[0]
+
+
+def _differing_task(items: Iterable[tuple[int | Pair, Any]]) -> Iterator[tuple[int | Pair, Any]]:
+    sides: tuple[dict[Pair, bytearray], dict[Pair, bytearray]] = {}, {}
+    for key, found in items:
+        if isinstance(key, int):
+            yield key, found
+        else:
+            side, rows = found
+            sides[side].setdefault(key, bytearray()).extend(rows)
+    for pair in sides[SOURCE].keys() | sides[TARGET].keys():
+        odd = differing(*(rows.pop(pair, b"") for rows in sides))
+        if any(odd):
+            yield pair, odd
 
 
 def _spill_task(raw_spec: bytes, plan: ProofPlan, shares: Any) -> Any:

@@ -9,7 +9,7 @@ it was deleted counts as well: no receipt excuses a difference that was seen.
 
 import hashlib
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -165,12 +165,29 @@ def _places(found: Iterable[Mapping[Pair, "array[int]"]]) -> set[tuple[Pair, int
     return {(pair, start) for places in found for pair, starts in places.items() for start in starts}
 
 
-def _joined(parts: Iterable[Mapping[Pair, bytearray]]) -> dict[Pair, bytes]:
-    return {pair: bytes(rows) for part in parts for pair, rows in part.items()}
+def _joined(parts: Iterable[Mapping[Pair, bytearray]]) -> dict[Pair, bytearray]:
+    return {pair: rows for part in parts for pair, rows in part.items()}
 
 
-def _rows(raw: bytes | None) -> dict[int, tuple[int, bytes]]:
+def _rows(raw: bytes | bytearray | None) -> dict[int, tuple[int, bytes]]:
     return {start: (records, digest) for start, records, digest in ROW.iter_unpack(raw or b"")}
+
+
+def differing(source: bytes | bytearray, target: bytes | bytearray) -> tuple[bytearray, bytearray]:
+    """Of the rows of both sides of a pair, those that are not the same on both: a verdict needs no others."""
+    if source == target:
+        return bytearray(), bytearray()
+    here, there = _rows(source), _rows(target)
+    same = {start for start, row in here.items() if there.get(start) == row}
+    return _without(same, here), _without(same, there)
+
+
+def _without(starts: Container[int], rows: Mapping[int, tuple[int, bytes]]) -> bytearray:
+    left = bytearray()
+    for start, row in rows.items():
+        if start not in starts:
+            left += ROW.pack(start, *row)
+    return left
 
 
 def _compare_all(verdict: ProofVerdict, tasks: Sequence[Shown], doubts: Doubts, *, kept: bool) -> None:

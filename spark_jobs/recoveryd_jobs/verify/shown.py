@@ -1,4 +1,5 @@
-"""What one task of the proof saw: rows and differences, which the driver adds up and judges (`judge`).
+"""What one task of the proof saw: rows and differences, which the driver adds up and judges (`judge`). Rows that
+are the same on both sides need not come there.
 
 A pair is (source partition, target partition); a segment is what one receipt covers of it (`segments`). Rows sum up the
 records of a segment: its start, how many there are, their digest.
@@ -6,11 +7,12 @@ records of a segment: its start, how many there are, their digest.
 
 import struct
 from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from recoveryd_jobs.contract import Difference
 from recoveryd_jobs.errors import JobError
-from recoveryd_jobs.verify.match import SOURCE
+from recoveryd_jobs.verify.match import SOURCE, TARGET
 
 DIFFERENCES_MAX = 100
 ROW = struct.Struct("<qq16s")  # start of the segment, records, digest
@@ -68,6 +70,13 @@ class Shown:
     def tell(self, pair: Pair, side: int, row: bytes) -> None:
         """Add a row to compare."""
         (self.sources if side == SOURCE else self.targets).setdefault(pair, bytearray()).extend(row)
+
+    def take_rows(self) -> Iterator[tuple[Pair, tuple[int, bytes]]]:
+        """All rows to compare, as (pair, (side, rows)); none is left here."""
+        for side, held in ((SOURCE, self.sources), (TARGET, self.targets)):
+            while held:
+                pair, rows = held.popitem()
+                yield pair, (side, bytes(rows))
 
     def deny(self, pair: Pair, start: int) -> None:
         """Note that the segment of the pair that begins at `start` is no copy."""

@@ -7,7 +7,7 @@ every record that a reader of the target sees belongs to a claimed run or is ext
 and are in order, the pair agrees, whatever the receipts say. What they say is compared with what was seen.
 
 Where partitions keep their number, a task has both sides and compares them as they are read (`match`). Where keys
-choose the partition, each side yields a digest per segment and pair, and the driver compares those.
+choose the partition, each side yields a digest per segment and pair, and another task compares those.
 """
 
 import hashlib
@@ -262,7 +262,7 @@ class TargetSide:
     """Takes what readers of the target see. `runs` yields the claimed runs of a range, in order. `with_digest` False =
     records are only counted.
 
-    `matches`: where records are compared as they are read. `with_rows`: the driver compares digests of the rest.
+    `matches`: where records are compared as they are read. `with_rows`: another task compares digests of the rest.
     """
 
     def __init__(

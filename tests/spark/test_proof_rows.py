@@ -1,0 +1,136 @@
+"""Where keys choose the partition, each side of a pair is read by another task: their rows meet in a third one, and the
+driver gets those that differ.
+"""
+
+import pickle
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recoveryd_jobs.contract import PartitionRange, Receipt
+from recoveryd_jobs.driver import kinds
+from recoveryd_jobs.lane.life import LaneOutcome, run_lane
+from recoveryd_jobs.verify.judge import differing, judge
+from recoveryd_jobs.verify.match import SOURCE, TARGET
+from recoveryd_jobs.verify.shown import ROW, Shown
+from tests.builders.copying import Cluster, Recovery, Row, rows
+from tests.builders.proving import agreed, places, verify
+from tests.spark.test_mending import spec_of
+
+PAIR = (0, 1)
+
+
+class LocalJobs:
+    """Runs the tasks of a job in this process, and keeps what comes to the driver. Values pass through bytes, as in Spark."""
+
+    def __init__(self) -> None:
+        self.collected: list[list[Any]] = []
+        self._parts: list[list[Any]] = []
+
+    def parallelize(self, items: list[Any], parts: int) -> "LocalJobs":
+        self._parts = [items[n::parts] for n in range(parts)]
+        return self
+
+    def mapPartitions(self, task: Callable[[Iterable[Any]], Iterable[Any]]) -> "LocalJobs":  # noqa: N802  (Spark's)
+        self._parts = [list(task(iter(part))) for part in self._parts]
+        return self
+
+    def partitionBy(self, parts: int, place: Callable[[Any], int]) -> "LocalJobs":  # noqa: N802  (Spark's)
+        found = [item for part in self._parts for item in part]
+        self._parts = [[pickle.loads(pickle.dumps(i)) for i in found if place(i[0]) % parts == n] for n in range(parts)]
+        return self
+
+    def collect(self) -> list[Any]:
+        self.collected.append([item for part in self._parts for item in part])
+        return self.collected[-1]
+
+    @property
+    def rows(self) -> int:
+        """How many rows came to the driver."""
+        told = [item for collected in self.collected for item in collected if isinstance(item, tuple)]
+        shown = [found for _, found in told if isinstance(found, Shown)]
+        pairs = [found for key, found in told if isinstance(key, tuple)]
+        size = sum(len(held) for s in shown for side in (s.sources, s.targets) for held in side.values())
+        return (size + sum(len(held) for sides in pairs for held in sides)) // ROW.size
+
+
+_sides = st.dictionaries(st.integers(0, 6), st.tuples(st.integers(0, 2), st.sampled_from([b"a" * 16, b"b" * 16])))
+
+
+@settings(max_examples=300, deadline=None)
+@given(_sides, _sides, st.sets(st.integers(0, 6)), st.booleans())
+def test_rows_that_are_the_same_on_both_sides_change_no_verdict(
+    source: dict[int, tuple[int, bytes]], target: dict[int, tuple[int, bytes]], tails: set[int], is_cut: bool
+) -> None:
+    whole, odd = Shown(), Shown()
+    for side, told in ((SOURCE, source), (TARGET, target)):
+        for start, (records, digest) in told.items():
+            whole.tell(PAIR, side, ROW.pack(start, records, digest))
+    odd.sources[PAIR], odd.targets[PAIR] = differing(*(side.get(PAIR, b"") for side in (whole.sources, whole.targets)))
+    for shown in (whole, odd):
+        shown.cut = {PAIR[0]: [(2, 4)]} if is_cut else {}
+        shown.tails = {PAIR: bytearray(b"".join(ROW.pack(at, 1, b"c" * 16) for at in tails - source.keys()))}
+    spec = replace(spec_of("key_hash", 1), verify="source")
+    assert judge(spec, [whole]) == judge(spec, [odd])
+    assert source != target or not odd.sources[PAIR] + odd.targets[PAIR]
+
+
+@pytest.fixture
+def jobs(monkeypatch: pytest.MonkeyPatch) -> LocalJobs:
+    monkeypatch.setattr("recoveryd_jobs.driver.task_slots.count", lambda _context: 3)
+    return LocalJobs()
+
+
+def copied(cluster: Cluster) -> Recovery:
+    """By key, of two partitions to three, in many receipts."""
+    source, target = cluster.topic("in", 2), cluster.topic("out", 3)
+    cluster.fill(source, rows(300, 0) + rows(300, 1))
+    ranges = [[PartitionRange(p, 0, 300) for p in range(2)]]
+    recovery = Recovery(
+        cluster, source, target, ranges=ranges, partitions=3, target_more={"mapping": "key_hash"},
+        chunk=Recovery.chunk_limits(max_records=20),
+    )  # fmt: skip
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
+    assert len(recovery.ledger()) >= 30
+    return recovery
+
+
+@pytest.mark.broker
+def test_of_a_good_copy_by_key_no_row_comes_to_the_driver(cluster: Cluster, jobs: LocalJobs) -> None:
+    spec = copied(cluster).spec
+    found = kinds.run_verification(jobs, spec, is_whole=True)
+    assert found is not None
+    assert (replace(found, target_ends={}), jobs.rows) == (verify(spec), 0)
+    assert (found.result, found.scope, found.source_records) == ("match", "source", 600)
+
+
+@pytest.mark.broker
+def test_of_a_damaged_copy_by_key_the_rows_that_differ_come_to_the_driver(cluster: Cluster, jobs: LocalJobs) -> None:
+    recovery = copied(cluster)
+    receipts = recovery.ledger()
+
+    def changed(receipt: Receipt, stored: list[Row]) -> list[Row]:
+        is_chosen = receipt == receipts[5] and stored[0].partition == 1
+        return [replace(stored[0], value=b"x"), *stored[1:]] if is_chosen else stored
+
+    spec = agreed(recovery, receipts, changed)
+    found = kinds.run_verification(jobs, spec, is_whole=True)
+    assert found is not None
+    assert (places(found), jobs.rows) == (places(verify(spec)), 2)
+    assert [kind for kind, *_ in places(found)] == ["altered"]
+
+
+@pytest.mark.broker
+def test_what_the_source_of_a_copy_by_key_does_not_hold_any_more_is_proved_by_receipts(
+    cluster: Cluster, jobs: LocalJobs
+) -> None:
+    recovery = copied(cluster)
+    cluster.delete_records(recovery.source, 0, 105)
+    found = kinds.run_verification(jobs, recovery.spec, is_whole=True)
+    assert found is not None
+    assert replace(found, target_ends={}) == verify(recovery.spec)
+    assert (found.result, found.scope, found.records_by_receipts) == ("match", "mixed", 105)
