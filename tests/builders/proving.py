@@ -7,7 +7,8 @@ from dataclasses import replace
 from recoveryd_jobs.contract import DIGEST_FORM, JobSpec, PartitionRange, Receipt, TargetRun, Verification
 from recoveryd_jobs.digest import SequenceDigest
 from recoveryd_jobs.verify.judge import judge, report
-from recoveryd_jobs.verify.plan import look_again, make_plan, share_out, share_rest
+from recoveryd_jobs.verify.plan import ProofPlan, ProofShare, look_again, make_plan, share_out, share_rest
+from recoveryd_jobs.verify.shown import Shown
 from recoveryd_jobs.verify.spill import report_spilled
 from recoveryd_jobs.verify.tasks import look_closer, show_share, spill_share
 from tests.builders.copying import Cluster, Recovery, Row
@@ -46,12 +47,20 @@ def verify(
     plan = make_plan(spec, is_whole=is_whole)
     planned()
     shares = share_out(spec, plan, tasks)
-    found = [show_share(spec, plan, share) for share in shares]
+    found = [shown_by(spec, plan, share) for share in shares]
     rest = look_again(spec, plan)
-    found += [show_share(spec, rest, share) for share in share_rest(rest, len(shares))]
+    found += [shown_by(spec, rest, share) for share in share_rest(rest, len(shares))]
     verdict = judge(spec, found, rest.notes)
     shown()
     return report(verdict, look_closer(spec, plan, verdict.questions, 0, 1) if verdict.questions else ())
+
+
+def shown_by(spec: JobSpec, plan: ProofPlan, share: ProofShare) -> Shown:
+    """What a task saw, with all rows."""
+    shown = show_share(spec, plan, share)
+    for pair, (side, rows) in list(shown.take_rows()):
+        shown.tell(pair, side, rows)
+    return shown
 
 
 def spilled(spec: JobSpec, planned: Callable[[], None] = nothing) -> Verification:

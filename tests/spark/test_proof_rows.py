@@ -16,7 +16,7 @@ from recoveryd_jobs.driver import kinds
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from recoveryd_jobs.verify.judge import differing, judge
 from recoveryd_jobs.verify.match import SOURCE, TARGET
-from recoveryd_jobs.verify.shown import ROW, Shown
+from recoveryd_jobs.verify.shown import ROW, RowSpool, Shown
 from tests.builders.copying import Cluster, Recovery, Row, rows
 from tests.builders.proving import agreed, places, verify
 from tests.spark.test_mending import spec_of
@@ -79,8 +79,24 @@ def test_rows_that_are_the_same_on_both_sides_change_no_verdict(
     assert source != target or not odd.sources[PAIR] + odd.targets[PAIR]
 
 
-@pytest.fixture
-def jobs(monkeypatch: pytest.MonkeyPatch) -> LocalJobs:
+def test_a_task_holds_few_rows_however_many_it_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recoveryd_jobs.verify.shown._HELD_BYTES", 100 * ROW.size)
+    shown, told = Shown(spool=RowSpool()), dict[tuple[tuple[int, int], int], bytes]()
+    for n in range(10_000):
+        pair, side, row = (n % 3, n % 5), n % 2, ROW.pack(n, 1, b"d" * 16)
+        told[pair, side] = told.get((pair, side), b"") + row
+        shown.tell(pair, side, row)
+        assert sum(map(len, (*shown.sources.values(), *shown.targets.values()))) <= 100 * ROW.size
+    taken = dict[tuple[tuple[int, int], int], bytes]()
+    for pair, (side, piece) in shown.take_rows():
+        taken[pair, side] = taken.get((pair, side), b"") + piece
+    assert (taken, list(pickle.loads(pickle.dumps(shown)).take_rows())) == (told, [])
+
+
+@pytest.fixture(params=[2**20, 1], ids=["held", "on disk"])
+def jobs(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> LocalJobs:
+    """`param`: so many bytes of rows a task holds before they go to its disk."""
+    monkeypatch.setattr("recoveryd_jobs.verify.shown._HELD_BYTES", request.param)
     monkeypatch.setattr("recoveryd_jobs.driver.task_slots.count", lambda _context: 3)
     return LocalJobs()
 

@@ -17,7 +17,7 @@ from recoveryd_jobs.verify.match import SOURCE, TARGET
 from recoveryd_jobs.verify.plan import (
     ProofPlan,
     ProofShare,
-    is_compared,
+    is_apart,
     is_spilled,
     look_again,
     make_plan,
@@ -99,9 +99,8 @@ def _show(context: Any, spec: JobSpec, plan: ProofPlan, shares: list[ProofShare]
     """
     if not shares:
         return []
-    is_apart = spec.verify == "source" and not is_compared(spec)
-    shown = context.parallelize(shares, len(shares)).mapPartitions(partial(_show_task, encode(spec), plan, is_apart))
-    if is_apart:
+    shown = context.parallelize(shares, len(shares)).mapPartitions(partial(_show_task, encode(spec), plan))
+    if is_apart(spec):
         tasks = max(len(shares), sum(r.stop - r.start for r in plan.sources) // _EACH_OFFSETS)
         shown = shown.partitionBy(tasks, _place_of).mapPartitions(_differing_task)
     odd, outcomes = Shown(), dict[int, Any]()
@@ -130,12 +129,12 @@ def _outcomes(found: list[Any]) -> list[Any] | None:
     return None if any(result is None for result in found) else found
 
 
-def _show_task(raw_spec: bytes, plan: ProofPlan, is_apart: bool, shares: Any) -> Any:
+def _show_task(raw_spec: bytes, plan: ProofPlan, shares: Any) -> Any:
     """What each task saw under its number; where the rows are to go elsewhere, these before it as (pair, (side, rows))."""
     spec = decode(JobSpec, raw_spec)
     for share in shares:
         found = _outcome(partial(show_share, spec, plan, share))
-        if is_apart and isinstance(found, Shown):
+        if is_apart(spec) and isinstance(found, Shown):
             yield from found.take_rows()
         yield share.task, found
 

@@ -108,6 +108,7 @@ class ProofVerdict:
 
 def judge(spec: JobSpec, shown: Iterable[Shown], notes: Iterable[str] = ()) -> ProofVerdict:
     tasks, verdict = list(shown), ProofVerdict(notes=list(notes))
+    assert all(s.spool is None for s in tasks), "rows were left on the disk of a task"
     verdict.differences = [d for s in tasks for d in s.differences]
     verdict.more = sum(s.differences_more for s in tasks)
     verdict.target_records = sum(s.claimed for s in tasks)

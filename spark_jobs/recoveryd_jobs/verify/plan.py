@@ -312,6 +312,11 @@ def is_compared(spec: JobSpec) -> bool:
     return is_spilled(spec) or (spec.verify == "source" and spec.target.mapping == "same")
 
 
+def is_apart(spec: JobSpec) -> bool:
+    """Whether the two sides of a pair are read by different tasks, so that rows of all segments have to be compared."""
+    return spec.verify == "source" and not is_compared(spec)
+
+
 class _Item(NamedTuple):
     """Ranges that must be in one task."""
 

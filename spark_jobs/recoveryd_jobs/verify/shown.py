@@ -6,9 +6,11 @@ records of a segment: its start, how many there are, their digest.
 """
 
 import struct
+import tempfile
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import IO
 
 from recoveryd_jobs.contract import Difference
 from recoveryd_jobs.errors import JobError
@@ -18,6 +20,31 @@ DIFFERENCES_MAX = 100
 ROW = struct.Struct("<qq16s")  # start of the segment, records, digest
 
 Pair = tuple[int, int]
+
+_HELD_BYTES = 16 * 1024 * 1024  # of rows, until they go to disk
+_PIECE = struct.Struct("<iiiq")  # pair, side, size
+
+
+class RowSpool:
+    """Rows on the disk of a task, in a file that disappears with it."""
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] | None = None
+
+    def put(self, pair: Pair, side: int, rows: bytearray) -> None:
+        if self._file is None:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115  (closed when it is taken)
+        self._file.write(_PIECE.pack(*pair, side, len(rows)) + rows)
+
+    def take(self) -> Iterator[tuple[Pair, tuple[int, bytes]]]:
+        """All that was put, in this order, once."""
+        if self._file is None:
+            return
+        with self._file as file:
+            file.seek(0)
+            while head := file.read(_PIECE.size):
+                source, target, side, size = _PIECE.unpack(head)
+                yield (source, target), (side, file.read(size))
 
 
 @dataclass(slots=True)
@@ -33,7 +60,7 @@ class Shown:
     starts of segments where the target is not what the receipt says. `readable_from`: by source partition, its log
     start, where that is after the start of the range. `unread`: by such a partition, offsets before its log start that
     receipts do not call lost. `untimed`: how many records of each side were left out of a time window because they have
-    no time.
+    no time. `spool`: where rows are taken from here (`take_rows`), those go that are too many to be held.
     """
 
     sources: dict[Pair, bytearray] = field(default_factory=dict)
@@ -56,6 +83,8 @@ class Shown:
     readable_from: dict[int, int] = field(default_factory=dict)
     unread: dict[int, int] = field(default_factory=dict)
     untimed: list[int] = field(default_factory=lambda: [0, 0])
+    spool: RowSpool | None = None
+    held: int = 0  # bytes of rows
 
     def differ(self, difference: Difference) -> None:
         if len(self.differences) < DIFFERENCES_MAX:
@@ -69,14 +98,26 @@ class Shown:
 
     def tell(self, pair: Pair, side: int, row: bytes) -> None:
         """Add a row to compare."""
+        if self.spool is not None and self.held + len(row) > _HELD_BYTES:
+            for told, (at, rows) in self._take_held():
+                self.spool.put(told, at, rows)
         (self.sources if side == SOURCE else self.targets).setdefault(pair, bytearray()).extend(row)
+        self.held += len(row)
 
     def take_rows(self) -> Iterator[tuple[Pair, tuple[int, bytes]]]:
-        """All rows to compare, as (pair, (side, rows)); none is left here."""
+        """All rows to compare, as (pair, (side, rows)), those of a pair and side in order; none is left here."""
+        spool, self.spool = self.spool, None
+        if spool is not None:
+            yield from spool.take()
+        for pair, (side, rows) in self._take_held():
+            yield pair, (side, bytes(rows))
+
+    def _take_held(self) -> Iterator[tuple[Pair, tuple[int, bytearray]]]:
+        self.held = 0
         for side, held in ((SOURCE, self.sources), (TARGET, self.targets)):
             while held:
                 pair, rows = held.popitem()
-                yield pair, (side, bytes(rows))
+                yield pair, (side, rows)
 
     def deny(self, pair: Pair, start: int) -> None:
         """Note that the segment of the pair that begins at `start` is no copy."""

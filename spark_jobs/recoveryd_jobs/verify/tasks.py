@@ -24,11 +24,11 @@ from recoveryd_jobs.verify.guest import Guest
 from recoveryd_jobs.verify.judge import PairFinding, PairQuestion
 from recoveryd_jobs.verify.ledger import ProofLedger
 from recoveryd_jobs.verify.match import SOURCE, TARGET
-from recoveryd_jobs.verify.plan import ProofPlan, ProofShare, check_topics, make_topics
+from recoveryd_jobs.verify.plan import ProofPlan, ProofShare, check_topics, is_apart, make_topics
 from recoveryd_jobs.verify.reader import Range
 from recoveryd_jobs.verify.reading import ShareReading, check_readable, end_of, open_reader
 from recoveryd_jobs.verify.segments import segments
-from recoveryd_jobs.verify.shown import Shown
+from recoveryd_jobs.verify.shown import RowSpool, Shown
 from recoveryd_jobs.verify.spill import Spill, SpillFinding, SpillSide
 
 T = TypeVar("T")
@@ -109,7 +109,7 @@ def _as_guest(spec: JobSpec, task: int, tasks: int, offsets: int, work: Callable
 def _show(spec: JobSpec, plan: ProofPlan, share: ProofShare, guest: Guest) -> Shown:
     topics = make_topics(spec)
     check_topics(topics)
-    shown = Shown()
+    shown = Shown(spool=RowSpool() if is_apart(spec) else None)
     audited = () if spec.verify == "source" else plan.sources[share.task :: share.tasks]
     ledger = proof_ledger.load(spec, _wanted(spec, plan, share, audited), guest.turn)
     try:
