@@ -51,9 +51,10 @@ class LocalJobs:
     @property
     def rows(self) -> int:
         """How many rows came to the driver."""
-        told = [item for collected in self.collected for item in collected if isinstance(item, tuple)]
-        shown = [found for _, found in told if isinstance(found, Shown)]
-        pairs = [found for key, found in told if isinstance(key, tuple)]
+        told = [item for collected in self.collected for item in collected]
+        shown = [found for item in told for found in (item, *(item if isinstance(item, tuple) else ()))]
+        shown = [found for found in shown if isinstance(found, Shown)]
+        pairs = [item[1] for item in told if isinstance(item, tuple) and isinstance(item[0], tuple)]
         size = sum(len(held) for s in shown for side in (s.sources, s.targets) for held in side.values())
         return (size + sum(len(held) for sides in pairs for held in sides)) // ROW.size
 
