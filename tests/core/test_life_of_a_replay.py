@@ -7,6 +7,7 @@ import pytest
 from recoveryd.kernel.events import Seen
 from recoveryd.kernel.states import State, StopReason
 from recoveryd.recovery.ending import FAILURES
+from recoveryd.recovery.events import FactsGathered
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.spec import CaughtUp, Limits, Never
 from recoveryd.replay.spec import TargetRef
@@ -389,3 +390,24 @@ def test_the_stop_reason_names_the_side_that_another_attempt_cannot_mend(error: 
 
 def test_every_error_of_a_job_has_a_stop_reason_of_its_own() -> None:
     assert set(ERROR_CODES) - set(FAILURES) == {"fenced"}  # for which another attempt helps
+
+
+def test_facts_of_a_first_question_that_were_out_of_date_when_it_was_repeated_make_no_plan() -> None:
+    world = World(speed=5)
+    appends = make_spec(target=TargetRef("copy", on_existing="append"))
+    world.feed(command("replay", "r1", spec=appends))
+    world.lost_effects = True  # the question of r2 is under way for as long as r1 copies
+    world.feed(command("replay", "r2", spec=appends))
+    version = world.recovery("r2").version
+    world.lost_effects = False
+    world.failing.add("GatherFacts")
+    world.second(2)
+    world.run_until(State.COMPLETED)
+    world.failing.clear()
+    world.lost_effects = True
+    world.second(20)  # asked once more
+    world.feed(FactsGathered("r2", world.facts, version))
+    assert world.recovery("r2").state is State.PLANNING
+    world.lost_effects = False
+    world.feed(FactsGathered("r2", world.facts, version))
+    assert world.recovery("r2").state is State.STARTING

@@ -23,8 +23,17 @@ from recoveryd.recovery.effects import (
     SetQuota,
     SweepQuotas,
 )
-from recoveryd.recovery.events import EffectFailed, ForgettingFailed, LedgerRead, QuotaSet, QuotasSwept, TargetReady
+from recoveryd.recovery.events import (
+    EffectFailed,
+    FactsGathered,
+    ForgettingFailed,
+    LedgerRead,
+    QuotaSet,
+    QuotasSwept,
+    TargetReady,
+)
 from recoveryd.recovery.params import Params
+from recoveryd.recovery.plan_facts import PlanFacts
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd.runtime.interpreter import AT_ONCE, Interpreter
 from recoveryd.runtime.runners import command_runners, recovery_runners
@@ -216,6 +225,55 @@ async def test_only_so_many_effects_run_at_once() -> None:
     rig.jobs.launching.set()
     await until(lambda: len(rig.jobs.log) == AT_ONCE + 10)
     assert rig.jobs.most_running == AT_ONCE
+
+
+class WaitingClusters(QuietClusters):
+    """`silent` answers only once it is let, the others at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let = asyncio.Event()
+        self.asked: list[str] = []
+
+    async def gather_facts(self, effect: GatherFacts) -> PlanFacts:
+        self.asked.append(effect.recovery)
+        if effect.spec.target.cluster == "silent":
+            await self.let.wait()
+        return make_facts()
+
+
+def gather(recovery: str, target: str, version: int = 1) -> GatherFacts:
+    spec = make_spec()
+    return GatherFacts(recovery, replace(spec, target=replace(spec.target, cluster=target)), version=version)
+
+
+async def test_effects_on_a_cluster_that_does_not_answer_leave_the_slots_of_the_others_free() -> None:
+    rig, clusters = Rig(), WaitingClusters()
+    emit = rig.events.append
+    interpreter = Interpreter(recovery_runners(clusters, rig.ledger, rig.jobs, None, emit), emit)
+    for i in range(AT_ONCE + 1):
+        interpreter.start(gather(f"r{i}", "silent"))
+    await until(lambda: len(clusters.asked) == AT_ONCE)
+    interpreter.start(gather("new", "main"))
+    interpreter.start(launch())
+    await until(lambda: len(rig.events) == 1 and len(rig.jobs.log) == 1)
+    assert rig.events == [FactsGathered("new", make_facts(), 1)]
+    assert len(clusters.asked) == AT_ONCE + 1
+    await interpreter.close()
+
+
+async def test_facts_are_not_asked_for_twice_at_once() -> None:
+    rig, clusters = Rig(), WaitingClusters()
+    emit = rig.events.append
+    interpreter = Interpreter(recovery_runners(clusters, rig.ledger, rig.jobs, None, emit), emit)
+    for version in (1, 1, 2, 1):
+        interpreter.start(gather("r1", "silent", version))
+    await until(lambda: len(clusters.asked) == 2)
+    clusters.let.set()
+    await until(lambda: interpreter.is_idle)
+    assert rig.events == [FactsGathered("r1", make_facts(), 1), FactsGathered("r1", make_facts(), 2)]
+    interpreter.start(gather("r1", "silent"))
+    await until(lambda: len(rig.events) == 3)
 
 
 async def test_effects_that_may_take_for_ever_leave_the_slots_of_the_others_free(

@@ -1,7 +1,7 @@
-"""Threads for blocking client calls, a few of one's own per adapter.
+"""Threads for blocking client calls, a few of one's own per adapter, and for each cluster where an adapter asks several.
 
-Not the event loop's shared pool: that has few threads on a small machine, and one cluster that does not answer would
-take them all from those that do.
+Not the event loop's shared pool, and none for several clusters: one that does not answer would take all threads from
+those that do.
 """
 
 import asyncio
@@ -25,3 +25,23 @@ class Workers:
     def close(self) -> None:
         """Calls under way end at their own deadlines; waiting ones are dropped."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class ClusterWorkers:
+    """`threads` for each cluster."""
+
+    def __init__(self, name: str, threads: int) -> None:
+        self._name = name
+        self._threads = threads
+        self._made: dict[str, Workers] = {}
+
+    def of(self, cluster: str) -> Workers:
+        """Those of one cluster of the config."""
+        if cluster not in self._made:
+            self._made[cluster] = Workers(f"{self._name}-{cluster}", self._threads)
+        return self._made[cluster]
+
+    def close(self) -> None:
+        """As `Workers.close`."""
+        for workers in self._made.values():
+            workers.close()

@@ -22,7 +22,9 @@ from recoveryd.recovery.throttling import refuse_over_slo
 
 
 def ask_facts(case: Case) -> None:
-    """Ask the clusters for the facts, and again when no answer came for long."""
+    """Ask the clusters for the facts, and again when no answer came for long. The first question may still be under way
+    then, and its answer counts: it saw no more records in the target than were written when it was asked.
+    """
     seen = case.seen
     if seen.facts_wanted_ms and case.now_ms - seen.facts_wanted_ms < case.params.facts_retry_ms:
         return
@@ -31,7 +33,7 @@ def ask_facts(case: Case) -> None:
         facts_wanted_ms=case.now_ms,
         facts_since_ms=seen.facts_since_ms or case.now_ms,
         facts_version=version,
-        target_records=_written_by_ended(case),
+        target_records=seen.target_records if seen.facts_wanted_ms else _written_by_ended(case),
     )
     units = concerned_units(case.recovery.spec, case.params.units)
     case.effect(GatherFacts(case.id, case.recovery.spec, units, version))

@@ -1,11 +1,13 @@
 """Runs effects and turns their results into events. It holds no rule about recovery and never decides to try again.
 
-Effects run concurrently, a bounded number at a time; those of one queue keep their order. Every failure becomes an
+Effects run concurrently, a bounded number at a time on each cluster, so that one which does not answer keeps none from
+the others; those of one queue keep their order. Every failure becomes an
 event, so that the core always hears of it. Who runs which effect is a table of `Runner`s, made in
 `recoveryd.runtime.runners`.
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,7 +23,7 @@ from recoveryd.ports import Emit
 
 log = structlog.stdlib.get_logger(__name__)
 
-AT_ONCE: Final = 16  # of effects with a deadline, and again of those without
+AT_ONCE: Final = 16  # on the same clusters, of effects with a deadline, and again of those without
 # Adapters have deadlines of their own. This one is for a missing deadline, so that it does not hold a slot for ever.
 DEADLINE_S: Final = 180.0
 
@@ -31,9 +33,10 @@ class Runner:
     """How effects of one class are run.
 
     `failed(effect, kind, code, message, retriable)` makes the event of a failure. `queue` names the queue in which
-    effects keep their order, None = none. `after` names queues whose last effect has to end first. `is_endless`: no
-    deadline, because the effect itself notices when it makes no progress. `is_bug_final`: it is not tried again after a
-    bug.
+    effects keep their order, None = none. `after` names queues whose last effect has to end first. `on` names the
+    clusters that have to answer. `is_endless`: no deadline, because the effect itself notices when it makes no
+    progress. `is_bug_final`: it is not tried again after a bug. `is_joined`: it is not run while another of its queue
+    is, whose outcome is also its own.
     """
 
     kind: str
@@ -41,8 +44,10 @@ class Runner:
     failed: Callable[[Any, str, Code, str, bool], Event]
     queue: Callable[[Any], str | None] = lambda _: None
     after: Callable[[Any], Iterable[str]] = lambda _: ()
+    on: Callable[[Any], frozenset[str]] = lambda _: frozenset()
     is_endless: bool = False
     is_bug_final: bool = False
+    is_joined: bool = False
 
 
 class Interpreter:
@@ -61,7 +66,9 @@ class Interpreter:
         self._begin = begin or {}
         self._close = close
         self._emit = emit
-        self._slots, self._endless_slots = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AT_ONCE)
+        self._slots: dict[tuple[bool, frozenset[str]], asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(AT_ONCE)
+        )
         self._tasks: set[asyncio.Task[None]] = set()
         self._queues: dict[str, asyncio.Task[None]] = {}
 
@@ -75,6 +82,8 @@ class Interpreter:
             return
         runner = self._runners[type(effect)]
         queue = runner.queue(effect)
+        if runner.is_joined and queue in self._queues and not self._queues[queue].done():
+            return
         names = runner.after(effect) if queue is None else (queue, *runner.after(effect))
         before = {self._queues[name] for name in names if name in self._queues}
         task = asyncio.create_task(self._run(runner, effect, before))
@@ -100,7 +109,7 @@ class Interpreter:
     async def _run(self, runner: Runner, effect: Effect, before: Collection[asyncio.Task[None]]) -> None:
         if before:
             await asyncio.wait(before)
-        async with self._endless_slots if runner.is_endless else self._slots:
+        async with self._slots[runner.is_endless, runner.on(effect)]:
             deadline = asyncio.timeout(None if runner.is_endless else DEADLINE_S)
             try:
                 async with deadline:

@@ -61,17 +61,40 @@ def recovery_runners(
 
     found = {
         # Facts that meet a bug would meet it again, and nothing of the recovery runs yet that would be lost.
-        GatherFacts: Runner("gather_facts", gather, _failed, is_bug_final=True),
+        GatherFacts: Runner(
+            "gather_facts",
+            gather,
+            _failed,
+            queue=lambda effect: f"facts of {effect.recovery} at {effect.version}",
+            on=lambda effect: frozenset({effect.spec.source.cluster, effect.spec.target.cluster}),
+            is_bug_final=True,
+            is_joined=True,
+        ),
         # If creating the target failed by a bug, nobody knows how it was made, and no copy may begin in it.
-        CreateTarget: Runner("create_target", clusters.create_target, _failed, is_bug_final=True),
+        CreateTarget: Runner(
+            "create_target",
+            clusters.create_target,
+            _failed,
+            queue=lambda effect: f"target of {effect.recovery}",
+            on=_on_cluster,
+            is_bug_final=True,
+            is_joined=True,
+        ),
         LaunchAttempt: Runner("launch", launch, _failed, queue=lambda effect: effect.recovery),
         KillAttempt: Runner("kill", kill, _failed, queue=lambda effect: effect.recovery),
-        ReadLedger: Runner("read_ledger", read, _failed, is_endless=True),
+        ReadLedger: Runner(
+            "read_ledger",
+            read,
+            _failed,
+            on=lambda effect: frozenset({effect.plan.target.cluster}),
+            is_endless=True,
+        ),
         ForgetRecoveries: Runner(
             "forget_recoveries",
             forget,
             _not_forgotten,
             queue=lambda effect: f"forgetting on {effect.cluster}",
+            on=_on_cluster,
             is_endless=True,
         ),
     }
@@ -84,11 +107,16 @@ def recovery_runners(
             _failed,
             queue=lambda effect: f"quota of {effect.recovery}",
             after=lambda effect: (_sweep_of(effect.source_cluster), _sweep_of(effect.target_cluster)),
+            on=lambda effect: frozenset({effect.source_cluster, effect.target_cluster}),
         )
         found[SweepQuotas] = Runner(
-            "sweep_quotas", quotas.sweep, _failed, queue=lambda effect: _sweep_of(effect.cluster)
+            "sweep_quotas", quotas.sweep, _failed, queue=lambda effect: _sweep_of(effect.cluster), on=_on_cluster
         )
     return found
+
+
+def _on_cluster(effect: CreateTarget | ForgetRecoveries | SweepQuotas) -> frozenset[str]:
+    return frozenset({effect.cluster})
 
 
 def _sweep_of(cluster: str) -> str:
@@ -136,8 +164,22 @@ def workflow_runners(steps: WorkflowSteps) -> Mapping[type, Runner]:
         return report
 
     return {
-        GatherForWorkflow: Runner("gather_for_workflow", steps.gather, _gathering_failed, is_bug_final=True),
-        TakeStep: Runner("take_step", take, _step_failed, queue=lambda effect: f"workflow {effect.workflow}"),
+        GatherForWorkflow: Runner(
+            "gather_for_workflow",
+            steps.gather,
+            _gathering_failed,
+            queue=lambda effect: f"facts of {effect.workflow} at {effect.version}",
+            on=lambda effect: frozenset({effect.cluster}),
+            is_bug_final=True,
+            is_joined=True,
+        ),
+        TakeStep: Runner(
+            "take_step",
+            take,
+            _step_failed,
+            queue=lambda effect: f"workflow {effect.workflow}",
+            on=lambda effect: frozenset({getattr(effect.action, "cluster", "")}),
+        ),
     }
 
 

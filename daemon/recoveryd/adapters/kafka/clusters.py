@@ -21,7 +21,7 @@ from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, read_offsets
 from recoveryd.adapters.kafka.own_topics import TopicReport
 from recoveryd.adapters.kafka.sampling import OffsetSampler
 from recoveryd.adapters.kafka.topic_admin import TopicShape, await_topic, create, describe
-from recoveryd.adapters.workers import Workers
+from recoveryd.adapters.workers import ClusterWorkers
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.live.events import OffsetsSampled, TopicSample
@@ -69,11 +69,11 @@ class KafkaClusters:
         self._wanted = wanted_topics(names, receipts_partitions)
         self._canary_on = frozenset(canary_on)
         self._admins = AdminClients(clusters)
-        self._questions = Workers("questions", 8)
+        self._questions = ClusterWorkers("questions", 8)
         self._facts = FactGatherer(
             self._admins, self._questions, names.receipts, expectations, now_ms, leader_answers, accesses, sinks
         )
-        self._samples = Workers("samples", 4)  # of their own: sampling goes on while many plans are made
+        self._samples = ClusterWorkers("samples", 2)  # of their own: sampling goes on while many plans are made
         self._samplers: dict[str, tuple[int, OffsetSampler, asyncio.Lock]] = {}  # with the version of the login
 
     async def gather_facts(self, effect: GatherFacts) -> PlanFacts:
@@ -86,7 +86,7 @@ class KafkaClusters:
         `ClusterProblem`.
         """
         async with self._let_in(effect.cluster):
-            return await self._questions.run(self._create_target, effect)
+            return await self._questions.of(effect.cluster).run(self._create_target, effect)
 
     def _create_target(self, effect: CreateTarget) -> TargetReady:
         admin = self._admins.of(effect.cluster)
@@ -132,13 +132,13 @@ class KafkaClusters:
         _version, sampler, lock = self._samplers[cluster]
         async with lock:
             with self._asking(cluster):
-                return await self._samples.run(sampler.sample, names)
+                return await self._samples.of(cluster).run(sampler.sample, names)
 
     async def control_topic_id(self) -> str:
         """Raises `ClusterProblem`, also when the control topic does not exist."""
         name = self._names.control
         with self._asking(MAIN):
-            shape = (await self._questions.run(describe, self._admins.of(MAIN), [name], _TIMEOUT_S))[name]
+            shape = (await self._questions.of(MAIN).run(describe, self._admins.of(MAIN), [name], _TIMEOUT_S))[name]
         if shape is None:
             raise ClusterProblem(f"{name} does not exist.", code=Code.OWN_TOPIC_MISSING, retriable=False)
         return shape.topic_id
@@ -147,20 +147,24 @@ class KafkaClusters:
         """Raises `OwnTopicProblem`, or `ClusterProblem` when `main` does not answer. A target cluster that does not
         answer is left for later.
         """
-        await self._questions.run(own_topics.check, self._admins.of(MAIN), self._wanted)
+        await self._questions.of(MAIN).run(own_topics.check, self._admins.of(MAIN), self._wanted)
         for cluster in self._clusters.keys() - {MAIN}:
             try:
-                await self._questions.run(own_topics.check, self._admins.of(cluster), self._wanted_on(cluster))
+                await self._questions.of(cluster).run(
+                    own_topics.check, self._admins.of(cluster), self._wanted_on(cluster)
+                )
             except ClusterProblem as error:
                 _log.warning("The own topics on %s could not be checked: %s", cluster, error)
 
     async def inspect_own_topics(self, cluster: str = MAIN) -> tuple[TopicReport, ...]:
         """What exists and what differs of the topics that the daemon uses there, for `doctor`."""
-        return await self._questions.run(own_topics.inspect, self._admins.of(cluster), self._used_on(cluster))
+        return await self._questions.of(cluster).run(
+            own_topics.inspect, self._admins.of(cluster), self._used_on(cluster)
+        )
 
     async def apply_own_topics(self, cluster: str = MAIN, replication_factor: int = -1) -> tuple[TopicReport, ...]:
         """Create what is missing on one cluster; -1 = the broker's default replication."""
-        return await self._questions.run(
+        return await self._questions.of(cluster).run(
             own_topics.apply, self._admins.of(cluster), self._wanted_on(cluster), replication_factor
         )
 
@@ -172,7 +176,7 @@ class KafkaClusters:
         """
         kept = {self._names.control, *without}
         topics = [t.name for t in self._used_on(cluster) if t.name not in kept]
-        return await self._questions.run(
+        return await self._questions.of(cluster).run(
             own_topics.write_probe, self._clusters[cluster], f"recoveryd.{scope}.probe", topics
         )
 
@@ -219,7 +223,7 @@ class KafkaClusters:
                 yield
             except ClusterProblem as silence:
                 for cluster in dict.fromkeys(clusters if silence.retriable else ()):
-                    why = await self._questions.run(shut_out, self._clusters[cluster], cluster)
+                    why = await self._questions.of(cluster).run(shut_out, self._clusters[cluster], cluster)
                     if why is not None:
                         raise why from silence
                 raise

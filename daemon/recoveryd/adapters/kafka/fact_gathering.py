@@ -23,7 +23,7 @@ from recoveryd.adapters.kafka.record_samples import RecordSample, sample_records
 from recoveryd.adapters.kafka.target_readers import read_readers
 from recoveryd.adapters.kafka.topic_admin import TopicShape
 from recoveryd.adapters.kafka.unit_facts import read_contract
-from recoveryd.adapters.workers import Workers
+from recoveryd.adapters.workers import ClusterWorkers
 from recoveryd.errors import ClusterProblem
 from recoveryd.recovery.effects import GatherFacts
 from recoveryd.recovery.plan_facts import PartitionFacts, PlanFacts, ReceiptsFacts, TargetReaders, TopicFacts
@@ -59,7 +59,7 @@ class FactGatherer:
     def __init__(
         self,
         admins: AdminClients,
-        questions: Workers,
+        questions: ClusterWorkers,
         receipts: str,
         expectations: Expectations,
         now_ms: Callable[[], int],
@@ -103,7 +103,7 @@ class FactGatherer:
         self, cluster: str, topic: str, rights: tuple[str, ...] = ("Read",)
     ) -> tuple[TopicFacts, TopicShape] | None:
         admin, properties = self._admins.of(cluster), self._admins.properties(cluster)
-        return await self._questions.run(read_topic, admin, properties, topic, _TIMEOUT_S, rights)
+        return await self._questions.of(cluster).run(read_topic, admin, properties, topic, _TIMEOUT_S, rights)
 
     async def _contract_facts(self, units: Iterable[Unit]) -> dict[str, UnitFacts]:
         """By name. One that is not told is left out: no plan is refused for want of it, unless its unit says so."""
@@ -111,7 +111,8 @@ class FactGatherer:
 
         async def look(unit: Unit) -> UnitFacts | None:
             try:
-                return await self._questions.run(read_contract, self._admins.properties(unit.cluster), unit, now_ms)
+                properties = self._admins.properties(unit.cluster)
+                return await self._questions.of(unit.cluster).run(read_contract, properties, unit, now_ms)
             except ClusterProblem as reason:
                 _log.info("What the contract of %s needs is not told: %s", unit.name, reason.message)
                 return None
@@ -130,19 +131,21 @@ class FactGatherer:
         if target is None or access is None:
             return TargetReaders(sinks=sinks, problems=unanswered)
         admin, partitions = self._admins.of(cluster), tuple(range(target.partitions))
-        groups, untold = await read_readers(admin, access, self._questions, topic, partitions)
+        groups, untold = await read_readers(admin, access, self._questions.of(cluster), topic, partitions)
         return TargetReaders(groups, sinks, (*unanswered, *untold))
 
     async def _receipts_facts(self, effect: GatherFacts, admin: AdminClient) -> ReceiptsFacts | None:
         """What only reads needs no receipts topic, nor the right to look at one."""
         if not effect.spec.copies:
             return None
-        return await self._questions.run(read_receipts_topic, admin, self._receipts, effect.recovery, _TIMEOUT_S)
+        questions = self._questions.of(effect.spec.target.cluster)
+        return await questions.run(read_receipts_topic, admin, self._receipts, effect.recovery, _TIMEOUT_S)
 
     async def _gather_ranges(
         self, effect: GatherFacts, source: TopicFacts, shape: TopicShape, target: TopicFacts | None
     ) -> PlanFacts:
         spec, properties = effect.spec, self._admins.properties(effect.spec.source.cluster)
+        questions = self._questions.of(spec.source.cluster)
         sizes_asked = asyncio.ensure_future(
             self._leader_answers.log_sizes(spec.source.cluster, shape.topic, shape.leaders)
         )
@@ -150,13 +153,11 @@ class FactGatherer:
             admin = self._admins.of(spec.source.cluster)
             now_ms = self._now_ms()
             bounds = (spec.source.start, spec.source.stop)
-            partitions = await self._questions.run(read_partitions, admin, shape, bounds, now_ms, _TIMEOUT_S)
+            partitions = await questions.run(read_partitions, admin, shape, bounds, now_ms, _TIMEOUT_S)
             ranges = probable_ranges(bounds, spec.source.partitions, partitions)
-            sample = await self._questions.run(sample_records, properties, shape.topic, ranges, _RECORDS_S)
+            sample = await questions.run(sample_records, properties, shape.topic, ranges, _RECORDS_S)
             follows = isinstance(spec.source.stop, CaughtUp | Never)
-            hourly = (
-                await self._questions.run(read_hours, admin, shape, partitions, now_ms, _TIMEOUT_S) if follows else ()
-            )
+            hourly = await questions.run(read_hours, admin, shape, partitions, now_ms, _TIMEOUT_S) if follows else ()
             sizes = await sizes_asked
         finally:
             sizes_asked.cancel()
@@ -177,7 +178,7 @@ class FactGatherer:
         sizes_asked = asyncio.ensure_future(self._leader_answers.log_sizes(cluster, shape.topic, shape.leaders))
         try:
             now_ms = self._now_ms()
-            found = await self._questions.run(
+            found = await self._questions.of(cluster).run(
                 read_partitions, self._admins.of(cluster), shape, bounds, now_ms, _TIMEOUT_S
             )
             return with_sizes(found, await sizes_asked, _NOTHING_SEEN)

@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka.client import Properties, committed, make_consumer, problem
 from recoveryd.adapters.kafka.living_clients import AdminClients
-from recoveryd.adapters.workers import Workers
+from recoveryd.adapters.workers import ClusterWorkers
 from recoveryd.errors import ClusterProblem
 from recoveryd.holds.events import SeenMember
 
@@ -51,7 +51,7 @@ class KafkaGroupOffsets:
         self._admins = AdminClients(clusters)
         self._unused_s = unused_s
         self._askers: OrderedDict[tuple[str, str], _Asker] = OrderedDict()  # that asked longest ago first
-        self._workers = Workers("groups", 8)
+        self._workers = ClusterWorkers("groups", 8)
 
     async def committed(
         self, cluster: str, group: str, topics: Mapping[str, int | None]
@@ -63,20 +63,22 @@ class KafkaGroupOffsets:
         """
         consumer, gone = self._consumer(cluster, group)
         if gone:
-            await self._workers.run(gone.clear)  # a client ends with its last reference, and waits for its threads
+            await self._workers.of(cluster).run(
+                gone.clear
+            )  # a client ends with its last reference, and waits for its threads
         try:
-            return await self._workers.run(lambda asked: _committed(asked, group, topics), consumer)
+            return await self._workers.of(cluster).run(lambda asked: _committed(asked, group, topics), consumer)
         except ClusterProblem as reason:
             # librdkafka may have lost sight of a coordinator that came back. Closing waits for the client's threads, so
             # it has one of ours.
             if reason.retriable and self._forget(consumer):
-                await self._workers.run(consumer.close)
+                await self._workers.of(cluster).run(consumer.close)
             raise
 
     async def have_members(self, cluster: str) -> Mapping[str, bool]:
         """By group, of those the cluster lists to us; for others nothing is known. Raises `ClusterProblem`."""
         try:
-            return await self._workers.run(_have_members, self._admins.of(cluster))
+            return await self._workers.of(cluster).run(_have_members, self._admins.of(cluster))
         except ClusterProblem as reason:
             if reason.retriable:
                 self._admins.drop(cluster)
@@ -87,7 +89,7 @@ class KafkaGroupOffsets:
         own protocol. Raises `ClusterProblem`.
         """
         try:
-            return await self._workers.run(_members, self._admins.of(cluster), group)
+            return await self._workers.of(cluster).run(_members, self._admins.of(cluster), group)
         except ClusterProblem as reason:
             if reason.retriable:
                 self._admins.drop(cluster)

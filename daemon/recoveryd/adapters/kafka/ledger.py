@@ -39,7 +39,7 @@ from recoveryd.adapters.kafka.receipts import (
     nothing_found,
 )
 from recoveryd.adapters.kafka.topic_admin import describe
-from recoveryd.adapters.workers import Workers
+from recoveryd.adapters.workers import ClusterWorkers
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.recovery.effects import EndedRecovery, ForgetRecoveries, ReadLedger
@@ -77,13 +77,13 @@ class KafkaLedger:
         self._topic = receipts_topic
         self._scope = scope
         self._transaction_timeout_ms = transaction_timeout_ms
-        self._workers = Workers("ledger", 16)
+        self._workers = ClusterWorkers("ledger", 16)
         self._lock, self._shutting_out = threading.Lock(), set[str]()
 
     async def read(self, effect: ReadLedger, moved: Callable[[], None] = lambda: None) -> LedgerRead:
         """Raises `ClusterProblem`; retriable when a transaction hides the end of the ledger for too long."""
         at = _Place()
-        reading = asyncio.ensure_future(self._workers.run(self._read, effect, at))
+        reading = asyncio.ensure_future(self._workers.of(effect.plan.target.cluster).run(self._read, effect, at))
         told = at.offset
         try:
             while not (await asyncio.wait({reading}, timeout=_TELL_S))[0]:
@@ -124,7 +124,7 @@ class KafkaLedger:
         """Put tombstones on every receipt of these recoveries. Raises `ClusterProblem` when that can be tried again;
         what never can is left as it is.
         """
-        await self._workers.run(self._forget, effect)
+        await self._workers.of(effect.cluster).run(self._forget, effect)
 
     def _forget(self, effect: ForgetRecoveries) -> None:
         properties = self._clusters.get(effect.cluster)

@@ -8,7 +8,7 @@ from confluent_kafka.admin import ConfigResource, ResourceType
 
 from recoveryd.adapters.kafka.client import Properties
 from recoveryd.adapters.kafka.living_clients import AdminClients
-from recoveryd.adapters.workers import Workers
+from recoveryd.adapters.workers import ClusterWorkers
 from recoveryd.units.facts import retention_of
 
 _TIMEOUT_S = 15.0
@@ -20,11 +20,11 @@ class KafkaRetention:
 
     def __init__(self, clusters: Mapping[str, Properties]) -> None:
         self._admins = AdminClients(clusters)
-        self._workers = Workers("retention", 2)
+        self._workers = ClusterWorkers("retention", 2)
 
     async def kept_ms(self, cluster: str, topics: Collection[str]) -> Mapping[str, int | None]:
         """By topic; None = for ever. One that gave no answer is absent. Raises nothing."""
-        return await self._workers.run(self._read, cluster, sorted(set(topics)))
+        return await self._workers.of(cluster).run(self._read, cluster, sorted(set(topics)))
 
     async def close(self) -> None:
         """Calls under way end at their own deadlines."""

@@ -26,7 +26,7 @@ def gather(draft: WorkflowDraft, workflow: Workflow) -> None:
         return
     draft.asked(workflow.id)
     wanted = draft.kind_of(workflow).wanted(workflow.spec, draft.params)
-    draft.effect(GatherForWorkflow(workflow.id, wanted, workflow.version))
+    draft.effect(GatherForWorkflow(workflow.id, wanted, workflow.version, workflow.spec.cluster))
     draft.due(workflow.id, draft.now_ms + draft.params.no_answer_ms)
 
 

@@ -29,12 +29,13 @@ from recoveryd.workflows.model.workflow import (
 @dataclass(frozen=True, slots=True)
 class GatherForWorkflow:
     """Ask the clusters what the plan needs → WorkflowFacts or GatheringFailed. `version` of the workflow, so that an answer to
-    an earlier one of the same id, or to a question before its approval, is told apart.
+    an earlier one of the same id, or to a question before its approval, is told apart. `cluster`: where the workflow works.
     """
 
     workflow: str
     wanted: WantedFacts
     version: int | None = None
+    cluster: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ class ConfigSteps:
         self._reach = reach
 
     async def set(self, effect: TakeStep, action: SetConfigs) -> StepReported:
-        return await self._reach.run(self._put_back if action.is_back else self._set, effect, action)
+        return await self._reach.run(action.cluster, self._put_back if action.is_back else self._set, effect, action)
 
     def _set(self, effect: TakeStep, action: SetConfigs) -> StepReported:
         """What is put back was noted with the plan, before anything was changed, so that our own value is never taken for

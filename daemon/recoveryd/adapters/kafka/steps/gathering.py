@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from confluent_kafka import KafkaException, TopicPartition
@@ -64,8 +64,8 @@ class Gatherer:
         return Found(
             groups=tuple([await self._find_group(group) for group in wanted.groups]),
             units=units,
-            topics=await self._reach.run(self._find_topics, topics),
-            counts=await self._reach.run(self._count, wanted.counted),
+            topics=await self._find_topics(topics),
+            counts=await self._count(wanted.counted),
             at_ms=now_ms,
             quotas=await self._find_quotas(wanted.quotas),
             names=await self._find_names(wanted.names_on),
@@ -73,7 +73,7 @@ class Gatherer:
 
     async def _find_names(self, cluster: str) -> Names:
         """Empty where no cluster is named."""
-        return await self._reach.run(_list_names, self._reach.admin(cluster)) if cluster else {}
+        return await self._reach.run(cluster, _list_names, self._reach.admin(cluster)) if cluster else {}
 
     async def _find_quotas(self, clients: Iterable[tuple[str, str]]) -> dict[str, float | None]:
         found: dict[str, float | None] = {}
@@ -84,6 +84,7 @@ class Gatherer:
 
     async def _find_unit(self, unit: Unit, known: Mapping[str, Unit], now_ms: int, *, with_readers: bool) -> UnitFacts:
         return await self._reach.run(
+            unit.cluster,
             read_unit,
             self._reach.clusters[unit.cluster],
             unit,
@@ -97,7 +98,7 @@ class Gatherer:
         """None when the cluster does not tell: a plan says so, and needs no right that it had no need of before."""
         reached = self._reach.clusters[unit.cluster], unit, now_ms, self._reach.accesses[unit.cluster]
         try:
-            return await self._reach.run(read_contract, *reached)
+            return await self._reach.run(unit.cluster, read_contract, *reached)
         except ClusterProblem as reason:
             _log.info("What the contract of %s needs is not told: %s", unit.name, reason.message)
             return None
@@ -106,40 +107,50 @@ class Gatherer:
         properties, admin = self._reach.clusters[wanted.cluster], self._reach.admin(wanted.cluster)
         names = wanted.topics
         if names is None:
-            names = dict.fromkeys(await self._reach.run(_topics_of, properties, admin, wanted.group), ())
-        shapes = await self._reach.run(describe, admin, names, TIMEOUT_S)
+            names = dict.fromkeys(
+                await self._reach.run(wanted.cluster, _topics_of, properties, admin, wanted.group), ()
+            )
+        shapes = await self._reach.run(wanted.cluster, describe, admin, names, TIMEOUT_S)
         present = {name: shape for name, shape in shapes.items() if shape is not None}
         group = await self._reach.group(wanted.cluster, wanted.group, present)
         looks: list[PartitionLook] = []
         for name, shape in present.items():
             partitions = names.get(name) or tuple(shape.leaders)
-            looks += await self._reach.run(_look_at, admin, shape, partitions, wanted.to, group)
+            looks += await self._reach.run(wanted.cluster, _look_at, admin, shape, partitions, wanted.to, group)
         looks = await with_starts(self._reach, wanted, looks, present)
         missing = tuple(name for name in names if name not in present)
         return GroupFound(group, tuple(looks), missing, {n: s.topic_id for n, s in present.items()})
 
-    def _find_topics(self, topics: Iterable[tuple[str, str]]) -> dict[str, TopicFound | None]:
+    async def _find_topics(self, topics: Iterable[tuple[str, str]]) -> dict[str, TopicFound | None]:
         found: dict[str, TopicFound | None] = {}
         for cluster, names in _by_cluster(topics).items():
-            admin = self._reach.admin(cluster)
-            shapes = describe(admin, names, TIMEOUT_S)
-            configs = read_own_configs(admin, [n for n, shape in shapes.items() if shape is not None], TIMEOUT_S)
-            for name, shape in shapes.items():
-                found[name] = None if shape is None else look_at_topic(admin, shape, configs[name])
+            found |= await self._reach.run(cluster, _look_at_topics, self._reach.admin(cluster), names)
         return found
 
-    def _count(self, topics: Iterable[tuple[str, str]]) -> dict[str, int]:
+    async def _count(self, topics: Iterable[tuple[str, str]]) -> dict[str, int]:
         give_up_s = time.monotonic() + _COUNT_S
-        found = {}
+        found: dict[str, int] = {}
         for cluster, names in _by_cluster(topics).items():
-            admin = self._reach.admin(cluster)
-            for name, shape in describe(admin, names, TIMEOUT_S).items():
-                count = (
-                    None if shape is None else _count_visible(self._reach.clusters[cluster], admin, shape, give_up_s)
-                )
-                if count is not None:
-                    found[name] = count
+            reached = self._reach.clusters[cluster], self._reach.admin(cluster)
+            found |= await self._reach.run(cluster, _count_topics, *reached, names, give_up_s)
         return found
+
+
+def _look_at_topics(admin: AdminClient, names: Sequence[str]) -> dict[str, TopicFound | None]:
+    shapes = describe(admin, names, TIMEOUT_S)
+    configs = read_own_configs(admin, [n for n, shape in shapes.items() if shape is not None], TIMEOUT_S)
+    return {
+        name: None if shape is None else look_at_topic(admin, shape, configs[name]) for name, shape in shapes.items()
+    }
+
+
+def _count_topics(properties: Properties, admin: AdminClient, names: Sequence[str], give_up_s: float) -> dict[str, int]:
+    found = {}
+    for name, shape in describe(admin, names, TIMEOUT_S).items():
+        count = None if shape is None else _count_visible(properties, admin, shape, give_up_s)
+        if count is not None:
+            found[name] = count
+    return found
 
 
 def look_at_topic(admin: AdminClient, shape: TopicShape, configs: Mapping[str, str]) -> TopicFound:

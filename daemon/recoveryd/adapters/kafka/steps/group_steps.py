@@ -86,7 +86,9 @@ class GroupSteps:
         """Read back once more: whoever joins may have a mind of its own about where to begin."""
         rows = [row for row in effect.rows if isinstance(row, OffsetUndo) and _is_set(row)]
         keys = [(row.name, row.partition) for row in rows]
-        now = await self._reach.run(read_committed, self._reach.clusters[action.cluster], action.group, keys)
+        now = await self._reach.run(
+            action.cluster, read_committed, self._reach.clusters[action.cluster], action.group, keys
+        )
         behind = [row for row in rows if (at := offset_in(now, row)) is None or at < (row.was_set or 0)]
         if not behind:
             return None
@@ -107,7 +109,7 @@ class GroupSteps:
             return report(effect, Outcome.NOT_YET, f"{action.unit} starts: its members join", is_under_way=True)
         if not tasks:
             return None
-        stale = find_stale(tasks, await self._reach.run(self._ends, action))
+        stale = find_stale(tasks, await self._reach.run(action.cluster, self._ends, action))
         if not stale:
             return None
         why = f"{action.unit} was started with old local state: {stale[0]}; stop it, delete that state, start it again"
@@ -122,7 +124,7 @@ class GroupSteps:
 
     async def await_caught_up(self, effect: TakeStep, action: AwaitCaughtUp) -> StepReported:
         properties, admin = self._reach.clusters[action.cluster], self._reach.admin(action.cluster)
-        behind = await self._reach.run(find_behind, properties, admin, action)
+        behind = await self._reach.run(action.cluster, find_behind, properties, admin, action)
         if not behind:
             why = f"{action.group} has read everything up to the ends that were pinned"
             return report(effect, Outcome.DONE, why, evidence={"left": 0})

@@ -48,7 +48,7 @@ class OffsetSteps:
         self._control, self._connectors = control, connectors
 
     async def note(self, effect: TakeStep, action: TakeSnapshot) -> StepReported:
-        return await self._reach.run(self._note, effect, action)
+        return await self._reach.run(action.cluster, self._note, effect, action)
 
     def _note(self, effect: TakeStep, action: TakeSnapshot) -> StepReported:
         properties, admin = self._reach.clusters[action.cluster], self._reach.admin(action.cluster)
@@ -83,7 +83,9 @@ class OffsetSteps:
         rows = tuple(row for row in effect.rows if isinstance(row, OffsetUndo))
         keys = [(row.name, row.partition) for row in rows]
         try:
-            shapes = await self._reach.run(describe, self._reach.admin(action.cluster), action.topic_ids, TIMEOUT_S)
+            shapes = await self._reach.run(
+                action.cluster, describe, self._reach.admin(action.cluster), action.topic_ids, TIMEOUT_S
+            )
             before = await self._standing(action, keys)
         except ClusterProblem as problem:
             return untried(effect, problem)
@@ -100,7 +102,7 @@ class OffsetSteps:
         kept = [row for row in left if _goal(row, is_back=action.is_back) is not None]
         goals = {(row.name, row.partition): _goal(row, is_back=action.is_back) for row in kept}
         wanted = {key: goal for key, goal in goals.items() if goal is not None}
-        outside = await self._reach.run(outside_log, self._reach.admin(action.cluster), wanted)
+        outside = await self._reach.run(action.cluster, outside_log, self._reach.admin(action.cluster), wanted)
         if outside and not action.is_back:
             return report(effect, Outcome.FAILED, _first_of(outside), code=Code.OFFSET_OUTSIDE_LOG.value)
         try:
@@ -135,10 +137,14 @@ class OffsetSteps:
             return
         if action.is_back:
             commits = [_commit_before(row) for row in kept]
-            await self._reach.run(commit_exactly, self._reach.accesses[action.cluster], action.group, commits)
+            await self._reach.run(
+                action.cluster, commit_exactly, self._reach.accesses[action.cluster], action.group, commits
+            )
         else:
             places = [TopicPartition(topic, partition, goal) for (topic, partition), goal in wanted.items()]
-            await self._reach.run(commit_places, self._reach.clusters[action.cluster], action.group, places)
+            await self._reach.run(
+                action.cluster, commit_places, self._reach.clusters[action.cluster], action.group, places
+            )
         if gone:
             await self._delete(action, gone)
 
@@ -155,7 +161,9 @@ class OffsetSteps:
 
     async def _standing(self, action: SetOffsets, keys: Sequence[_Key]) -> _Found:
         if not action.connector:
-            return await self._reach.run(read_committed, self._reach.clusters[action.cluster], action.group, keys)
+            return await self._reach.run(
+                action.cluster, read_committed, self._reach.clusters[action.cluster], action.group, keys
+            )
         found: dict[str, dict[int, Committed]] = {}
         for (topic, p), offset in (await self._of_connector(action).sink_offsets(action.connector)).items():
             found.setdefault(topic, {})[p] = Committed(offset)

@@ -9,7 +9,7 @@ from recoveryd.adapters.kafka.client import Properties
 from recoveryd.adapters.kafka.group_facts import read_group
 from recoveryd.adapters.kafka.living_clients import AdminClients
 from recoveryd.adapters.kafka.topic_admin import TopicShape
-from recoveryd.adapters.workers import Workers
+from recoveryd.adapters.workers import ClusterWorkers
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.facts import Group
 
@@ -24,19 +24,19 @@ class Reach:
         self.clusters = clusters
         self.accesses = accesses
         self._admins = AdminClients(clusters)
-        self._workers = Workers("workflow-steps", 4)
+        self._workers = ClusterWorkers("workflow-steps", 4)
 
     def admin(self, cluster: str) -> AdminClient:
         return self._admins.of(cluster)
 
-    async def run(self, function: Callable[P, R], *args: P.args, **more: P.kwargs) -> R:
-        """Run a call that blocks in a thread, so that the loop goes on."""
-        return await self._workers.run(function, *args, **more)
+    async def run(self, cluster: str, function: Callable[P, R], *args: P.args, **more: P.kwargs) -> R:
+        """Run a call that waits for `cluster` in one of its threads, so that the loop goes on."""
+        return await self._workers.of(cluster).run(function, *args, **more)
 
     async def group(self, cluster: str, group: str, shapes: Mapping[str, TopicShape]) -> Group | None:
         """With its commits on these topics. Raises `ClusterProblem`."""
         reached = (self.clusters[cluster], self.admin(cluster))
-        return await self.run(read_group, *reached, group, shapes, self.accesses[cluster], is_listed=True)
+        return await self.run(cluster, read_group, *reached, group, shapes, self.accesses[cluster], is_listed=True)
 
     async def members(self, cluster: str, group: str) -> tuple[str, ...]:
         """In words. Empty also of a group that does not exist. Raises `ClusterProblem`."""

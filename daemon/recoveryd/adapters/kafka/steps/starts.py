@@ -87,6 +87,6 @@ async def _first_times(
     found: dict[tuple[str, int], int] = {}
     for topic, at in places.items():
         ranges = {p: (offset, ends[topic, p]) for p, offset in at.items()}
-        sample = await reach.run(sample_records, reach.clusters[cluster], topic, ranges, _RECORDS_S)
+        sample = await reach.run(cluster, sample_records, reach.clusters[cluster], topic, ranges, _RECORDS_S)
         found |= {(topic, p): time_ms for p, time_ms in sample.first_ms.items()}
     return found

@@ -33,21 +33,21 @@ class TopicSteps:
         self._reach = reach
 
     async def create(self, effect: TakeStep, action: CreateTopics) -> StepReported:
-        return await self._reach.run(self._create, effect, action)
+        return await self._reach.run(action.cluster, self._create, effect, action)
 
     async def delete(self, effect: TakeStep, action: DeleteTopics) -> StepReported:
         members = await self._members(effect, action)
         if members:
             return not_empty(effect, action.group, members)
-        return await self._reach.run(self._delete, effect, action)
+        return await self._reach.run(action.cluster, self._delete, effect, action)
 
     async def recreate(self, effect: TakeStep, action: RecreateTopics) -> StepReported:
         if action.is_back:
-            return await self._reach.run(self._make_again, effect, action)
+            return await self._reach.run(action.cluster, self._make_again, effect, action)
         members = await self._members(effect, action)
         if members:
             return not_empty(effect, action.group, members)
-        return await self._reach.run(self._recreate, effect, action)
+        return await self._reach.run(action.cluster, self._recreate, effect, action)
 
     async def _members(self, effect: TakeStep, action: DeleteTopics | RecreateTopics) -> tuple[str, ...]:
         """Who is in the way of a change."""
@@ -55,7 +55,7 @@ class TopicSteps:
         return await self._reach.members(action.cluster, action.group) if is_asked else ()
 
     async def look(self, effect: TakeStep, action: LookAtTopics) -> StepReported:
-        return await self._reach.run(self._look, effect, action)
+        return await self._reach.run(action.cluster, self._look, effect, action)
 
     def _create(self, effect: TakeStep, action: CreateTopics) -> StepReported:
         admin = self._reach.admin(action.cluster)

@@ -26,5 +26,5 @@ class UnitSteps:
     async def _left(self, action: LookAtUnit) -> int:
         wanted = AwaitCaughtUp(action.cluster, action.group, action.ends)
         properties, admin = self._reach.clusters[action.cluster], self._reach.admin(action.cluster)
-        behind = await self._reach.run(find_behind, properties, admin, wanted)
+        behind = await self._reach.run(action.cluster, find_behind, properties, admin, wanted)
         return sum(action.ends[topic][p] - at for (topic, p), at in behind.items())
