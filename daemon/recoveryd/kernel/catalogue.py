@@ -35,6 +35,7 @@ class Code(StrEnum):
     APPROVAL_EXPIRED = "RCV-1022"
     LIVE_OVER_SLO = "RCV-1023"
     LIVE_UNKNOWN = "RCV-1024"
+    TOO_MANY_PARTITIONS = "RCV-1025"
     UNKNOWN_WEBHOOK = "RCV-1030"
     NOT_FOR_THIS_KIND = "RCV-1031"
     TOO_MANY_WATCHES = "RCV-1032"
@@ -221,6 +222,10 @@ CATALOGUE: dict[Code, Entry] = {
         "Nothing is known of the live traffic that the recovery must yield to.",
         "It goes on by itself once live traffic is measured again; to go on without, send `throttle` with mode fixed "
         "or unlimited.",
+    ),
+    Code.TOO_MANY_PARTITIONS: Entry(
+        "One recovery would have more partitions than its status record can hold.",
+        "Send one command for some of the partitions after the other (`source.partitions`).",
     ),
     Code.UNKNOWN_WEBHOOK: Entry(
         "The command names a webhook that the daemon's config does not have.",

@@ -21,6 +21,7 @@ from recoveryd.recovery.model import Finding, Plan, PlannedPartition, PlannedTop
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.pinning import check_topic, offsets_in, pin, range_findings, selected
 from recoveryd.recovery.plan_facts import PlanFacts, TopicFacts
+from recoveryd.recovery.size import check_copy_size
 from recoveryd.recovery.spec import AtTime
 from recoveryd.replay.preflight import created_configs, created_replicas, inspect_target
 from recoveryd.replay.spec import ReplaySpec
@@ -51,6 +52,8 @@ def _make_plan(spec: ReplaySpec, facts: PlanFacts, params: Params, history: Samp
     wanted = selected(spec.source.topic, spec.source.partitions, facts.source_partitions)
     partitions = tuple(pin(spec.source.start, spec.source.stop, p, "source") for p in wanted)
     _check_target(spec, facts, partitions)
+    width = facts.target.partitions if facts.target else source.partitions
+    check_copy_size(len(partitions), width)
     home = _receipts_home(spec, facts)
     findings = (*_range_findings(spec, facts, partitions), *inspect_target(spec, facts))
     for finding in findings:
@@ -60,7 +63,6 @@ def _make_plan(spec: ReplaySpec, facts: PlanFacts, params: Params, history: Samp
     impact = impact_of(spec, facts.readers, params.units)
     creates = facts.target is None
     target = facts.target
-    width = target.partitions if target else source.partitions
     retention_ms, retention_bytes = retention_of(source)
     plan = Plan(
         hash="",

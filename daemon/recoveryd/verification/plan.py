@@ -19,6 +19,7 @@ from recoveryd.recovery.model import Finding, Plan, PlannedPartition, PlannedTop
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.pinning import check_topic, listed, offsets_in, pin, range_findings, selected
 from recoveryd.recovery.plan_facts import PlanFacts, TopicFacts
+from recoveryd.recovery.size import check_comparison_size
 from recoveryd.recovery.spec import AtTime, CaughtUp, Latest, Never, To
 from recoveryd.verification.spec import VerificationSpec
 
@@ -60,6 +61,7 @@ def _make_plan(spec: VerificationSpec, facts: PlanFacts) -> Plan:
     check_topic(spec.source.start, spec.source.topic, source.topic_id, "source.from")
     partitions = tuple(pin(spec.source.start, _read_to(spec.source.stop), p, "source") for p in wanted)
     ranges = _target_ranges(spec, facts, partitions, target)
+    check_comparison_size(len(partitions), len(ranges))
     retention_ms, retention_bytes = retention_of(source)
     return Plan(
         hash="",
