@@ -106,15 +106,15 @@ class WorkflowWorld:
         kept = self.state.of(RECOVERY)
         self.state = self.state.having(RECOVERY, replace(kept, recoveries=kept.recoveries.without([recovery], ())))
 
-    def lead(self, unread: Callable[[], object] | None = None) -> None:
+    def lead(self, unread: Callable[[], object] | None = None, why: str = "") -> None:
         """A new daemon takes over, from what the status topic holds, and then reads what came meanwhile, which takes it a while:
-        `unread` sends it.
+        `unread` sends it. `why`: the same daemon begins anew.
         """
         self.epoch += 1
         nouns = self.core.known(self.state).values()
         fold = STATUS.fold([encode_daemon(self.state.daemon), *map(STATUS.encode, nouns)])
         self.state = self.core.restore(fold.daemon, fold.nouns, {})
-        self.feed(BecameLeader(self.epoch, "control", reads_control=True))
+        self.feed(BecameLeader(self.epoch, "control", why, reads_control=True))
         if unread is not None:
             self.pass_time(10)
             unread()

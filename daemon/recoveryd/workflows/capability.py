@@ -37,7 +37,7 @@ from recoveryd.workflows.machine.readiness import forget_idle, on_reader_sampled
 from recoveryd.workflows.machine.replays import taker_of
 from recoveryd.workflows.machine.resting import goes_on
 from recoveryd.workflows.machine.steps import on_step
-from recoveryd.workflows.machine.ticking import forget_old, keep_time, look_soon
+from recoveryd.workflows.machine.ticking import forget_old, keep_time, look_soon, take_over_time
 from recoveryd.workflows.model.events import GatheringFailed, StepReported, WorkflowFacts
 from recoveryd.workflows.model.known import Workflows
 from recoveryd.workflows.model.params import WorkflowParams
@@ -164,6 +164,8 @@ def _subject(draft: WorkflowDraft, workflow_id: str) -> Subject | None:
 
 def _steer(draft: WorkflowDraft, event: object) -> None:
     """A new leader has no times, so that all is due at once."""
+    if isinstance(event, BecameLeader):
+        take_over_time(draft, is_set=bool(event.why))
     if isinstance(event, _TIME):
         keep_time(draft)
         forget_old(draft)

@@ -22,7 +22,7 @@ from recoveryd.workflows.model.actions import (
 )
 from recoveryd.workflows.model.events import UNTRIED, StepReported
 from recoveryd.workflows.model.params import WorkflowParams
-from recoveryd.workflows.model.workflow import WaitingFor, WorkflowStep
+from recoveryd.workflows.model.workflow import WaitingFor, Workflow, WorkflowStep
 
 # In the evidence of a step.
 GREEN_SINCE = "green_since_ms"  # of one that holds
@@ -31,6 +31,7 @@ LOOKED = "looked_ms"  # of one that waits for a group to get on: when it was loo
 
 UNSEEN_MS = 900_000  # so long nobody looks, as where no daemon leads, and a hold begins anew
 _LOOKED_EVERY_MS = 60_000
+_TIMES = frozenset({GREEN_SINCE, GREEN_SEEN, LOOKED})
 _WITHOUT_DEADLINE = frozenset({"recoveries"})  # these have limits of their own
 _ANSWER = "answer"  # of a cluster that is asked once, and waited for only as long as it gives none
 _BY_PEOPLE = frozenset({"ack", "choice"})  # who can answer whatever a cluster does
@@ -51,7 +52,7 @@ def waited_for(
     """
     kind = _waiting_kind(step.action)
     waiting = None if waiting is None or waiting.kind == _ANSWER else waiting
-    hold_ms = step.action.hold_ms if isinstance(step.action, LookAtUnit | AwaitReady) else 0
+    hold_ms = _hold_ms(step.action)
     is_moving = waiting is not None and event.left is not None and (waiting.left is None or event.left < waiting.left)
     is_moving = is_moving or (hold_ms > 0 and event.evidence.get(GREEN_SINCE) != step.evidence.get(GREEN_SINCE))
     is_moving = is_moving or event.evidence.get(NEAR_SINCE) not in {None, step.evidence.get(NEAR_SINCE)}
@@ -69,6 +70,28 @@ def waited_for(
     )
 
 
+def with_time_of(workflow: Workflow, now_ms: int, params: WorkflowParams, *, is_set: bool) -> Workflow:
+    """With what it waits for as a daemon that begins to lead finds it. No deadline is later than one that begins now, as
+    after a clock was set back; if the clock was set while the daemon led (`is_set`), all begin now, and so does a hold.
+    """
+    step, waiting, ending = workflow.step, workflow.waiting_for, workflow.ending
+    if step is not None and waiting is not None and waiting.deadline_ms is not None:
+        latest_ms = now_ms + _hold_ms(step.action) + _patience_ms(_patience_kind(waiting.kind, step.action), params)
+        until_ms = latest_ms if is_set else min(waiting.deadline_ms, latest_ms)
+        seen = {
+            name: found
+            for name, found in step.evidence.items()
+            if not (name in _TIMES and isinstance(found, int) and (is_set or found > now_ms))
+        }
+        workflow = workflow.with_step(replace(step, evidence=seen))
+        workflow = replace(workflow, waiting_for=replace(waiting, deadline_ms=until_ms))
+    if ending is not None and ending.deadline_ms is not None and not ending.is_last_try:
+        latest_ms = now_ms + params.closing_deadline_ms
+        until_ms = latest_ms if is_set else min(ending.deadline_ms, latest_ms)
+        workflow = replace(workflow, ending=replace(ending, deadline_ms=until_ms))
+    return workflow
+
+
 def outlasts(step: WorkflowStep, event: StepReported, *, is_look: bool) -> bool:
     """Whether a step that failed so goes on to its deadline, however often: nothing is changed by asking again. What changes
     something is tried a few times, unless it is only looked how far it came, and so is what breaks by a defect of recoveryd.
@@ -83,9 +106,8 @@ def unanswered(
     """What it waits for after a look that was not answered: as before, until the same deadline."""
     known = waiting
     if known is None:
-        is_change = type(step.action) in CHANGES
-        kind = "ack" if is_change else _waiting_kind(step.action)  # a hold is in its way, and lasts for long
-        only_looks = is_change or isinstance(step.action, TakeSnapshot | LookAtTopics | LookAtUnit)
+        kind = _patience_kind(_ANSWER, step.action)
+        only_looks = type(step.action) in CHANGES or isinstance(step.action, TakeSnapshot | LookAtTopics | LookAtUnit)
         deadline_ms = now_ms + _patience_ms(kind, params)
         known = WaitingFor(_ANSWER if only_looks else kind, step.name, now_ms, deadline_ms)
     since_ms = now_ms if known.unanswered_since_ms is None else known.unanswered_since_ms
@@ -143,6 +165,17 @@ def _waiting_kind(action: Action) -> str:
     if isinstance(action, LookAtUnit):
         return "choice" if action.verbs else "gates"
     return "ready" if isinstance(action, AwaitCaughtUp | AwaitReady) else "group_empty"
+
+
+def _patience_kind(kind: str, action: Action) -> str:
+    """The kind of wait that lasts as long as one of this kind."""
+    if kind != _ANSWER:
+        return kind
+    return "ack" if type(action) in CHANGES else _waiting_kind(action)  # a hold is in its way, and lasts for long
+
+
+def _hold_ms(action: Action) -> int:
+    return action.hold_ms if isinstance(action, LookAtUnit | AwaitReady) else 0
 
 
 def _patience_ms(kind: str, params: WorkflowParams) -> int:

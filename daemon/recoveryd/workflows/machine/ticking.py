@@ -3,6 +3,7 @@ gave, and ended ones to forget.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.effects import WakeAt
@@ -12,6 +13,7 @@ from recoveryd.workflows.machine.children import remind_children
 from recoveryd.workflows.machine.closing import is_over, with_last_try
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.guarding import guarded
+from recoveryd.workflows.machine.patience import with_time_of
 from recoveryd.workflows.machine.planning import ask_again, refuse
 from recoveryd.workflows.machine.steps import leave, take_again
 from recoveryd.workflows.model.actions import RollBackChildren, RunChildren
@@ -24,6 +26,16 @@ _LOOKING = frozenset({State.RUNNING, State.WAITING, State.PAUSING, State.STOPPIN
 def keep_time(draft: WorkflowDraft) -> None:
     for workflow in tuple(draft.workflows.live.values()):
         guarded(draft, workflow, _look_at_clock, refuse)
+
+
+def take_over_time(draft: WorkflowDraft, *, is_set: bool) -> None:
+    """Of a daemon that begins to lead: the clock may have been set since, and `is_set` if its own was."""
+    for workflow in tuple(draft.workflows.live.values()):
+        timed = with_time_of(workflow, draft.now_ms, draft.params, is_set=is_set)
+        if workflow.state is State.AWAITING_APPROVAL and workflow.updated_ms > draft.now_ms:
+            timed = replace(timed, updated_ms=draft.now_ms)
+        if timed != workflow:
+            draft.put(timed)
 
 
 def look_soon(draft: WorkflowDraft) -> None:

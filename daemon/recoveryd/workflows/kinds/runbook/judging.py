@@ -174,7 +174,11 @@ def _held(step: WorkflowStep, event: StepReported, around: Around) -> StepReport
     if event.outcome is Outcome.NOT_YET:
         why = f"{event.why}; the hold begins anew when that is mended, or `discard` ends it"
         return replace(event, why=why, evidence={**evidence, GREEN_SINCE: None})
-    since_ms = max(since if isinstance(since, int) else around.now_ms, step.began_ms or 0)
+    began_ms = step.began_ms or 0
+    since_ms = since if isinstance(since, int) else around.now_ms
+    since_ms = (
+        since_ms if began_ms > around.now_ms else max(since_ms, began_ms)
+    )  # the clock was set back since it began
     ready_ms = since_ms + action.hold_ms
     why = action.question if around.now_ms >= ready_ms else f"{action.question}; from {format_time_ms(ready_ms)} on"
     return replace(
