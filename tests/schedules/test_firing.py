@@ -10,6 +10,7 @@ from tests.builders.world import illegal_moves
 from tests.schedules.world import CONTINUED, REPLAY, ScheduleWorld, at
 
 DUE = at("2026-11-22T02:00:00")
+YEAR_MS = 365 * 86_400_000
 RUN = "nightly.20261122t0200"
 
 
@@ -300,6 +301,35 @@ def test_ended_schedules_are_forgotten_in_time() -> None:
     world.second(1)
     assert "nightly" not in world.decider.known(world.state)
     assert b"nightly" not in world.log
+
+
+@pytest.mark.parametrize("cron", ["0 2 * * *", "* * * * *"])
+def test_a_clock_that_was_ahead_by_a_year_keeps_no_run_from_its_time(cron: str) -> None:
+    world = ScheduleWorld(now="2026-11-22T02:00:30")
+    world.add(cron)
+    world.now_ms += YEAR_MS
+    world.second(40)
+    ahead = world.runs()
+    world.now_ms -= YEAR_MS
+    world.restart()
+    assert world.schedule().next_run_ms == at("2026-11-23T02:00:00" if cron != "* * * * *" else "2026-11-22T02:02:00")
+    world.now_ms = at("2026-11-23T01:59:59")
+    world.second(40)
+    assert world.runs()[len(ahead) :] == ["nightly.20261123t0200"]
+
+
+def test_a_schedule_of_each_minute_fires_nothing_twice_either() -> None:
+    world = ScheduleWorld()
+    world.add("* * * * *")
+    world.minutes(20)
+    runs = world.runs()
+    world.now_ms -= 600_000
+    world.restart()
+    world.minutes(15)
+    assert world.runs()[: len(runs)] == runs
+    assert len(world.runs()) == len(set(world.runs())) == len({sent.id for sent in world.sent})
+    assert world.schedule().counts.refused == 0
+    assert world.runs()[len(runs)] == "nightly.20261122t0220"
 
 
 def test_a_clock_that_is_set_back_fires_nothing_twice() -> None:

@@ -14,7 +14,7 @@ from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import TERMINAL, State
 from recoveryd.schedules.commands import end_schedule, on_schedule
 from recoveryd.schedules.draft import SCHEDULES, ScheduleDraft
-from recoveryd.schedules.firing import fire_what_is_due, has_work
+from recoveryd.schedules.firing import fire_what_is_due, has_work, look_at_clock
 from recoveryd.schedules.following import ACCEPTED, follow, hear, on_not_sent
 from recoveryd.schedules.known import Schedules
 from recoveryd.schedules.metrics import make_measures
@@ -94,6 +94,9 @@ def _steer(draft: ScheduleDraft, event: object) -> None:
     hear(draft, event)
     if isinstance(event, ControlRead):
         draft.schedules = replace(draft.schedules, has_read=True)
+    if isinstance(event, BecameLeader):
+        for schedule in list(draft.schedules.live.values()):
+            look_at_clock(draft, schedule)
     if isinstance(event, _TIME):
         for schedule in list(draft.schedules.live.values()):
             fire_what_is_due(draft, follow(draft, schedule))

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from recoveryd.kernel.effects import SendCommand, WakeAt
 from recoveryd.kernel.noun import changed
+from recoveryd.kernel.states import CommandRef
 from recoveryd.kernel.times import format_duration_ms, format_time_ms, parse_duration_ms, parse_time_ms
 from recoveryd.schedules.carry import with_start
 from recoveryd.schedules.draft import ScheduleDraft
@@ -48,7 +49,7 @@ def fire_what_is_due(draft: ScheduleDraft, schedule: Schedule) -> None:
         return
     spec = schedule.spec
     last_ms = last_due_ms(spec.cron, spec.time_zone, due_ms, draft.now_ms)
-    then_ms = next_due_ms(spec.cron, spec.time_zone, max(last_ms, draft.now_ms))
+    then_ms = _next_ms(draft, schedule, max(last_ms, draft.now_ms))
     ahead = replace(schedule, next_run_ms=then_ms)
     if schedule.run is not None:
         _overrun(draft, ahead, last_ms)
@@ -56,6 +57,39 @@ def fire_what_is_due(draft: ScheduleDraft, schedule: Schedule) -> None:
         _fire(draft, ahead, last_ms, first_missed_ms=due_ms)
     if then_ms is not None:
         draft.effect(WakeAt(then_ms))
+
+
+def look_at_clock(draft: ScheduleDraft, schedule: Schedule) -> None:
+    """A due time was journaled by a clock that may have been far ahead: nobody would wait for it, since it comes when the
+    right clock gets there.
+    """
+    spec, wanted_ms = schedule.spec, schedule.next_run_ms
+    first_ms = next_due_ms(spec.cron, spec.time_zone, draft.now_ms)
+    second_ms = None if first_ms is None else next_due_ms(spec.cron, spec.time_zone, first_ms)
+    if wanted_ms is None or second_ms is None or wanted_ms <= second_ms:
+        return
+    due_ms = _next_ms(draft, schedule, draft.now_ms)
+    if due_ms is not None and due_ms < wanted_ms:
+        why = f"the clock was ahead: the next run is due at {format_time_ms(due_ms)}"
+        draft.put_schedule(changed(schedule, draft.now_ms, why=why, next_run_ms=due_ms))
+
+
+def _next_ms(draft: ScheduleDraft, schedule: Schedule, after_ms: int) -> int | None:
+    """The next due time that was not fired, as it may have been before a clock was set back."""
+    spec = schedule.spec
+    due_ms = next_due_ms(spec.cron, spec.time_zone, after_ms)
+    while due_ms is not None and _was_fired(draft, schedule, due_ms):
+        due_ms = next_due_ms(spec.cron, spec.time_zone, due_ms)
+    return due_ms
+
+
+def _was_fired(draft: ScheduleDraft, schedule: Schedule, due_ms: int) -> bool:
+    if due_ms == schedule.queued_ms or any(
+        r is not None and r.due_ms == due_ms for r in (schedule.run, schedule.last_run)
+    ):
+        return True
+    origin = getattr(draft.find(run_id(schedule.id, due_ms)), "command", None)
+    return isinstance(origin, CommandRef) and origin.id == command_id(schedule.id, due_ms)
 
 
 def _overrun(draft: ScheduleDraft, schedule: Schedule, due_ms: int) -> None:
