@@ -7,10 +7,12 @@ import pytest
 
 from recoveryd.cli.send.again import begun_by, rest_of
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.effects import Effect
+from recoveryd.kernel.events import Event
 from recoveryd.kernel.states import State
-from recoveryd.recovery.effects import ReadLedger
+from recoveryd.recovery.effects import GatherFacts, ReadLedger
 from recoveryd.recovery.events import LedgerRead
-from tests.builders.core import TARGET_ID, to_document
+from tests.builders.core import TARGET_ID, command, to_document
 from tests.builders.world import PARAMS
 from tests.schedules.world import CONTINUED, REPLAY, ScheduleWorld
 
@@ -331,3 +333,23 @@ def test_copies_of_what_its_runs_copied_already_or_into_other_topics_change_noth
     last = world.schedule().last_end
     assert last is not None
     assert (last.recovery, last.offsets[0]) == (run, reached)
+
+
+class UnansweredWorld(ScheduleWorld):
+    """The clusters say nothing of what a plan needs."""
+
+    def _run(self, effect: Effect) -> list[Event]:
+        return [] if isinstance(effect, GatherFacts) else super()._run(effect)
+
+
+def test_the_answer_to_another_command_at_the_same_offset_of_a_new_control_topic_is_not_that_of_a_run() -> None:
+    world = UnansweredWorld()
+    world.add(data=CONTINUED)
+    world.second(40)
+    run = world.schedule().run
+    assert run is not None
+    assert run.control_offset >= 0
+    world.feed(command("pause", "nobody", "c-other", offset=run.control_offset))
+    assert (world.answers[-1].command_id, world.answers[-1].kind) == ("c-other", "rejected")
+    world.second()
+    assert world.schedule().run == run

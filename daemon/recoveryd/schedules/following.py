@@ -38,7 +38,10 @@ def hear(draft: ScheduleDraft, event: object) -> None:
     for answer in draft.answers:
         for schedule in list(draft.schedules.live.values()):
             run = schedule.run
-            if run is not None and run.answer is None and 0 <= run.control_offset == answer.control_offset:
+            if run is None or run.answer is not None or run.control_offset < 0:
+                continue
+            # The offset alone is not enough: the control topic may have been made anew since.
+            if (answer.control_offset, answer.command_id) == (run.control_offset, run.command_id):
                 told = RunAnswer(answer.kind, answer.code, answer.message)
                 why = f"{run.recovery}: {answer.message}"
                 draft.put_schedule(changed(schedule, draft.now_ms, run=replace(run, answer=told), why=why))
