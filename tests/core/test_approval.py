@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.events import Tick
 from recoveryd.kernel.states import State
 from recoveryd.recovery.events import EffectFailed, FactsGathered
 from recoveryd.recovery.plan_facts import PlanFacts, TopicFacts
@@ -14,6 +15,7 @@ from recoveryd.replay.spec import ReplaySpec, TargetRef
 from tests.builders.core import command, make_facts, make_spec, make_target
 from tests.builders.world import PARAMS, World
 
+HOUR_MS = 3_600_000
 ASKING = replace(PARAMS, approval_above_records=10)
 
 
@@ -185,3 +187,27 @@ def test_a_second_approval_changes_nothing() -> None:
     world.feed(command("approve", command_id="again", offset=2, plan_hash=world.recovery().plan.hash))  # type: ignore[union-attr]
     assert [a.kind for a in world.answers[-2:]] == ["accepted", "accepted"]
     assert "already" in world.answers[-1].message
+
+
+def test_a_throttle_lets_no_plan_wait_longer_for_its_approval() -> None:
+    world = waiting()
+    world.now_ms += 23 * HOUR_MS
+    world.feed(command("throttle", offset=1, max_bytes_per_s=1e6))
+    assert world.answers[-1].kind == "accepted"
+    world.now_ms += HOUR_MS - 1_000
+    world.feed(Tick())
+    assert world.recovery().state is State.AWAITING_APPROVAL
+    world.now_ms += 1_000
+    world.feed(Tick())
+    assert (world.recovery().state, world.recovery().error_code) == (State.EXPIRED, Code.APPROVAL_EXPIRED.value)
+
+
+def test_a_clock_that_was_set_back_by_a_year_lets_no_plan_wait_longer_than_a_day() -> None:
+    world = waiting()
+    world.now_ms -= 365 * 24 * HOUR_MS
+    world.restart_daemon()
+    world.feed(Tick())
+    assert world.recovery().state is State.AWAITING_APPROVAL
+    world.now_ms += 24 * HOUR_MS
+    world.feed(Tick())
+    assert world.recovery().state is State.EXPIRED

@@ -392,6 +392,19 @@ def test_every_error_of_a_job_has_a_stop_reason_of_its_own() -> None:
     assert set(ERROR_CODES) - set(FAILURES) == {"fenced"}  # for which another attempt helps
 
 
+def test_throttles_keep_no_pause_waiting_for_a_lane_that_hangs() -> None:
+    world = World(make_facts((100_000, 100_000)))
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    world.applications["r1"].frozen = {0}
+    world.feed(command("pause", offset=1))
+    for nth in range(24):
+        world.second(5)
+        world.feed(command("throttle", command_id=f"t{nth}", offset=2 + nth, max_bytes_per_s=1e6 + nth))
+        assert world.answers[-1].kind == "accepted"
+    assert world.recovery().state is State.PAUSED
+
+
 def test_facts_of_a_first_question_that_were_out_of_date_when_it_was_repeated_make_no_plan() -> None:
     world = World(speed=5)
     appends = make_spec(target=TargetRef("copy", on_existing="append"))

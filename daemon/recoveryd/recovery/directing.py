@@ -1,7 +1,7 @@
 """Directives: what the lanes are told, and when the lease is renewed.
 
-`want` changes the imperative; `renew` repeats it before the lease ends. Both raise the sequence, so that the answer of
-a lane shows which directive it has read.
+`want` changes the imperative; `renew` repeats it before the lease ends, `retell` with other limits. All raise the
+sequence, so that the answer of a lane shows which directive it has read.
 """
 
 from recoveryd.recovery.case import Case
@@ -15,6 +15,14 @@ def want(case: Case, wanted: Wanted, why: str) -> None:
     sequence = case.recovery.directive_sequence + 1
     case.journal(wanted=wanted, directive_sequence=sequence, wanted_sequence=sequence)
     case.observe(drain_since_ms=case.now_ms)
+    _publish(case, why)
+
+
+def retell(case: Case, why: str) -> None:
+    """Repeat what is wanted, under limits that were changed. A drain under way goes on: it waits for no second answer, and
+    no longer.
+    """
+    case.journal(directive_sequence=case.recovery.directive_sequence + 1)
     _publish(case, why)
 
 

@@ -15,7 +15,7 @@ from recoveryd.recovery.beside import refuse_taken_away, taken_away_now
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.commands import Approve, Pause, Reject, Resume, Throttle
 from recoveryd.recovery.conflicts import target_conflict
-from recoveryd.recovery.directing import want
+from recoveryd.recovery.directing import retell
 from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.ending import begin_end
 from recoveryd.recovery.holding import held_from, held_now
@@ -175,10 +175,7 @@ def _throttle(case: Case, event: CommandReceived, command: Throttle) -> None:
     case.draft.remember(with_limits(recovery, limits, case.params, why))
     case.revise()
     if not recovery.attempt.released:
-        # Keep the imperative: `wanted_sequence` may move only when it changes, or a drain under way would wait for a
-        # second answer.
-        want(case, recovery.wanted, why)
-        case.journal(wanted_sequence=recovery.wanted_sequence)
+        retell(case, why)
 
 
 def _approve(case: Case, event: CommandReceived, command: Approve) -> None:

@@ -70,7 +70,9 @@ def _planning(case: Case) -> None:
 
 
 def _awaiting_approval(case: Case) -> None:
-    ends_ms = case.recovery.updated_ms + case.params.approval_ttl_ms
+    # Not since it was last changed: a throttle is no reason to wait longer.
+    since_ms = case.as_of_now(min(case.plan.pinned_at_ms, case.recovery.updated_ms))
+    ends_ms = since_ms + case.params.approval_ttl_ms
     if case.recovery.approved:
         _planning(case)
     elif case.now_ms >= ends_ms:
