@@ -256,6 +256,12 @@ class Clock(Protocol):
         """By how much the wall clock was set, when that is too much to be made up for gradually; 0 = it was not."""
         ...
 
+    def differs(self) -> bool:
+        """Whether the wall clock differs by so much now: it was set, or the machine slept, which stops the monotonic
+        clock but not this one.
+        """
+        ...
+
     def adopt(self) -> None:
         """Take over the wall clock's time; times of before mean nothing any more."""
         ...

@@ -42,6 +42,15 @@ def test_a_clock_that_is_set_does_not_move_the_daemons_time_until_it_is_adopted(
     assert machine.let_pass(30) == 30_000
 
 
+def test_a_machine_that_slept_is_known_at_once_by_its_wall_clock() -> None:
+    machine = Machine()
+    assert not machine.clock.differs()
+    machine.wall_ms += HOUR_MS
+    assert machine.clock.differs()
+    machine.clock.adopt()
+    assert not machine.clock.differs()
+
+
 def test_a_clock_that_is_set_and_at_once_corrected_was_never_set() -> None:
     machine = Machine()
     machine.wall_ms += HOUR_MS

@@ -17,11 +17,14 @@ T = TypeVar("T")
 
 
 class ManualClock:
-    """A clock that moves only when told. `set_by`: how far the wall clock was set away from it."""
+    """A clock that moves only when told. `set_by`: how far the wall clock was set away from it, for long enough;
+    `jumped`: that it was set, or the machine slept, just now.
+    """
 
     def __init__(self, now_ms: int = 1_800_000_000_000) -> None:
         self.ms = now_ms
         self.set_by = 0
+        self.jumped = False
 
     def now_ms(self) -> int:
         return self.ms
@@ -32,8 +35,11 @@ class ManualClock:
     def set_by_ms(self) -> int:
         return self.set_by
 
+    def differs(self) -> bool:
+        return self.jumped or self.set_by != 0
+
     def adopt(self) -> None:
-        self.ms, self.set_by = self.ms + self.set_by, 0
+        self.ms, self.set_by, self.jumped = self.ms + self.set_by, 0, False
 
 
 class ScriptedJournal:

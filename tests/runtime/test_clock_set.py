@@ -10,7 +10,7 @@ from recoveryd.kernel.events import BecameLeader, CommandReceived, ControlRead, 
 from recoveryd.kernel.state import DaemonRecord
 from recoveryd.kernel.states import State
 from recoveryd.live.events import OffsetsSampled
-from recoveryd.ports import Folded
+from recoveryd.ports import Folded, JournalBatch
 from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.pausing import LEAVING
 from recoveryd.recovery.slice import RECOVERY
@@ -53,7 +53,8 @@ async def test_it_ends_no_recovery_and_renews_its_lease_at_once(by_ms: int) -> N
         batches = len(rig.journal.batches)
         await set_clock(rig, by_ms)
         after = rig.runtime.state.of(RECOVERY).recoveries["r1"]
-        anew = rig.journal.batches[batches]
+        asked, anew = rig.journal.batches[batches : batches + 2]
+    assert asked == JournalBatch(daemon=asked.daemon), "a machine that slept looks alike"
     assert (after.state, after.attempt.number) == (State.RUNNING, before.attempt.number)
     assert after.directive_sequence > before.directive_sequence
     assert [d.recovery for d in anew.directives] == ["r1"]

@@ -6,7 +6,7 @@ import pytest
 
 from recoveryd.errors import ClusterProblem, Fenced
 from recoveryd.holds.draft import HOLDS
-from recoveryd.kernel.events import BecameLeader, CommandReceived, ControlRead, Seen
+from recoveryd.kernel.events import BecameLeader, CommandReceived, ControlRead, Seen, Tick
 from recoveryd.kernel.state import DaemonRecord
 from recoveryd.ports import Folded, JournalBatch
 from recoveryd.recovery.slice import RECOVERY
@@ -161,6 +161,36 @@ async def test_a_daemon_that_was_frozen_asks_the_journal_before_it_goes_on() -> 
             await within(running)
         assert rig.journal.tried[-1] == JournalBatch(daemon=rig.runtime.state.daemon)
     assert rig.effects.started == started
+
+
+async def test_a_daemon_whose_machine_slept_asks_the_journal_before_it_goes_on() -> None:
+    """Its monotonic clock stood still meanwhile, and what is due next asks the clusters again, which journals nothing."""
+    rig = Rig()
+    async with rig.leading() as running:
+        await all_done(await rig.deliver(command("replay", offset=0)))
+        for nth in range(1, 4):
+            rig.clock.ms += 4_900
+            rig.inbox.emit(Tick())
+            await until(lambda nth=nth: rig.heard.count(Tick()) == nth)
+        started = list(rig.effects.started)
+        rig.journal.failures = [Fenced()]
+        rig.clock.ms, rig.clock.jumped = rig.clock.ms + 1_000, True
+        rig.inbox.emit(Tick())
+        with pytest.raises(Fenced):
+            await within(running)
+        assert rig.journal.tried[-1] == JournalBatch(daemon=rig.runtime.state.daemon)
+    assert rig.effects.started == started
+
+
+async def test_a_jump_of_the_clock_costs_one_write_for_as_long_as_it_stands() -> None:
+    rig = Rig()
+    async with rig.leading():
+        rig.clock.jumped = True
+        for _ in range(3):
+            rig.inbox.emit(Tick())
+            await until(lambda: not len(rig.inbox))
+        await all_done(await rig.deliver(command("replay", offset=0)))
+        assert rig.journal.batches[1:-1] == [JournalBatch(daemon=rig.journal.batches[0].daemon)]
 
 
 async def test_a_journal_that_does_not_open_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,6 +61,11 @@ class SystemClock:
             has_stood = self._differs_s is not None and self._looked_s - self._differs_s >= STANDS_S
             return int(differs_ms) if has_stood else 0
 
+    def differs(self) -> bool:
+        """Whether the wall clock differs by that much now, for however long."""
+        with self._lock:
+            return abs(self._look()) > SLEWED_AT_MOST_MS
+
     def adopt(self) -> None:
         """Take over the wall clock's time. Times of before cannot be compared with those of after."""
         with self._lock:

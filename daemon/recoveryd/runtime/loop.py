@@ -87,7 +87,8 @@ class Runtime:
     """`assigned`, `revoked` and `expelled` tell what the group says, `run` is the loop, `stop` ends it after the
     present round.
 
-    A gap of `freeze_s` between two turns of the loop means that the process was frozen and may have been replaced.
+    A gap of `freeze_s` between two turns of the loop, or a wall clock that jumped as it does when the machine slept, means
+    that the process was frozen and may have been replaced.
     `when_leading` is called once, when this daemon first leads: it starts what only a leader needs. `tell` is given
     each decision once it is journaled, and raises nothing. `standing` gives the events about the config that stand for
     a new leader too.
@@ -131,6 +132,7 @@ class Runtime:
         self._is_leaving = False
         self._journaled_s = self._turned_s = clock.monotonic_s()
         self._freeze_s = freeze_s
+        self._differed = False
         self._is_ours = asyncio.Event()
         self._epoch_held = asyncio.Event()
         self._stop = asyncio.Event()
@@ -207,8 +209,14 @@ class Runtime:
     def _check_freeze(self) -> None:
         now_s = self._clock.monotonic_s()
         gap_s, self._turned_s = now_s - self._turned_s, now_s
-        if gap_s > self._freeze_s and self.vitals.role == "leader":
-            log.warning("was frozen or starved, asks the journal whether it still leads", for_s=round(gap_s, 1))
+        # Asked once for each jump, and at once: whether the clock was set is known only when it has stood for a while.
+        differs = self._clock.differs()
+        has_jumped, self._differed = differs and not self._differed, differs
+        if (gap_s > self._freeze_s or has_jumped) and self.vitals.role == "leader":
+            log.warning(
+                "was frozen or starved, or its clock was set: asks the journal whether it still leads",
+                for_s=round(gap_s, 1),
+            )
             self.vitals.role = "taking_over"
 
     async def _take_over(self) -> None:

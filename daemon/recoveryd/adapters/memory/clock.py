@@ -22,6 +22,9 @@ class ManualClock:
     def set_by_ms(self) -> int:
         return 0
 
+    def differs(self) -> bool:
+        return False
+
     def adopt(self) -> None:
         """There is no other clock."""
 
