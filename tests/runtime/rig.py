@@ -99,6 +99,7 @@ class Rig:
         task = asyncio.create_task(self.runtime.run())
         await until(lambda: self.runtime.vitals.role == "leader" or task.done())
         await within(self.intake.catch_up())
+        reading = asyncio.create_task(self.intake.run())
         taken = False
         try:
             yield task
@@ -107,6 +108,7 @@ class Rig:
             raise
         finally:
             self.runtime.stop()
+            reading.cancel()
             if task.done() and not taken:
                 with suppress(Fenced, RecoverydError):
                     task.result()

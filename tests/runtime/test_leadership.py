@@ -113,6 +113,20 @@ async def test_a_partition_that_comes_back_costs_one_write_and_no_reload() -> No
         assert rig.journal.batches[2] == JournalBatch(daemon=rig.journal.batches[1].daemon)
 
 
+async def test_a_record_that_the_group_skips_when_the_partition_comes_back_is_read_all_the_same() -> None:
+    rig = Rig()
+    async with rig.leading():
+        await all_done(await rig.deliver(command("replay", offset=0)))
+        rig.runtime.revoked()
+        rig.events[1] = command("replay", "r2", offset=1)
+        rig.control_log.records.append(record(1))
+        rig.runtime.assigned()
+        await until(lambda: "r2" in rig.runtime.state.of(RECOVERY).recoveries)
+        heard = len(rig.heard)
+        await all_done(await rig.deliver(rig.events[1]))
+        assert not [event for event in rig.heard[heard:] if isinstance(event, CommandReceived)], "it is taken once"
+
+
 async def test_a_partition_that_comes_back_after_another_led_ends_this_daemon() -> None:
     rig = Rig()
     async with rig.leading() as running:

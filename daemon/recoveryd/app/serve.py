@@ -105,7 +105,7 @@ def _work(daemon: Daemon, feed: Feed) -> list[Coroutine[Any, Any, None]]:
     return [
         daemon.runtime.run(),
         daemon.runtime.ticker.run(),
-        daemon.intake.catch_up(),
+        daemon.intake.run(),
         daemon.collector.run(),
         *(collector.run() for collector in daemon.readings),
         feed.watch(),

@@ -2,8 +2,8 @@
 
 The group's committed offset is not enough for that. It can be too low (a crash before a commit: records come again)
 and, after rebalances, too high (records never come). So the journal's position counts: a new leader reads everything
-from there to the end directly, later jumps in the offsets are read directly as well, and records that come again are
-skipped. Delivery by the group is only the fast way.
+from there to the end directly, and so does one that gets its partition back; later jumps in the offsets are read directly
+as well, and records that come again are skipped. Delivery by the group is only the fast way.
 """
 
 import asyncio
@@ -36,6 +36,7 @@ class ControlIntake:
         self._waiting: dict[int, asyncio.Future[None]] = {}
         self._turn = asyncio.Lock()
         self._is_open = asyncio.Event()
+        self._wants_look = asyncio.Event()
 
     @property
     def has_read(self) -> bool:
@@ -54,6 +55,19 @@ class ControlIntake:
         self._next = offset
         self._is_behind = True
         self._is_open.set()
+
+    def look_again(self) -> None:
+        """The partition came back: records may lie on the topic that the group will not deliver."""
+        self._wants_look.set()
+
+    async def run(self) -> None:
+        """Read to the end of the topic when this daemon first leads and after each `look_again`; until cancelled."""
+        await self.catch_up()
+        while True:
+            await self._wants_look.wait()
+            self._wants_look.clear()
+            async with self._turn:
+                await self._read(None)
 
     async def catch_up(self) -> None:
         """Once opened, read from the journal's position to the end of the topic; tries again until the topic can be

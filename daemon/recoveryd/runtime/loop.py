@@ -226,6 +226,7 @@ class Runtime:
             # shows that.
             await self._commit(JournalBatch(daemon=self.state.daemon))
             self._epoch_held.set()
+            self._intake.look_again()
             said = "leads on, the epoch still holds"
         else:
             await self._load()
