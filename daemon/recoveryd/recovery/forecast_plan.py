@@ -144,7 +144,8 @@ def _retention_floor(
     whole = sum(row.records for row in rows)
     if not whole or not plan.records_at_most or not spec.copies:
         return 0.0, []
-    each = [(r, beating_rate(r.retention, r.records, r.window_s, r.live, is_moving=plan.is_following)) for r in rows]
+    is_moving = plan.is_following  # looks at all partitions
+    each = [(r, beating_rate(r.retention, r.records, r.window_s, r.live, is_moving=is_moving)) for r in rows]
     # The rate of a recovery is divided in proportion to what is left, so the partition that needs the most per record
     # decides.
     records_per_s = max(rate * whole / r.records for r, rate in each if r.records)

@@ -8,6 +8,7 @@ among those that still have records. Lanes that follow the live head never retur
 `recoveryd.recovery.capping` decides when they have to.
 """
 
+import heapq
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -28,10 +29,13 @@ def assign_lanes(partitions: tuple[PlannedPartition, ...], task_slots: int) -> t
     start.
     """
     busy = [p for p in partitions if p.stop is None or p.stop > p.start]
-    lanes: list[list[PlannedPartition]] = [[] for _ in range(min(max(1, task_slots), len(busy)))]
+    lanes: list[list[int]] = [[] for _ in range(min(max(1, task_slots), len(busy)))]
+    lightest = [(0, 0, number) for number in range(len(lanes))]  # a heap of (weight, partitions, lane)
     for item in sorted(busy, key=lambda p: (-_weight(p), p.partition)):
-        min(lanes, key=lambda lane: (sum(_weight(p) for p in lane), len(lane))).append(item)
-    return tuple(tuple(sorted(p.partition for p in lane)) for lane in lanes)
+        weight, count, number = lightest[0]
+        heapq.heapreplace(lightest, (weight + _weight(item), count + 1, number))
+        lanes[number].append(item.partition)
+    return tuple(tuple(sorted(lane)) for lane in lanes)
 
 
 def _weight(partition: PlannedPartition) -> int:
