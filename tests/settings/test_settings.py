@@ -218,6 +218,7 @@ def test_the_group_has_the_scope_unless_it_is_named() -> None:
         ("profiles: {p: {conf: {spark.speculation: true}}}\n", Code.CONFIG_INVALID, 2, "must not switch spark.speculation on", ""),
         ("monitor: {topics: [{topic: a, cluster: dr}]}\n", Code.CONFIG_INVALID, 0, "names the cluster 'dr'", ""),
         ("a: b: c\n", Code.CONFIG_UNREADABLE, 2, "It is not YAML: mapping values are not allowed here.", ""),
+        (f"a: {'[' * 5_000}\n", Code.CONFIG_UNREADABLE, 0, "It is nested too deeply.", ""),
         ("? [a]\n: 1\n", Code.CONFIG_INVALID, 2, "A key must be a plain word.", ""),
         ("limits: {max_active_recoveries: .nan}\n", Code.CONFIG_INVALID, 2, "limits.max_active_recoveries", ""),
     ],

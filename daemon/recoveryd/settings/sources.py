@@ -120,6 +120,8 @@ def read_yaml(text: str, name: str) -> Tree:
         raise ConfigProblem(
             f"It is not YAML: {error.reason}.", code=Code.CONFIG_UNREADABLE, origin=name, line=line
         ) from None
+    except RecursionError:
+        raise ConfigProblem("It is nested too deeply.", code=Code.CONFIG_UNREADABLE, origin=name) from None
     return tree
 
 
@@ -221,7 +223,7 @@ def _environment_value(text: str, variable: str) -> Any:
         return stripped
     try:
         return yaml.safe_load(stripped)
-    except (yaml.YAMLError, *_NO_SUCH_VALUE):
+    except (yaml.YAMLError, RecursionError, *_NO_SUCH_VALUE):
         raise ConfigProblem("Its list or mapping is not YAML.", code=Code.CONFIG_UNREADABLE, origin=variable) from None
 
 
