@@ -318,6 +318,42 @@ def test_a_clock_that_was_ahead_by_a_year_keeps_no_run_from_its_time(cron: str) 
     assert world.runs()[len(ahead) :] == ["nightly.20261123t0200"]
 
 
+@pytest.mark.parametrize("hours", [1, 3, 30])
+def test_a_clock_that_was_behind_for_a_moment_fires_no_run_that_was_not_due(hours: int) -> None:
+    world = ScheduleWorld(now="2026-11-22T11:30:00")
+    world.add("0 * * * *")
+    world.second(900)
+    world.now_ms -= hours * 3_600_000
+    world.restart()
+    world.second(5)
+    world.now_ms += hours * 3_600_000
+    world.restart()
+    world.second(5)
+    assert world.runs() == []
+    assert world.schedule().next_run_ms == at("2026-11-22T12:00:00")
+    world.now_ms = at("2026-11-22T11:59:59")
+    world.second(5)
+    assert world.runs() == ["nightly.20261122t1200"]
+
+
+def test_a_clock_that_was_behind_for_a_moment_fires_no_run_a_second_time() -> None:
+    world = ScheduleWorld(now="2026-11-22T11:30:00")
+    world.add("0 * * * *")
+    world.now_ms = at("2026-11-22T11:59:59")
+    world.second(40)
+    world.now_ms += 600_000
+    world.second(2)
+    fired = world.runs()
+    world.now_ms -= 3 * 3_600_000
+    world.restart()
+    world.second(5)
+    world.now_ms += 3 * 3_600_000
+    world.restart()
+    world.second(5)
+    assert (world.runs(), world.schedule().counts.refused) == (fired, 0)
+    assert world.schedule().next_run_ms == at("2026-11-22T13:00:00")
+
+
 def test_a_schedule_of_each_minute_fires_nothing_twice_either() -> None:
     world = ScheduleWorld()
     world.add("* * * * *")

@@ -51,7 +51,10 @@ def fire_what_is_due(draft: ScheduleDraft, schedule: Schedule) -> None:
     last_ms = last_due_ms(spec.cron, spec.time_zone, due_ms, draft.now_ms)
     then_ms = _next_ms(draft, schedule, max(last_ms, draft.now_ms))
     ahead = replace(schedule, next_run_ms=then_ms)
-    if schedule.run is not None:
+    if _was_fired(draft, schedule, last_ms) or last_ms < schedule.created_ms <= draft.now_ms:
+        # The due time was journaled by a clock that was behind.
+        draft.put_schedule(changed(ahead, draft.now_ms, why=f"the clock was set: {_told(then_ms)}"))
+    elif schedule.run is not None:
         _overrun(draft, ahead, last_ms)
     else:
         _fire(draft, ahead, last_ms, first_missed_ms=due_ms)
@@ -70,8 +73,13 @@ def look_at_clock(draft: ScheduleDraft, schedule: Schedule) -> None:
         return
     due_ms = _next_ms(draft, schedule, draft.now_ms)
     if due_ms is not None and due_ms < wanted_ms:
-        why = f"the clock was ahead: the next run is due at {format_time_ms(due_ms)}"
-        draft.put_schedule(changed(schedule, draft.now_ms, why=why, next_run_ms=due_ms))
+        draft.put_schedule(
+            changed(schedule, draft.now_ms, why=f"the clock was set: {_told(due_ms)}", next_run_ms=due_ms)
+        )
+
+
+def _told(due_ms: int | None) -> str:
+    return "no run is due" if due_ms is None else f"the next run is due at {format_time_ms(due_ms)}"
 
 
 def _next_ms(draft: ScheduleDraft, schedule: Schedule, after_ms: int) -> int | None:
