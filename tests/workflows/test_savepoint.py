@@ -211,7 +211,8 @@ def says_how_to_put_back(world: AppWorld) -> bool:
     rows = [row for row in world.workflow.undo if isinstance(row, ConfigUndo)]
     tool = "`kafka-configs.sh --bootstrap-server BROKERS --alter --entity-type topics --entity-name"
     told = {f"{row.config} of {row.name} is {row.was_set}, was not set" for row in rows}
-    told |= {f"{tool} {row.name} --delete-config {row.config}`" for row in rows}
+    for name in {row.name for row in rows}:
+        told.add(f"{tool} {name} --delete-config {','.join(row.config for row in rows if row.name == name)}`")
     return {row.state for row in rows} == {UndoState.LEFT} and all(part in world.workflow.why for part in told)
 
 

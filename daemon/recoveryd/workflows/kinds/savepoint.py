@@ -52,7 +52,8 @@ STOP, EMPTY, KEEP, NOTE = "stop_application", "await_empty", "keep_changelogs", 
 CREATE, COPY = "create_copies", "copy_state"
 _CHANGELOG: Final = "-changelog"
 # Of records of any age: Kafka compares their own times, and an application that processes history writes old ones.
-_STANDS_STILL: Final = {"min.compaction.lag.ms": FOREVER, "max.compaction.lag.ms": None}
+# A maximum below the minimum is refused, also one of the broker.
+_STANDS_STILL: Final = {"min.compaction.lag.ms": FOREVER, "max.compaction.lag.ms": FOREVER}
 _TAKEN_OVER: Final = frozenset({"max.message.bytes", "compression.type", "min.insync.replicas"})
 
 
@@ -187,7 +188,7 @@ def _standing_still(form: TopicForm) -> dict[str, str | None]:
     policy = form.configs.get("cleanup.policy", "delete")
     configs: dict[str, str | None] = {}
     if "compact" in policy:
-        configs |= {n: v for n, v in _STANDS_STILL.items() if v is not None or n in form.configs}
+        configs |= _STANDS_STILL
     return configs | nothing_goes(form)
 
 
