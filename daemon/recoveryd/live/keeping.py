@@ -1,6 +1,6 @@
 """What controllers know that outlives the daemon, as plain JSON values in the daemon's own record: by domain the safe
-rates by hour of the day and kind of work, and those that were left after one was too high; of each signal the latency at
-rest and the highest one at rest, which tells noise.
+rates by hour of the day and kind of work, and when one was last too high; of each signal the latency at rest and the
+highest one at rest, which tells noise.
 
 A restart or the next recovery begins there instead of with a minute at the floor. What cannot be read is forgotten; it
 is never more than a hint, which fresh samples must confirm before a rate rises.
@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any, Final
 
 from recoveryd.kernel.state import Numbers
-from recoveryd.live.law.memory import HOURS, Memory
+from recoveryd.live.law.memory import HOUR_MS, HOURS, Memory
 from recoveryd.live.law.types import ControllerState
 from recoveryd.live.pressure import BASELINE_AT_LEAST
 
@@ -31,7 +31,9 @@ def begun(kept: Mapping[str, Any], domain: str) -> ControllerState:
 
 
 def _memory(found: Mapping[str, Any]) -> Memory:
-    return Memory(*(_hours(found.get(kind)) for kind in ("safe", "safe_read", "most")))
+    harm_ms = _numbers(found.get("harm")).get("ms")
+    safe, safe_read = (_hours(found.get(kind)) for kind in ("safe", "safe_read"))
+    return Memory(safe, safe_read, None if harm_ms is None else int(harm_ms))
 
 
 def _hours(value: object) -> dict[int, float]:
@@ -57,10 +59,17 @@ def is_worth_keeping(kept: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
 
 
 def has_fallen(kept: Mapping[str, Any], states: Mapping[str, ControllerState]) -> bool:
-    """Whether a rate that was kept as safe turned out to be too high: a restart must not begin there."""
+    """Whether a rate turned out to be too high, or lower ones are safe than was kept: a restart must know it."""
     found = _mapping(kept.get(KEY))
     both = ((_memory(_mapping(found.get(domain))), state.memory) for domain, state in states.items())
-    return any(_is_less(now.safe, was.safe) or _is_less(now.safe_read, was.safe_read) for was, now in both)
+    return any(
+        _is_less(now.safe, was.safe) or _is_less(now.safe_read, was.safe_read) or _is_new(now.harm_ms, was.harm_ms)
+        for was, now in both
+    )
+
+
+def _is_new(harm_ms: int | None, before_ms: int | None) -> bool:
+    return harm_ms is not None and (before_ms is None or harm_ms - before_ms > HOUR_MS)
 
 
 def _is_less(now: Mapping[int, float], before: Mapping[int, float]) -> bool:
@@ -72,7 +81,7 @@ def _of(state: ControllerState) -> Numbers:
     return {
         "safe": _rates(state.memory.safe),
         "safe_read": _rates(state.memory.safe_read),
-        "most": _rates(state.memory.most),
+        "harm": {} if state.memory.harm_ms is None else {"ms": float(state.memory.harm_ms)},
         "rest": {name: round(median(samples), 6) for name, samples in sorted(rest.items())},
         "rest_most": {name: round(max(samples), 6) for name, samples in sorted(rest.items())},
     }
@@ -86,7 +95,7 @@ def _flat(kept: object) -> dict[tuple[str, str, str], float]:
     return {
         (domain, kind, key): value
         for domain, found in _mapping(kept).items()
-        for kind in ("safe", "safe_read", "most", "rest", "rest_most")
+        for kind in ("safe", "safe_read", "harm", "rest", "rest_most")
         for key, value in _numbers(_mapping(found).get(kind)).items()
     }
 

@@ -69,6 +69,7 @@ def test_a_rate_that_is_kept_as_safe_and_was_too_much_is_known_at_once() -> None
     assert has_fallen(kept, {"main": replace(state, memory=Memory({3: 60.0}, {4: 90.0}))})
     assert has_fallen(kept, {"main": replace(state, memory=Memory({3: 80.0}, {4: 60.0}))})
     assert not has_fallen({}, {"main": state})
+    assert has_fallen(kept, {"main": replace(state, memory=replace(state.memory, harm_ms=5))})
 
 
 def test_a_cut_is_journaled_without_waiting_for_the_minute() -> None:

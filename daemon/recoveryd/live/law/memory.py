@@ -27,13 +27,13 @@ class WorkKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes/s by hour of the day (UTC): `safe` while records were brought, `safe_read` while they were only read; `most`: what was
-    left after a rate turned out to be too high.
+    """Bytes/s by hour of the day (UTC): `safe` while records were brought, `safe_read` while they were only read. `harm_ms`: when a
+    rate last turned out to be too high.
     """
 
     safe: Mapping[int, float] = field(default_factory=dict)
     safe_read: Mapping[int, float] = field(default_factory=dict)
-    most: Mapping[int, float] = field(default_factory=dict)
+    harm_ms: int | None = None
 
     def safe_at(self, now_ms: int, work: WorkKind = WorkKind.WRITE) -> float | None:
         """The safe rate of this hour, else of the last one; None when neither is known."""
@@ -53,12 +53,11 @@ class Memory:
         this, near = hour_of(now_ms), hour_of(now_ms + NEAR_MS)
         known = {near: self._of(work).get(near), this: self.safe_at(now_ms, work)}
         lower = {hour: rate for hour, safe in known.items() if safe is not None and safe > rate}
-        return replace(self._having(work, lower) if lower else self, most={**self.most, this: rate})
+        return replace(self._having(work, lower) if lower else self, harm_ms=now_ms)
 
     def knows_harm(self, now_ms: int) -> bool:
-        """Whether a rate was too high in this hour of the day, or in the last one."""
-        hour = hour_of(now_ms)
-        return hour in self.most or (hour - 1) % HOURS in self.most
+        """Whether a rate was too high within a day."""
+        return self.harm_ms is not None and now_ms - self.harm_ms < HOURS * HOUR_MS
 
     def _of(self, work: WorkKind) -> Mapping[int, float]:
         """Of mixed work what is safe for copies, which is less."""
