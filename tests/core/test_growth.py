@@ -8,6 +8,7 @@ import pytest
 
 from recoveryd.kernel.states import State, StopReason
 from recoveryd.live.events import OffsetsSampled
+from recoveryd.recovery import size
 from recoveryd.recovery.spec import Never
 from recoveryd.replay.spec import ReplaySpec, TargetRef
 from tests.builders.core import FOLLOWING, command, make_facts, make_spec, make_target
@@ -72,6 +73,17 @@ def test_partitions_for_which_the_target_has_no_place_are_named_and_the_run_is_n
     done = world.run_until(State.COMPLETED)
     assert [r.copied for r in done.completeness] == [100, 50, 300, 300]
     assert all(f.code != "source_grew_past_target" for f in done.plan.findings)  # type: ignore[union-attr]
+
+
+def test_more_partitions_than_one_recovery_can_have_are_not_taken_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(size, "_COPIED_BYTES", 3_000_000)
+    world = following(width=4)
+    grow(world)
+    world.second(120)
+    running = world.recovery()
+    assert running.state is State.RUNNING
+    assert "4 partitions need 12.0 MB to be noted, and one recovery takes 8 MB: follow them" in running.why
+    assert [p.partition for p in running.plan.partitions] == [0, 1]  # type: ignore[union-attr]
 
 
 def test_a_source_that_grows_while_the_run_ends_is_not_complete() -> None:

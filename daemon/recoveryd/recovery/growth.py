@@ -2,8 +2,8 @@
 
 Added to a source that is followed with all its partitions, they are copied from their first offset: the plan is
 revised, the new partitions go to the lanes that have the fewest, and the next attempt copies them; lanes keep their
-numbers, so their transactional ids stay. Until then, and while the target has too few partitions, the recovery is never
-caught up. Added to a source with a pinned range, they do not belong to it, and a finding says so. Added to a target
+numbers, so their transactional ids stay. Until then, while the target has too few partitions, and where they are more than
+one recovery can have, it is never caught up. Added to a source with a pinned range, they do not belong to it, and a finding says so. Added to a target
 with `mapping: key_hash`, they end the copy, because the same key would lie in two partitions from now on.
 """
 
@@ -16,6 +16,7 @@ from recoveryd.recovery.attempts import lose_attempt
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.ending import begin_end
 from recoveryd.recovery.model import Finding, PartitionProgress, Plan, PlannedPartition, Recovery, Severity
+from recoveryd.recovery.size import why_too_many_copied
 
 BLOCKED, NOT_PART, ADDED = "source_grew_past_target", "source_grew", "source_grew_covered"
 _LOOK_WAIT_MS = 30_000  # longer than a topic's partition count is taken as current
@@ -56,6 +57,8 @@ def keep_up(case: Case) -> None:
     elif recovery.spec.target.mapping == "same" and width <= new[-1]:
         why = f"{_named(plan, new)}; {plan.target.topic} has {width}: give it {new[-1] + 1}, and they are copied"
         _note(case, Finding(BLOCKED, Severity.WARN, why))
+    elif why := why_too_many_copied(len(plan.partitions) + len(new), width):
+        _note(case, Finding(BLOCKED, Severity.WARN, f"{_named(plan, new)}; {why}: follow them with another command"))
     else:
         _take_along(case, source, new, width)
 

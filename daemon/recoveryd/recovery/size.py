@@ -15,20 +15,28 @@ _COMPARED_BYTES: Final = 300
 _COMPARED_WITH_BYTES: Final = 150
 
 
+def why_too_many_copied(sources: int, targets: int) -> str:
+    """Why so many partitions cannot be copied into a topic of so many; "" where they can."""
+    return _why(sources, _COPIED_BYTES * sources + _COPIED_TO_BYTES * targets)
+
+
 def check_copy_size(sources: int, targets: int) -> None:
-    """Of so many partitions that are copied, into a topic of so many. Raises `RefusedError`."""
-    _check(sources, _COPIED_BYTES * sources + _COPIED_TO_BYTES * targets)
+    """Raises `RefusedError` for more than can be copied."""
+    _check(why_too_many_copied(sources, targets))
 
 
 def check_comparison_size(sources: int, targets: int) -> None:
     """As `check_copy_size`, of partitions that are only compared."""
-    _check(sources, _COMPARED_BYTES * sources + _COMPARED_WITH_BYTES * targets)
+    _check(_why(sources, _COMPARED_BYTES * sources + _COMPARED_WITH_BYTES * targets))
 
 
-def _check(partitions: int, size: int) -> None:
-    if size > RECORD_BYTES_MOST:
-        message = (
-            f"{partitions:,} partitions need {size / 1e6:.1f} MB to be noted, and one recovery takes "
-            f"{RECORD_BYTES_MOST / 1e6:.0f} MB"
-        )
-        raise RefusedError(Code.TOO_MANY_PARTITIONS, message)
+def _why(partitions: int, size: int) -> str:
+    if size <= RECORD_BYTES_MOST:
+        return ""
+    most = f"{RECORD_BYTES_MOST / 1e6:.0f} MB"
+    return f"{partitions:,} partitions need {size / 1e6:.1f} MB to be noted, and one recovery takes {most}"
+
+
+def _check(why: str) -> None:
+    if why:
+        raise RefusedError(Code.TOO_MANY_PARTITIONS, why)
