@@ -72,24 +72,32 @@ def waited_for(
 
 def with_time_of(workflow: Workflow, now_ms: int, params: WorkflowParams, *, is_set: bool) -> Workflow:
     """With what it waits for as a daemon that begins to lead finds it. No deadline is later than one that begins now, as
-    after a clock was set back; if the clock was set while the daemon led (`is_set`), all begin now, and so does a hold.
+    after a clock was set back; if the clock was set while the daemon led (`is_set`), all begin now.
     """
     step, waiting, ending = workflow.step, workflow.waiting_for, workflow.ending
     if step is not None and waiting is not None and waiting.deadline_ms is not None:
         latest_ms = now_ms + _hold_ms(step.action) + _patience_ms(_patience_kind(waiting.kind, step.action), params)
         until_ms = latest_ms if is_set else min(waiting.deadline_ms, latest_ms)
-        seen = {
-            name: found
-            for name, found in step.evidence.items()
-            if not (name in _TIMES and isinstance(found, int) and (is_set or found > now_ms))
-        }
-        workflow = workflow.with_step(replace(step, evidence=seen))
+        workflow = workflow.with_step(replace(step, evidence=_with_times(step.evidence, now_ms, is_set=is_set)))
         workflow = replace(workflow, waiting_for=replace(waiting, deadline_ms=until_ms))
     if ending is not None and ending.deadline_ms is not None and not ending.is_last_try:
         latest_ms = now_ms + params.closing_deadline_ms
         until_ms = latest_ms if is_set else min(ending.deadline_ms, latest_ms)
         workflow = replace(workflow, ending=replace(ending, deadline_ms=until_ms))
     return workflow
+
+
+def _with_times(evidence: Mapping[str, object], now_ms: int, *, is_set: bool) -> dict[str, object]:
+    """Of a hold, the time for which its gates were seen green ends now if the clock was set under it; what a clock that is
+    behind saw while nobody led says nothing.
+    """
+    since_ms, seen_ms = evidence.get(GREEN_SINCE), evidence.get(GREEN_SEEN)
+    if is_set and isinstance(since_ms, int) and isinstance(seen_ms, int):
+        green = {GREEN_SINCE: now_ms - (seen_ms - since_ms), GREEN_SEEN: now_ms}
+        return {name: found for name, found in {**evidence, **green}.items() if name != LOOKED}
+    times = [at_ms for name in _TIMES if isinstance(at_ms := evidence.get(name), int)]
+    is_true = not is_set and max(times, default=now_ms) <= now_ms
+    return {name: found for name, found in evidence.items() if is_true or name not in _TIMES}
 
 
 def outlasts(step: WorkflowStep, event: StepReported, *, is_look: bool) -> bool:

@@ -176,9 +176,7 @@ def _held(step: WorkflowStep, event: StepReported, around: Around) -> StepReport
         return replace(event, why=why, evidence={**evidence, GREEN_SINCE: None})
     began_ms = step.began_ms or 0
     since_ms = since if isinstance(since, int) else around.now_ms
-    since_ms = (
-        since_ms if began_ms > around.now_ms else max(since_ms, began_ms)
-    )  # the clock was set back since it began
+    since_ms = max(since_ms, began_ms if began_ms <= around.now_ms else 0)  # else the clock was set back since it began
     ready_ms = since_ms + action.hold_ms
     why = action.question if around.now_ms >= ready_ms else f"{action.question}; from {format_time_ms(ready_ms)} on"
     return replace(
