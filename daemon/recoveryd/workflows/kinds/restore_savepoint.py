@@ -187,7 +187,7 @@ def _plan(spec: RestoreSpec, found: Found, params: WorkflowParams) -> Planned | 
         findings=tuple(_findings(spec, unit, cut, found)),
         ambiguous_topics=tuple(name for name, _ in found.units[spec.unit].internal.ambiguous),
     )
-    told = f"{len(cut.topics)} internal topics of {spec.group} are to be filled, {len(positions)} offsets set"
+    told = f"{len(cut.topics)} internal topics of {spec.group} are to be filled, {len(positions)} offsets set or taken away"
     rows = tuple(_still_rows(spec, cut))
     steps = tuple(_steps(spec, unit, found, state, forms, gone))
     copies = tuple(topic.copy for topic in cut.topics if topic.offsets)
@@ -277,13 +277,13 @@ def _lost_copy(spec: RestoreSpec, topic: CutTopic, there: TopicFound | None) -> 
 
 
 def _compacted_copy(spec: RestoreSpec, topic: CutTopic, there: TopicFound) -> Refused | None:
-    """Whether records may be gone from the middle of the copy: a later one of somebody else may have the same key."""
-    policy = there.form.configs.get("cleanup.policy", "delete")
-    if "compact" not in policy:
+    """Whether records may be gone from the middle of the copy: a later one of somebody else may have the same key. It was
+    made with a policy of its own, so without one it has that of its broker.
+    """
+    policy = there.form.configs.get("cleanup.policy", "of its broker")
+    if policy == "delete":
         return None
-    message = (
-        f"{topic.copy} has cleanup.policy {policy}: compaction may have removed a part of the state of {spec.savepoint}"
-    )
+    message = f"{topic.copy} has the cleanup.policy {policy}: compaction may have removed a part of the state of {spec.savepoint}"
     return Refused(Code.OFFSET_OUTSIDE_LOG, message, "Take another savepoint, and leave its copies at delete.")
 
 
