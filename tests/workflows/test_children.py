@@ -13,6 +13,7 @@ from recoveryd.kernel.effects import SendCommand
 from recoveryd.kernel.events import CommandNotSent, Tick
 from recoveryd.kernel.states import State
 from recoveryd.recovery.commands import Pause, Resume
+from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd.replay.spec import Replay
 from recoveryd.workflows.machine.draft import WORKFLOWS
@@ -23,11 +24,11 @@ from recoveryd.workflows.model.workflow import StepState
 from recoveryd.workflows.wire.reprocess import ReprocessData
 from recoveryd_jobs.contract.reports import Verification
 from tests.builders.core import make_spec
-from tests.builders.records import make_recovery
+from tests.builders.records import make_plan, make_recovery
 from tests.workflows.app_world import PARTITIONS, AppWorld
 from tests.workflows.runbook_world import SAFE, RunbookWorld
 from tests.workflows.test_savepoint import save
-from tests.workflows.world import report
+from tests.workflows.world import WorkflowWorld, report
 
 ALSO = replace(SAFE, inputs=("orders", "steps"), intermediate=())
 
@@ -58,6 +59,11 @@ def read(world: RunbookWorld, sent: SendCommand) -> str:
 
 def of(world: AppWorld, verb: str) -> list[SendCommand]:
     return [sent for sent in world.sent if sent.verb == verb]
+
+
+def unapproved(world: WorkflowWorld, recovery: str) -> Recovery:
+    plan = replace(make_plan((0, 0, 10)), pinned_at_ms=world.now_ms)
+    return make_recovery(recovery, state=State.AWAITING_APPROVAL, plan=plan)
 
 
 @pytest.mark.parametrize("how", ["stop", "escalate"])
@@ -174,7 +180,7 @@ def test_when_one_fails_the_others_are_stopped_before_it_ends() -> None:
     world.begin(RunbookPath.REPLAY, sink={"orders": {0: 80}, "steps": {0: 75}})
     assert [sent.subject for sent in of(world, "replay")] == ["w1-0", "w1-1"]
     world.have_recovery(make_recovery("w1-0", state=State.FAILED, why="no room", error_code="RCV-3004"))
-    world.have_recovery(make_recovery("w1-1", state=State.AWAITING_APPROVAL))
+    world.have_recovery(unapproved(world, "w1-1"))
     world.pass_time(5)
     assert world.workflow.state is State.WAITING
     assert "what began beside it is stopped first" in world.workflow.why
@@ -211,7 +217,7 @@ def test_more_than_a_daemon_takes_at_once_are_begun_one_after_the_other(monkeypa
     monkeypatch.setattr("recoveryd.workflows.machine.children.AT_ONCE", 1)
     world = RunbookWorld(ALSO)
     world.begin(RunbookPath.REPLAY, sink={"orders": {0: 80}, "steps": {0: 75}})
-    world.have_recovery(make_recovery("w1-0", state=State.AWAITING_APPROVAL))
+    world.have_recovery(unapproved(world, "w1-0"))
     world.pass_time(2_000, every_s=2)
     world.lead()
     world.pass_time(60)
@@ -259,7 +265,7 @@ def test_one_that_completed_and_was_forgotten_while_another_goes_on_is_not_begun
     world = RunbookWorld(ALSO)
     world.begin(RunbookPath.REPLAY, sink={"orders": {0: 80}, "steps": {0: 75}})
     world.have_recovery(make_recovery("w1-0", state=State.COMPLETED, verification=Verification("match", 20, 20, "d")))
-    world.have_recovery(make_recovery("w1-1", state=State.AWAITING_APPROVAL))
+    world.have_recovery(unapproved(world, "w1-1"))
     world.pass_time(5)
     world.forget_recovery("w1-0")
     world.lead()
@@ -344,7 +350,7 @@ def test_it_looks_at_once_when_what_it_began_ends_and_not_when_something_else_do
     assert read(world, world.sent[0]) == "accepted"
     world.pass_time(2)
     due_ms = world.state.of(WORKFLOWS).due_ms["w1"]
-    world.have_recovery(replace(make_recovery("other"), state=State.AWAITING_APPROVAL))
+    world.have_recovery(unapproved(world, "other"))
     assert world.send(StopCommand, subject="other") == "accepted"
     assert world.state.of(WORKFLOWS).due_ms["w1"] == due_ms
     before = world.workflow.version
