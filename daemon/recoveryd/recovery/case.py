@@ -61,9 +61,9 @@ class Case:
 
     def as_of_now(self, at_ms: int) -> int:
         """A journaled time; where the clock has been set back since, the time when this daemon began to lead, which is
-        no earlier.
+        no earlier, or now where it leads since before that.
         """
-        return at_ms if at_ms <= self.now_ms else self.seen.adopted_ms
+        return at_ms if at_ms <= self.now_ms else self.seen.adopted_ms or self.now_ms
 
     def journal(self, **changes: Any) -> None:
         """Change it, and write its status record."""
