@@ -272,7 +272,7 @@ async def test_records_come_although_the_position_was_told_only_after_the_reques
         rig = Rig(
             proxy.bootstrap,
             "late.",
-            tmp_path / "faust",
+            tmp_path,
             session_timeout_s=SESSION_S,
             heartbeat_interval_s=SESSION_S / 3,
             request_timeout_s=REQUEST_S,
