@@ -411,16 +411,17 @@ def test_records_deleted_from_the_source_since_are_proved_by_receipts(cluster: C
 CUT = 7
 
 
-def cut_back(cluster: Cluster, mapping: str, chunk: int = COUNT + CUT) -> Recovery:
+def cut_back(cluster: Cluster, mapping: str, chunk: int = COUNT + CUT, log_start: int = 0) -> Recovery:
     """A copy whose source ends before its range does, as after an unclean election; the loss was accepted."""
     source, target = cluster.topic("in"), cluster.topic("out")
     cluster.fill(source, GOOD)
+    cluster.delete_records(source, 0, log_start)
     recovery = Recovery(
         cluster, source, target, ranges=[[PartitionRange(0, 0, COUNT + CUT)]], target_more={"mapping": mapping},
         chunk=Recovery.chunk_limits(max_records=chunk), on_data_loss="continue", stop_wait_ms=3_000,
     )  # fmt: skip
     assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
-    assert sum(r.lost for r in recovery.ledger()) == CUT
+    assert sum(r.lost for r in recovery.ledger()) == log_start + CUT
     return recovery
 
 
@@ -462,12 +463,29 @@ def test_an_end_that_was_cut_back_has_no_verdict_where_receipts_do_not_call_all_
 
 @pytest.mark.usefixtures("_quick_to_believe")
 def test_an_end_that_was_cut_back_and_a_start_that_was_deleted_are_counted_apart(cluster: Cluster) -> None:
-    recovery = cut_back(cluster, "same")
+    recovery = cut_back(cluster, "same", COUNT // 2)
     cluster.delete_records(recovery.source, 0, 10)
     found = verify(recovery.spec)
     assert (found.result, found.scope, found.records_by_receipts) == ("match", "mixed", 10)
     assert "10 offsets cannot be read again, partition 0 begins at 10 now" in found.why
     assert f"{CUT} offsets were lost in the source" in found.why
+
+
+@pytest.mark.usefixtures("_quick_to_believe")
+def test_a_receipt_that_lost_its_beginning_and_its_end_proves_what_is_between(cluster: Cluster) -> None:
+    found = verify(cut_back(cluster, "same", log_start=10).spec)
+    assert (found.result, found.scope, found.source_records) == ("match", "mixed", COUNT - 10)
+
+
+@pytest.mark.usefixtures("_quick_to_believe")
+@pytest.mark.parametrize("log_start", [10, COUNT], ids=["some of it is there", "nothing of it is there"])
+def test_an_end_that_was_cut_back_has_no_verdict_where_what_its_receipt_calls_lost_may_be_at_the_log_start(
+    cluster: Cluster, log_start: int
+) -> None:
+    recovery = cut_back(cluster, "same")
+    cluster.delete_records(recovery.source, 0, log_start)
+    with pytest.raises(JobError, match=f"ends at {COUNT}, before {COUNT + CUT}: it was cut back"):
+        verify(recovery.spec)
 
 
 def test_damage_where_the_source_is_gone_is_found_by_receipts(cluster: Cluster) -> None:

@@ -146,12 +146,15 @@ class ProofLedger:
         """Source partitions that have receipts."""
         return {p for (p,) in self._db.execute("SELECT DISTINCT p FROM claim")}
 
-    def calls_lost(self, partition: int, start: int, stop: int) -> bool:
-        """Whether receipts call all of [start, stop) lost, which is the end of what they cover."""
+    def calls_lost(self, partition: int, start: int, stop: int, log_start: int) -> bool:
+        """Whether receipts call all of [start, stop) lost, which is the end of what they cover.
+
+        They say how much they lost and not where, so what is gone before `log_start` is taken for lost first.
+        """
         found = "SELECT start, stop, lost FROM claim WHERE p=? AND stop>? ORDER BY start"
         at = start
         for first, end, lost in self._db.execute(found, (partition, start)):
-            if first <= at and lost >= end - max(first, start):
+            if first <= at and lost - max(0, log_start - first) >= end - max(first, start):
                 at = max(at, end)
         return at >= stop
 

@@ -94,7 +94,7 @@ class ShareReading:
         if log_start > r.start:
             self._shown.readable_from[r.partition] = log_start
         stop = max(r.start, min(r.stop, log_end))
-        if not self._ledger.calls_lost(r.partition, stop, r.stop):
+        if not self._ledger.calls_lost(r.partition, stop, r.stop, log_start):
             raise cut_back(self._spec.source.topic, r.partition, log_end, r.stop)
         return Range(r.partition, min(max(r.start, log_start), stop), stop)
 
