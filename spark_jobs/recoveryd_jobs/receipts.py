@@ -286,6 +286,8 @@ def _collect(
             error, offset = message.error(), message.offset()
             if error is not None and error.code() != errors.END:
                 _raise_final(error, spec, f"partition {partition} at {position}")
+                if (final := errors.unreadable(error, "target", message)) is not None:
+                    raise final
                 continue
             assert offset is not None
             position, moved_s = max(position, offset + (error is None)), time.monotonic()

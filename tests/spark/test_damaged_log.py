@@ -2,34 +2,23 @@
 lane and by the proof alike. Both end by name instead, and nothing behind the damage is copied.
 """
 
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 
-from recoveryd_jobs.contract import PartitionRange
+from recoveryd_jobs.contract import PartitionRange, encode, receipts_partition
 from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.lane.life import run_lane
 from recoveryd_sandbox.broker import Broker
 from tests.builders.copying import Cluster, Recovery, put, rows
+from tests.builders.damage import damage
 from tests.builders.proving import two_topics, verify
 
 pytestmark = pytest.mark.broker
 
 COUNT, DAMAGED = 60, 40
 SOUND = rows(COUNT)
-
-
-def damage(broker: Broker | None, topic: str) -> None:
-    """Changes one byte of a record on the broker's disk."""
-    if broker is None:
-        pytest.skip("needs the disk of its broker")
-    [log] = broker.folder.rglob(f"{topic}-0/*.log")
-    value = SOUND[DAMAGED].value
-    assert value is not None
-    where = Path(log).read_bytes().index(value)
-    with Path(log).open("r+b") as file:
-        file.seek(where)
-        file.write(b"?")
+BROKEN = SOUND[DAMAGED].value or b""
 
 
 def fill(cluster: Cluster, topic: str) -> str:
@@ -41,23 +30,49 @@ def fill(cluster: Cluster, topic: str) -> str:
     return topic
 
 
+def copying(cluster: Cluster, source: str, target: str) -> Recovery:
+    chunk = Recovery.chunk_limits(max_records=10)
+    return Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, COUNT)]], chunk=chunk)
+
+
 def test_a_damaged_source_ends_the_lane_at_the_record_that_cannot_be_read(
     cluster: Cluster, broker: Broker | None
 ) -> None:
     source, target = fill(cluster, cluster.topic("in")), cluster.topic("out")
-    damage(broker, source)
-    recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, COUNT)]])
+    damage(broker, source, BROKEN)
+    recovery = copying(cluster, source, target)
     outcome = run_lane(recovery.spec, recovery.spec.lanes[0])
     assert (outcome.ended, outcome.error_code) == ("failed", "source_unavailable")
     assert f"{source} partition 0 cannot be read at offset {DAMAGED}" in outcome.error_message
-    assert sum(r.copied + r.skipped + r.lost for r in recovery.ledger()) <= DAMAGED
-    assert [r.content for r in cluster.read(target)] == [r.content for r in SOUND][: len(cluster.read(target))]
+    assert 0 < sum(r.copied for r in recovery.ledger()) <= DAMAGED
+    assert sum(r.skipped + r.lost for r in recovery.ledger()) == 0
+    copied = [r.content for r in cluster.read(target)]
+    assert copied == [r.content for r in SOUND][: len(copied)]
+
+
+def test_a_damaged_ledger_ends_the_lane_that_would_copy_again_what_it_covers(
+    cluster: Cluster, broker: Broker | None
+) -> None:
+    source, target = fill(cluster, cluster.topic("in")), cluster.topic("out")
+    recovery = copying(cluster, source, target)
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]).ended == "done"
+    written = recovery.ledger()
+    recovery.erase_receipts(written)
+    for receipt in written:  # not compressed, and each in a batch of its own
+        recovery.write_receipts([replace(receipt, bytes=receipt.bytes + 1)])
+    home = receipts_partition(recovery.id, 2)
+    damage(broker, recovery.receipts, encode(replace(written[-1], bytes=written[-1].bytes + 1)), home)
+    again = recovery.attempt(2)
+    outcome = run_lane(again, again.lanes[0])
+    assert (outcome.ended, outcome.error_code) == ("failed", "target_unavailable")
+    assert f"{recovery.receipts} partition {home} cannot be read at offset" in outcome.error_message
+    assert len(cluster.read(target)) == COUNT
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_a_proof_of_a_damaged_log_has_no_verdict(cluster: Cluster, broker: Broker | None, side: str) -> None:
     spec = two_topics(cluster, SOUND, SOUND)
-    damage(broker, spec.source.topic if side == "source" else spec.target.topic)
+    damage(broker, spec.source.topic if side == "source" else spec.target.topic, BROKEN)
     with pytest.raises(JobError, match=r"partition 0 cannot be read at offset \d+") as ended:
         verify(spec)
     assert ended.value.code == f"{side}_unavailable"
