@@ -176,6 +176,7 @@ def make_consumer(properties: Properties, **overrides: Any) -> Consumer:
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "enable.partition.eof": True,
+        "check.crcs": True,
         "auto.offset.reset": "earliest",  # only if retention passed the offset we start at
         "isolation.level": "read_committed",
         "fetch.wait.max.ms": 10,  # the end of a partition is told after this time

@@ -17,6 +17,8 @@ from recoveryd.ports import ControlRecord
 _BATCH_RECORDS = 2_000
 _POLL_S = 0.05
 _METADATA_S = 10.0
+# The check sum is wrong, or what is there cannot be unpacked, or is no record at all.
+_DAMAGED = frozenset({KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError._NOT_IMPLEMENTED})  # noqa: SLF001
 
 
 def assign(consumer: Consumer, topic: str, starts: Mapping[int, int], timeout_s: float) -> None:
@@ -63,8 +65,8 @@ def read_to(
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                 if offset >= stop:
                     return
-            elif error.fatal() or not is_passing(error):
-                raise problem(error, f"read {topic}", "Read", topic, READER_GROUP)
+            elif (final := unreadable(message, topic)) is not None:
+                raise final
         if time.monotonic() > give_up_s:
             raise ClusterProblem(f"Could not read {topic} to offset {stop}: nothing came for {patience_s:.0f} s")
 
@@ -102,8 +104,8 @@ def read_ranges(
                 if error is None or error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                     if offset + (error is None) >= left.get(partition, offset + 2):
                         del left[partition]
-                elif error.fatal() or not is_passing(error):
-                    raise problem(error, f"read {topic}", "Read", topic, READER_GROUP)
+                elif (final := unreadable(message, topic)) is not None:
+                    raise final
             if left and time.monotonic() > give_up_s:
                 where = f"partition {min(left)} to offset {left[min(left)]}"
                 raise ClusterProblem(f"Could not read {topic} {where}: nothing came for {patience_s:.0f} s")
@@ -122,8 +124,28 @@ def next_messages(consumer: Consumer, wait_s: float) -> list[Message]:
     return messages
 
 
+def unreadable(message: Message, topic: str) -> ClusterProblem | None:
+    """The problem for an error, told by `message`, that ends a reading; None where the library goes on by itself and
+    nothing is missing then.
+
+    Behind a record that it cannot decode it goes on somewhere, and what lies between is not shown.
+    """
+    error = message.error()
+    if error is None:
+        return None
+    if error.code() in _DAMAGED:
+        where = f"{topic} partition {message.partition()} at offset {message.offset()}"
+        hint = "Its log is damaged, if other clients say so too: let another replica lead."
+        return ClusterProblem(f"Could not read {where}: {error.str()}", hint)
+    if error.fatal() or not is_passing(error):
+        return problem(error, f"read {topic}", "Read", topic, READER_GROUP)
+    return None
+
+
 def is_passing(error: KafkaError) -> bool:
-    """Lost connections are reported in the stream of messages, and librdkafka heals them by itself."""
+    """Lost connections are reported in the stream of messages, and librdkafka heals them by itself. After a damaged
+    record it goes on too; see `unreadable`.
+    """
     return bool(error.retriable() or error.code() < 0) and error.code() not in NOT_AUTHORISED
 
 

@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka.client import Properties, make_admin, make_consumer, make_producer, problem
 from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, at_time, read_offsets
-from recoveryd.adapters.kafka.reading import assign, is_passing, next_messages, pair_of, read_range
+from recoveryd.adapters.kafka.reading import assign, next_messages, pair_of, read_range, unreadable
 from recoveryd.errors import ClusterProblem
 from recoveryd.wire.topics import TopicNames
 
@@ -185,8 +185,8 @@ def _good(messages: Sequence[Message], topic: str) -> Iterator[Message]:
         error = message.error()
         if error is None:
             yield message
-        elif error.code() != KafkaError._PARTITION_EOF and not is_passing(error):  # noqa: SLF001
-            raise problem(error, f"read {topic}", "Read", topic)
+        elif (final := unreadable(message, topic)) is not None:
+            raise final
 
 
 def _pair(message: Message) -> tuple[bytes, bytes | None]:

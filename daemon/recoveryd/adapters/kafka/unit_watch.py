@@ -19,7 +19,7 @@ from recoveryd.adapters.kafka.client import Properties, make_admin, make_consume
 from recoveryd.adapters.kafka.group_facts import read_group
 from recoveryd.adapters.kafka.leader_answers import LeaderAnswers
 from recoveryd.adapters.kafka.raw_requests import connected
-from recoveryd.adapters.kafka.reading import assign, assign_all
+from recoveryd.adapters.kafka.reading import assign, assign_all, unreadable
 from recoveryd.adapters.kafka.topic_admin import TopicShape, describe
 from recoveryd.adapters.kafka.unit_facts import read_unit
 from recoveryd.errors import ClusterProblem
@@ -203,9 +203,9 @@ def _read_out(consumer: Consumer, stuck: Sequence[PartitionMove]) -> frozenset[_
             continue
         error = message.error()
         if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001
-            if error.retriable() or error.code() < 0:
-                continue
-            raise problem(error, f"read {topic}", "Read", topic)
+            if (final := unreadable(message, topic)) is not None:
+                raise final
+            continue
         move = open_.pop((topic, partition))
         paused.append(TopicPartition(topic, partition))
         consumer.pause(paused[-1:])
@@ -227,9 +227,9 @@ def _next_record(consumer: Consumer, move: PartitionMove) -> NextRecord | None:
             continue
         error, offset = message.error(), message.offset()
         if error is not None:
-            if error.retriable() or error.code() < 0:
-                continue
-            raise problem(error, f"read {move.topic}", "Read", move.topic)
+            if (final := unreadable(message, move.topic)) is not None:
+                raise final
+            continue
         if offset is None or (message.topic(), message.partition()) != (move.topic, move.partition):
             continue
         if offset >= at:
