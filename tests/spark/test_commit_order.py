@@ -1,5 +1,5 @@
-"""The order of a commit: whether a topic is still the planned one is asked after the last record was written there. A topic made
-again while records wait to be delivered takes all of them.
+"""The order of a commit, of a chunk and of what is written again: whether a topic is still the planned one is asked after the
+last record was written there. A topic made again while records wait to be delivered takes all of them.
 """
 
 from collections.abc import Callable
@@ -11,6 +11,7 @@ import pytest
 from recoveryd_jobs.contract import LaneSpec, PartitionRange
 from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.lane.chunk import Chunk, Committer
+from recoveryd_jobs.lane.logs import LanePen
 from recoveryd_jobs.receipts import LaneLedger
 from tests.builders.lane_log import make_spec
 
@@ -28,8 +29,10 @@ class NamedTopic:
         future.set_result(self.id)
         return future
 
-    def check_id(self, _deadline_s: float, _waiting: Callable[[], None], asked: "Future[Any]") -> int:
-        if asked.result() != "planned":
+    def check_id(
+        self, _deadline_s: float, _waiting: Callable[[], None] | None = None, asked: "Future[Any] | None" = None
+    ) -> int:
+        if (asked or self.ask_id()).result() != "planned":
             raise JobError("topic_recreated", self.name)
         return 1
 
@@ -44,7 +47,9 @@ class HeldUpTarget:
         if self._during:
             self._during.pop(0)()
 
-    def send(self, *_: Any) -> None: ...
+    def begin(self) -> None: ...
+
+    def send(self, *_: Any, **__: Any) -> None: ...
 
     def commit(self, _deadline_s: float) -> None:
         self.is_committed = True
@@ -61,11 +66,14 @@ class NoHeads:
 def nothing() -> None: ...
 
 
-@pytest.mark.parametrize(
+in_either_flush = pytest.mark.parametrize(
     ("made_again", "when"),
     [("target", 0), ("receipts", 1)],
     ids=["while records are delivered", "while receipts are delivered"],
 )
+
+
+@in_either_flush
 def test_a_topic_made_again_under_the_chunk_is_seen_before_the_commit(made_again: str, when: int) -> None:
     topics = {name: NamedTopic(name) for name in ("source", "target", "receipts")}
 
@@ -78,6 +86,20 @@ def test_a_topic_made_again_under_the_chunk_is_seen_before_the_commit(made_again
     committer = Committer(SPEC, 0, target, topics["source"], written, 0, heads, heads)  # type: ignore[arg-type]
     with pytest.raises(JobError, match=made_again):
         committer.commit(Chunk({}), LaneLedger(), nothing)
+    assert not target.is_committed
+
+
+@in_either_flush
+def test_a_topic_made_again_under_what_is_written_again_is_seen_before_the_commit(made_again: str, when: int) -> None:
+    topics = {name: NamedTopic(name) for name in ("source", "target", "receipts")}
+
+    def make_again() -> None:
+        topics[made_again].id = "another"
+
+    target = HeldUpTarget(*[nothing] * when, make_again)
+    pen = LanePen(SPEC, 0, target, list(topics.values()))  # type: ignore[arg-type]
+    with pytest.raises(JobError, match=made_again):
+        pen.write_again([], {}, 0)
     assert not target.is_committed
 
 

@@ -204,7 +204,8 @@ class LanePen:
         for receipt in receipts:
             raw = encode(moved(receipt, new, self._spec.attempt))
             self._target.send(self._spec.receipts_topic, raw, receipt.key.encode(), ledger, headers=headers)
-        for topic in self._topics:
+        self._target.flush(deadline_s)
+        for topic in self._topics:  # when all is written there: one that is made again meanwhile would take it
             topic.check_id(deadline_s)
         self._target.commit(deadline_s)
 
