@@ -29,6 +29,7 @@ class LocalJobs:
 
     def __init__(self) -> None:
         self.collected: list[list[Any]] = []
+        self.met: list[set[Any]] = []  # by task: the pairs of which it got rows
         self._parts: list[list[Any]] = []
 
     def parallelize(self, items: list[Any], parts: int) -> "LocalJobs":
@@ -42,6 +43,7 @@ class LocalJobs:
     def partitionBy(self, parts: int, place: Callable[[Any], int]) -> "LocalJobs":  # noqa: N802  (Spark's)
         found = [item for part in self._parts for item in part]
         self._parts = [[pickle.loads(pickle.dumps(i)) for i in found if place(i[0]) % parts == n] for n in range(parts)]
+        self.met = self.met or [{key for key, _ in part if isinstance(key, tuple)} for part in self._parts]
         return self
 
     def collect(self) -> list[Any]:
@@ -114,6 +116,15 @@ def copied(cluster: Cluster) -> Recovery:
     assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
     assert len(recovery.ledger()) >= 30
     return recovery
+
+
+@pytest.mark.broker
+def test_rows_of_a_long_range_meet_in_more_tasks_than_it_has_partitions(
+    cluster: Cluster, jobs: LocalJobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kinds, "_EACH_OFFSETS", 100)
+    assert kinds.run_verification(jobs, copied(cluster).spec, is_whole=True) is not None
+    assert sorted(map(sorted, jobs.met)) == [[(source, target)] for source in range(2) for target in range(3)]
 
 
 @pytest.mark.broker

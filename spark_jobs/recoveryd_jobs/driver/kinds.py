@@ -102,7 +102,7 @@ def _show(context: Any, spec: JobSpec, plan: ProofPlan, shares: list[ProofShare]
     shown = context.parallelize(shares, len(shares)).mapPartitions(partial(_show_task, encode(spec), plan))
     if is_apart(spec):
         tasks = max(len(shares), sum(r.stop - r.start for r in plan.sources) // _EACH_OFFSETS)
-        shown = shown.partitionBy(tasks, _place_of).mapPartitions(_differing_task)
+        shown = shown.partitionBy(tasks, partial(_place_of, plan.width)).mapPartitions(_differing_task)
     odd, outcomes = Shown(), dict[int, Any]()
     for key, found in shown.collect():
         if isinstance(key, int):
@@ -139,9 +139,11 @@ def _show_task(raw_spec: bytes, plan: ProofPlan, shares: Any) -> Any:
         yield share.task, found
 
 
-def _place_of(key: int | Pair) -> int:
-    """Where both sides of a pair meet, by its source partition."""
-    return key if isinstance(key, int) else key[0]
+def _place_of(width: int, key: int | Pair) -> int:
+    """Where both sides of a pair meet, the same in every process; `width`: partitions of the target. Pairs of one source
+    partition meet in many tasks.
+    """
+    return key if isinstance(key, int) else key[0] * width + key[1]
 
 
 def _differing_task(items: Iterable[tuple[int | Pair, Any]]) -> Iterator[tuple[int | Pair, Any]]:
