@@ -11,10 +11,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
+from recoveryd_jobs import errors
 from recoveryd_jobs.clients import FETCH_WAIT_MS, QUICK_FETCH_WAIT_MS, make_reader, meet
 from recoveryd_jobs.contract import ContractError, Directive, JobSpec, decode
+from recoveryd_jobs.errors import JobError
 
 _QUEUE_BYTES = 1024 * 1024
 _STEP_S = 0.05
@@ -45,6 +47,7 @@ class Directives:
         self._current = Received(spec.directive, time.monotonic())
         self._changed = threading.Condition()
         self._asked_s = self._fresh_s = 0.0  # when `refresh` was last called, and up to which call everything was read
+        self._refused: KafkaError | None = None  # what was said since something was read
         self._closing = False
         self._thread = threading.Thread(target=self._follow, name="directives", daemon=True)
         self._thread.start()
@@ -70,6 +73,14 @@ class Directives:
                 self._changed.wait_for(lambda: self._fresh_s >= asked_s or self._closing, timeout_s)
                 and not self._closing
             )
+
+    def refusal(self) -> JobError | None:
+        """Why nothing is read, where the cluster refuses it."""
+        if self._refused is None:
+            return None
+        topic = self._spec.control.directives_topic
+        told = errors.refusal(self._refused, "Read", topic)
+        return JobError("not_authorised", f"{topic} cannot be read: {told}")
 
     def close(self) -> None:
         with self._changed:
@@ -106,8 +117,9 @@ class Directives:
         end = self._end(consumer) if asked_s > self._fresh_s else None
         while not self._closing:
             for message in consumer.consume(500, 0) or consumer.consume(1, _STEP_S):
-                offset = message.offset()
-                if message.error() is None:
+                error, offset = message.error(), message.offset()
+                self._note(error)
+                if error is None:
                     self._offer(message.value())
                     position = max(position, (offset or 0) + 1)
                 elif offset is not None and offset >= 0:
@@ -120,11 +132,18 @@ class Directives:
                 self._changed.notify_all()
         return position
 
+    def _note(self, error: KafkaError | None) -> None:
+        if error is None or error.code() == errors.END:
+            self._refused = None
+        elif errors.is_refusal(error):
+            self._refused = error
+
     def _end(self, consumer: Consumer) -> int | None:
         partition = TopicPartition(self._spec.control.directives_topic, 0)
         try:
             found = consumer.get_watermark_offsets(partition, timeout=_ASK_TIMEOUT_S, cached=False)
-        except KafkaException:
+        except KafkaException as error:
+            self._note(error.args[0])
             return None
         return None if found is None else int(found[1])
 

@@ -3,9 +3,12 @@
 import time
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, KafkaError
 
+from recoveryd_jobs.clients import make_reader
 from recoveryd_jobs.contract import LaneHeartbeat, PartitionRange
 from recoveryd_jobs.lane import life
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
@@ -99,6 +102,41 @@ def test_a_lane_that_hears_no_word_of_what_is_wanted_copies_nothing(
     outcome = run_lane(replace(slow.spec, control=deaf), slow.spec.lanes[0])
     assert (outcome.ended, outcome.error_code) == ("failed", "internal")
     assert "could not be read" in outcome.error_message
+    assert [cluster.end(slow.target, p) for p in (0, 1)] == [0, 0]
+
+
+class Refusal:
+    """What a reader of the directives is told that lacks the right to read them."""
+
+    def error(self) -> KafkaError:
+        return KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+
+    def offset(self) -> None: ...
+
+
+class RefusedReader:
+    def __init__(self, real: Consumer) -> None:
+        self._real = real
+
+    def consume(self, count: int, _wait_s: float) -> list[Refusal]:
+        time.sleep(0.01)
+        return [Refusal()] if count == 1 else []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+def test_a_lane_that_may_not_read_what_is_wanted_names_the_right_that_it_lacks(
+    slow: Recovery, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow.direct("run")
+    monkeypatch.setattr(life, "_REFRESH_S", 0.5)
+    monkeypatch.setattr(
+        "recoveryd_jobs.directives.make_reader", lambda *a, **more: RefusedReader(make_reader(*a, **more))
+    )
+    outcome = run_lane(slow.spec, slow.spec.lanes[0])
+    assert (outcome.ended, outcome.error_code) == ("failed", "not_authorised")
+    assert f"the user lacks Read on Topic {slow.directives}" in outcome.error_message
     assert [cluster.end(slow.target, p) for p in (0, 1)] == [0, 0]
 
 

@@ -17,7 +17,7 @@ ERROR_CODES = (
     "target_unavailable",
     "ledger_broken",
     "stop_blocked",
-    "not_authorised",  # at the source
+    "not_authorised",  # at the source, or for the directives
     "target_not_authorised",  # at the target or its receipts
     "fenced",
     "internal",

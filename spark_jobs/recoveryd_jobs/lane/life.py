@@ -138,6 +138,8 @@ class Lane:
         """Of what is wanted now: what was wanted at the launch may be long over. Raises JobError without word."""
         while not self._directives.refresh(_REFRESH_S):
             self._starting("waits for word of what is wanted")
+            if (refusal := self._directives.refusal()) is not None:
+                raise refusal
             if time.monotonic() >= deadline_s:
                 topic = self._spec.control.directives_topic
                 raise JobError("internal", f"The directives in {topic} could not be read for {TROUBLE_BUDGET_S:.0f} s.")

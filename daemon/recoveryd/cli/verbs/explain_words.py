@@ -89,8 +89,14 @@ STOP_REASONS: Final[dict[str, tuple[str, str]]] = {
     "retention_race": ("Retention deletes faster than the copy reads.", "recoveryctl forecast --window 4d ..."),
     "error_rate": ("Too many chunks had to be done again.", "recoveryctl describe ID"),
     "live_slo": ("Protected live traffic was over its SLO at the floor rate too.", "recoveryctl lag"),
-    "source_unavailable": ("The source cluster did not answer for too long.", "recoveryctl doctor"),
-    "target_unavailable": ("The target cluster did not answer for too long.", "recoveryctl doctor"),
+    "source_unavailable": (
+        "The source did not answer for too long, refused to be read, or holds a damaged record; `why` says which.",
+        "recoveryctl doctor",
+    ),
+    "target_unavailable": (
+        "The target did not answer for too long, refused something, or holds a damaged record; `why` says which.",
+        "recoveryctl doctor",
+    ),
     "spark_unavailable": ("No Spark application could be started.", "recoveryctl doctor"),
 }
 LAG_VERDICTS: Final[dict[str, tuple[str, str]]] = {
