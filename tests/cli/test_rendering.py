@@ -161,7 +161,7 @@ def test_a_skipped_verification_gives_its_reason_and_no_numbers() -> None:
     ("by_receipts", "told"),
     [
         (40, "except for 40 records that it no longer holds: receipts prove these."),
-        (0, "except for what receipts call lost there."),
+        (0, "except for offsets that it lacks: receipts say that nothing of them was copied."),
     ],
 )
 def test_what_the_source_does_not_prove_is_named(by_receipts: int, told: str) -> None:

@@ -133,7 +133,8 @@ def _scope(verification: Document) -> str:
     """What the proof rests on, in one sentence."""
     held = figures.count(verification.get("records_by_receipts"))
     if verification["scope"] == "mixed" and not verification.get("records_by_receipts"):
-        return "Proved by reading the source again, except for what receipts call lost there."
+        rest = "except for offsets that it lacks: receipts say that nothing of them was copied"
+        return f"Proved by reading the source again, {rest}."
     return {
         "source": "Proved by reading the source again.",
         "mixed": (
