@@ -37,8 +37,8 @@ class Resource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Acl:
-    """`cluster`: main, each of the config, source, target, canary, watched or that of a unit. `when`: the config or command that makes it needed,
-    "" = always.
+    """`cluster`: main, each of the config, source, target, canary, watched or that of a unit. `when`: the config or command
+    that makes it needed, "" = always.
     """
 
     roles: tuple[Role, ...]
