@@ -1,10 +1,12 @@
 """A password is changed while the daemon runs: it reads the file again, goes on leading, and copies as the same user.
+A certificate that is away for a moment ends no leader either.
 
 The broker ends connections that logged in some seconds ago, so that every client has to log in again.
 """
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,8 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
 
 _LOGGED_IN_MS = 5_000
 PARTITIONS, EACH = 2, 2_000
+_FREEZE_S = 11.0  # longer than half a session
+_WAITS = "the control topic cannot be read, will try again"
 REFUSED, LEADS = "the secret of before stays", '"message": "leads'
 
 
@@ -31,6 +35,7 @@ class Guarded:
 
     plain: str
     file: Path
+    authority: Path
     stack: Stack
 
     def set_password(self, password: str) -> None:
@@ -58,7 +63,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         Users({"bootstrap.servers": node.plain}).set_password(RECOVERYD, password)
         access = credentials.java_properties(RECOVERYD, broker.bootstrap)
         with Stack(node.plain, tmp_path_factory.mktemp("stack"), None, access) as stack:
-            yield Guarded(node.plain, credentials.folder / f"{RECOVERYD}.password", stack)
+            yield Guarded(node.plain, credentials.folder / f"{RECOVERYD}.password", certificates.authority, stack)
 
 
 def test_a_changed_password_is_taken_over_and_a_bad_one_is_refused(guarded: Guarded) -> None:
@@ -91,3 +96,19 @@ def test_a_changed_password_is_taken_over_and_a_bad_one_is_refused(guarded: Guar
         assert stack.completed("later", 120)["state"] == "completed"
         assert (daemon.is_running(), daemon.pid, daemon.is_leader()) == (True, started, True)
         assert daemon.log.read_text(encoding="utf-8").count(LEADS) == 1
+
+
+def test_a_leader_that_must_connect_while_its_certificate_is_away_waits_for_it(guarded: Guarded) -> None:
+    stack, away = guarded.stack, guarded.authority.with_suffix(".away")
+    with stack.running(name="without", settings={"faust": {"session_timeout": "20s"}}) as daemon:
+        daemon.await_leader()
+        guarded.authority.rename(away)
+        try:
+            daemon.freeze()
+            time.sleep(_FREEZE_S)  # it asks the journal who leads, and reads the control topic again
+            daemon.thaw()
+            daemon.wait_for(lambda: _WAITS in daemon.log.read_text(encoding="utf-8"), "miss its certificate", 60)
+        finally:
+            away.rename(guarded.authority)
+        stack.follower.wait_answer(stack.control.command("pause", "nothing"))
+        assert (daemon.is_running(), daemon.is_leader()) == (True, True)

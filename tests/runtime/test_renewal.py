@@ -11,6 +11,7 @@ from recoveryd.adapters.kafka import client
 from recoveryd.adapters.kafka.client import Properties, let_in
 from recoveryd.adapters.kafka.living_clients import AdminClients, LivingProperties, version_of
 from recoveryd.errors import ClusterProblem, ConfigProblem
+from recoveryd.kernel.catalogue import Code
 from recoveryd.renewal import SecretHolders
 from recoveryd.settings import load
 from recoveryd.settings.kafka_properties import ClientAccess
@@ -170,3 +171,23 @@ async def test_a_webhook_is_renewed_with_all_of_its_units_or_not_at_all(rig: Rig
     await rig.secrets["webhooks.deploy"].renew()
     assert rig.targets["deploy"].secret == control._applications["words"].target.secret == b"fedcba9876543210"
     await rig.controls.close()
+
+
+def test_a_certificate_that_cannot_be_used_is_waited_for_once_it_could_be_used(tmp_path: Path) -> None:
+    pem = make_certificates(tmp_path).authority
+    whole = pem.read_bytes()
+    properties = {"bootstrap.servers": "127.0.0.1:1", "security.protocol": "ssl", "ssl.ca.location": str(pem)}
+
+    def refusal() -> tuple[Code, bool]:
+        with pytest.raises(ClusterProblem) as refused:
+            client.make_consumer(properties)
+        return refused.value.code, refused.value.retriable
+
+    pem.unlink()
+    assert refusal() == (Code.CONFIG_INVALID, False)
+    pem.write_bytes(whole)
+    client.make_consumer(properties).close()
+    pem.write_bytes(whole[: len(whole) // 2])
+    assert refusal() == (Code.CONFIG_INVALID, True)
+    pem.unlink()
+    assert refusal() == (Code.CONFIG_INVALID, True)

@@ -156,6 +156,8 @@ def make(monkeypatch: pytest.MonkeyPatch):
         (Script(ends=RecoverydError(Code.COMMITS_STALLED)), EXIT_BROKEN),
         (Script(ends=ZeroDivisionError("a bug")), EXIT_BROKEN),
         (Script(ends=ConfigProblem("a certificate is not usable")), EXIT_CONFIG),
+        (Script(ends=ClusterProblem("a file is wrong", code=Code.CONFIG_INVALID, retriable=False)), EXIT_CONFIG),
+        (Script(ends=ClusterProblem("a file is being replaced", code=Code.CONFIG_INVALID)), EXIT_BROKEN),
     ],
     ids=lambda value: str(value) if isinstance(value, int) else "",
 )

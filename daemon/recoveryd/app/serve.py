@@ -64,13 +64,18 @@ async def serve(settings: Settings, read_again: Callable[[], Settings], once_for
         return await _run(settings, daemon, stopped, None if end_s is None else OneShot(daemon, end_s))
     except RecoverydError as problem:
         _tell(problem)
-        return EXIT_CONFIG if problem.code in _WRONG_CONFIG or isinstance(problem, OwnTopicProblem) else EXIT_BROKEN
+        return EXIT_CONFIG if _is_for_good(problem) else EXIT_BROKEN
     except Exception:
         log.exception("ends because of a bug", code=Code.INVARIANT_BROKEN.value)
         return EXIT_BROKEN
     finally:
         if daemon is not None:
             await _within("closing", CLOSE_LIMIT_S, _close(daemon))
+
+
+def _is_for_good(problem: RecoverydError) -> bool:
+    is_wrong_config = problem.code in _WRONG_CONFIG and not problem.retriable
+    return is_wrong_config or isinstance(problem, OwnTopicProblem)
 
 
 async def _run(settings: Settings, daemon: Daemon, stopped: asyncio.Event, once: OneShot | None) -> int:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from itertools import repeat
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -47,6 +47,7 @@ _FILES = {  # with the names that people give them
     "ssl.certificate.location": "ssl.keystore.location",
     "https.ca.location": "https.ca.location",
 }
+_has_used: Final[set[frozenset[tuple[str, str]]]] = set()  # the files of every client that this process could make
 _SHUT_OUT = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL})  # noqa: SLF001
 _LOGIN_REFUSED = frozenset({KafkaError._AUTHENTICATION})  # noqa: SLF001
 _KNOCK_S, _LET_IN_S, _SIGHT_S = 5.0, 10.0, 3.0
@@ -77,14 +78,20 @@ def _made_admin(config: dict[str, Any]) -> AdminClient:
 
 
 def _made(kind: Callable[[dict[str, Any]], C], config: dict[str, Any]) -> C:
-    """A client. Raises `ClusterProblem` where its properties cannot be used, as a file that does not exist."""
+    """A client. Raises `ClusterProblem` where its properties cannot be used, as a file that does not exist. It is
+    retriable where the same files could be used before: they are being replaced, or were taken away for a moment.
+    """
+    files = frozenset((name, str(config[name])) for name in _FILES if name in config)
     try:
-        return kind({**MEETS_SOON, **config})
+        client = kind({**MEETS_SOON, **config})
     except KafkaException as error:
         why = next((told for told in map(_unreadable, _FILES, _FILES.values(), repeat(config)) if told), "")
         message = f"The client properties cannot be used: {why or error.args[0].str()}"
         hint = "Look at the files that ssl.truststore.location and ssl.keystore.location name, and at ssl.key.password."
-        raise ClusterProblem(message, hint, code=Code.CONFIG_INVALID, retriable=False) from error
+        is_passing = bool(files) and files in _has_used
+        raise ClusterProblem(message, hint, code=Code.CONFIG_INVALID, retriable=is_passing) from error
+    _has_used.add(files)
+    return client
 
 
 def _unreadable(name: str, javas: str, config: Mapping[str, Any]) -> str:
