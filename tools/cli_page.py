@@ -77,7 +77,8 @@ nobody needs the daemon's config on a laptop:
     {PROGRAM} list --context staging
 
 `client.properties` is what Kafka's own tools take by `--command-config`. A password need not stand in it:
-`sasl.jaas.config=... password="${{file:/run/secrets/kafka}}";` is read when it is used. Contexts are files under
+`sasl.jaas.config=... password="${{file:/run/secrets/kafka}}";` is read when it is used. Paths mean what they mean where
+you add the context, and are kept whole; one that you write into its file yourself is relative to that file. Contexts are files under
 `~/.config/recoveryd/contexts` (`XDG_CONFIG_HOME`) that only you can read; a context with `--http` and no brokers can
 look, but not send, and one without `--http` cannot ask the daemon itself (`top`, `lag`, `logs` of another machine). A context
 knows the brokers of `clusters.main` and nothing else of the daemon's config: verbs that look at a unit themselves (`unit`,

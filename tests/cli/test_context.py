@@ -9,7 +9,9 @@ import pytest
 from typer.testing import Result
 
 from recoveryd.cli.send.connect import Connection, Tools
+from recoveryd.cli.send.contexts import Contexts
 from recoveryd.cli.send.java_properties import read_properties
+from recoveryd.settings import load
 from tests.builders.core import to_document
 from tests.cli.recoveries import RUNNING
 from tests.cli.scripted import ScriptedBackend, run, run_with
@@ -37,6 +39,11 @@ class Home:
 
         result = run_with(Tools(open_backend=open_backend), "list", *args, env=self.env | env)
         return found[0] if found else result.stderr
+
+    def client_properties(self, name: str) -> dict[str, str]:
+        """What the clients of this context are given."""
+        folder = str(self.contexts.parent.parent)
+        return load(env={}, base=Contexts({"XDG_CONFIG_HOME": folder}).read(name).as_tree()).librdkafka("main")
 
 
 @pytest.fixture
@@ -320,3 +327,33 @@ def test_a_truststore_that_is_not_there_is_a_mistake_in_the_config(home: Home, t
     assert (result.exit_code, result.stderr.split()[0]) == (2, "RCV-4003")
     assert str(gone) in result.stderr
     assert "ssl.truststore.location" in result.stderr
+
+
+def test_a_path_in_a_context_means_the_same_wherever_the_command_line_runs(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("typed", "elsewhere"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "typed/secret").write_text("hunter2\n")
+    pairs = (
+        "security.protocol=SASL_SSL",
+        "sasl.mechanism=PLAIN",
+        "ssl.truststore.location=ca.pem",
+        f"sasl.jaas.config={LOGIN.format('${file:secret}')}",
+    )
+    monkeypatch.chdir(tmp_path / "typed")
+    added = home("context", "add", "prod", "-b", "b:1", *(word for pair in pairs for word in ("--property", pair)))
+    assert added.exit_code == 0, added.stderr
+    monkeypatch.chdir(tmp_path / "elsewhere")
+
+    found = home.client_properties("prod")
+
+    assert (found["sasl.password"], found["ssl.ca.location"]) == ("hunter2", str(tmp_path / "typed/ca.pem"))
+
+
+def test_a_path_that_was_written_into_a_context_is_relative_to_its_file(home: Home) -> None:
+    home.contexts.mkdir(parents=True)
+    (home.contexts / "tls.yaml").write_text(
+        "properties: {bootstrap.servers: 'b:1', security.protocol: SSL, ssl.truststore.location: ca.pem}\n"
+    )
+    assert home.client_properties("tls")["ssl.ca.location"] == str(home.contexts / "ca.pem")

@@ -13,7 +13,7 @@ from recoveryd.live.params import LiveParams
 from recoveryd.recovery.job_specs import JobDefaults
 from recoveryd.recovery.params import Params
 from recoveryd.settings import Settings, load
-from recoveryd.settings.renewing import cluster_files, webhook_files
+from recoveryd.settings.renewing import cluster_files, control_files, webhook_files
 from recoveryd.wire.topics import TopicNames
 from recoveryd_jobs.contract import ChunkLimits
 
@@ -430,6 +430,39 @@ def test_a_path_is_relative_to_the_file_that_names_it_also_for_who_runs_elsewher
     )
     assert cluster_files(settings, "dr") == (tmp_path / "etc/dr.txt",)
     assert webhook_files(settings, "ops") == (tmp_path / "etc/key.txt",)
+
+
+SSL = "{bootstrap.servers: 'a:1', security.protocol: SSL, ssl.truststore.location: ca.pem}"
+PASSWORD = "units: {u: {kind: connect, group: g, owner: o, control: {kind: connect, url: 'http://a/', user: u}}}\n"
+
+
+def test_a_path_from_a_variable_is_relative_to_the_working_directory_whatever_the_file_has_there(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "key.txt").write_text("of-the-working-directory")
+    Path("etc/c.yaml").write_text(
+        f"clusters: {{main: {{bootstrap.servers: 'a:1'}}, dr: {SSL}}}\nwebhooks: {{ops: {{url: 'http://a/'}}}}\n{PASSWORD}"
+    )
+    env = {
+        "RECOVERYD_CLUSTERS__DR": SSL,
+        "RECOVERYD_WEBHOOKS__OPS__SECRET__FILE": "key.txt",
+        "RECOVERYD_UNITS__U__CONTROL__PASSWORD__FILE": "key.txt",
+    }
+    settings = load("etc/c.yaml", env=env)
+    assert settings.librdkafka("dr")["ssl.ca.location"] == str(tmp_path / "ca.pem")
+    assert settings.webhook_targets() == {"ops": ("http://a/", b"of-the-working-directory")}
+    assert webhook_files(settings, "ops") == (tmp_path / "key.txt",)
+    assert settings.control_options()["u"].secret("password") == "of-the-working-directory"
+    assert control_files(settings, "u") == (tmp_path / "key.txt",)
+
+
+def test_what_is_wrong_in_a_section_from_a_variable_is_not_looked_for_in_the_file_that_it_replaces() -> None:
+    wrong = problem(
+        "clusters:\n  main: {bootstrap.servers: 'a:1'}\n  dr:\n    bootstrap.servers: b:1\n",
+        {"RECOVERYD_CLUSTERS__DR": "{bootstrap.servers: nowhere}"},
+    )
+    assert (wrong.origin, wrong.line) == ("RECOVERYD_CLUSTERS__DR", 0)
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,19 @@ def refers(text: str) -> bool:
     return _REFERENCE.search(text) is not None
 
 
+def with_whole_paths(name: str, text: str) -> str:
+    """The client property `name` with the paths in it as they are meant in the working directory, for who uses it from
+    elsewhere.
+    """
+    if refers(text):
+        return _REFERENCE.sub(lambda match: match[0] if match[1] == "env" else f"${{file:{_whole(match[2])}}}", text)
+    return _whole(text) if name in LOCATIONS else text
+
+
+def _whole(path: str) -> str:
+    return str(Path(path).expanduser().absolute())
+
+
 def shown_secret(text: str) -> str:
     """What of a secret may be shown: where it stands."""
     return MASK + _places(text) if refers(text) else MASK

@@ -46,7 +46,9 @@ class Tree:
     origins: dict[Key, Origin]
 
     def put(self, key: Key, value: Any, origin: Origin) -> None:
-        """Set one value and make its sections. Raises `ConfigProblem` if one of them is something else already."""
+        """Set one value and make its sections; it replaces what stood there, with all below it. Raises `ConfigProblem` if
+        one of the sections is something else already.
+        """
         section = self.values
         for depth, part in enumerate(key[:-1]):
             if section.get(part) is None:
@@ -55,6 +57,9 @@ class Tree:
             if not isinstance(section, dict):
                 place = ".".join(key[: depth + 1])
                 raise ConfigProblem(f"{place} is no section", key=place, origin=origin.name, line=origin.line)
+        if key[-1] in section:
+            for gone in [known for known in self.origins if known[: len(key)] == key]:
+                del self.origins[gone]
         section[key[-1]] = value
         self.origins[key] = origin
 
@@ -240,5 +245,5 @@ def beside(name: str, origin: Origin) -> Path:
 
 
 def located(key: Key, origins: Mapping[Key, Origin]) -> Callable[[str], Path]:
-    """What the value at `key` means by a path."""
-    return partial(beside, origin=origin_of(key, origins))
+    """What the value at `key` means by a path. That of `{file: PATH}` may come from elsewhere than its section."""
+    return partial(beside, origin=origin_of((*key, "file"), origins))

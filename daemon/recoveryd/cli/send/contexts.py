@@ -40,10 +40,10 @@ class Context:
         return BOOTSTRAP in self.properties
 
     def as_tree(self) -> "Tree":
-        """In the place of a config file."""
+        """In the place of a config file; paths are relative to the file of the context."""
         from recoveryd.settings.sources import Origin, Tree  # noqa: PLC0415
 
-        tree, origin = Tree({}, {}), Origin(str(self.file))
+        tree, origin = Tree({}, {}), Origin(str(self.file), 1)
         for name, value in self.properties.items():
             tree.put(("clusters", "main", name), value, origin)
         if self.topics_prefix is not None:

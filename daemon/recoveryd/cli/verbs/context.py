@@ -133,6 +133,9 @@ def _tell_what_wins(name: str) -> None:
 
 
 def _properties(bootstrap: str | None, file: Path | None, given: list[str]) -> dict[str, str]:
+    """Paths in them are those of this working directory: a context is used from everywhere."""
+    from recoveryd.settings.secrets import with_whole_paths  # noqa: PLC0415
+
     found = {} if file is None else read_properties(file)
     for pair in given:
         name, sign, value = pair.partition("=")
@@ -141,6 +144,7 @@ def _properties(bootstrap: str | None, file: Path | None, given: list[str]) -> d
                 f"--property `{name}` has no value.", "Write it as NAME=VALUE, for instance security.protocol=SSL."
             )
         found[name.strip()] = value
+    found = {name: with_whole_paths(name, value) for name, value in found.items()}
     return found if bootstrap is None else found | {BOOTSTRAP: bootstrap}
 
 
