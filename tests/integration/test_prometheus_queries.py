@@ -125,6 +125,13 @@ async def test_a_server_that_does_not_answer_costs_the_deadline_and_one_that_is_
     assert (away.value, away.reject) == (None, RejectReason.NO_ANSWER)
 
 
+async def test_an_address_that_the_client_refuses_is_not_repeated_with_its_password(
+    prometheus: PrometheusQueries,
+) -> None:
+    answer = await prometheus.ask("http://u:hunter2@host:99999", "x", 90, DEADLINE_S)
+    assert answer == QueryAnswer(None, RejectReason.NO_ANSWER, "its url is no address of a server")
+
+
 async def test_readings_come_from_a_real_server_and_end_with_it(server: Server) -> None:
     server.says("scalar", [1, "0.25"])
     events, refused, clock = list[Event](), list[RejectReason](), SystemClock()

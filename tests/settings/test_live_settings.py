@@ -129,6 +129,9 @@ def test_who_asks_a_prometheus_is_not_shown(tmp_path: Path, url: str, shown: str
         ("monitor: {canary: {clusters: [zz]}}", "monitor.canary.clusters names the cluster 'zz'"),
         ("monitor: {prometheus: [{name: x, url: 'file:///etc/passwd', query: q, slo: 1s}]}", "prometheus.0.url"),
         ("monitor: {prometheus: [{name: x, url: 'http://u:${env:PASSWORD}@p', query: q, slo: 1s}]}", "write the whole address"),
+        ("monitor: {prometheus: [{name: x, url: 'http://u:hunter2@p:99999', query: q, slo: 1s}]}", "http://prometheus:9090"),
+        ("monitor: {prometheus: [{name: x, url: 'http://u:hunter2@:9090', query: q, slo: 1s}]}", "http://prometheus:9090"),
+        ("monitor: {prometheus: [{name: x, url: 'http://u:hunter2@ho\u2100st', query: q, slo: 1s}]}", "http://prometheus:9090"),
         ("monitor: {canary: {evry: 1s}}", "There is no key monitor.canary.evry"),
         ("control: {max_bytes_per_s: 1MB, min_bytes_per_s: 2MB}", "min_bytes_per_s must be at most max_bytes_per_s"),
         ("control: {target_pressure: 1.5}", "control.target_pressure"),
@@ -140,3 +143,4 @@ def test_a_mistake_is_named(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ConfigProblem) as caught:
         loaded(tmp_path, text + "\n")
     assert message in caught.value.message
+    assert "hunter2" not in caught.value.message

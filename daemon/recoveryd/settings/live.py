@@ -8,6 +8,7 @@ cluster: rules, metrics and events use it.
 import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, PlainSerializer, model_validator
 
@@ -77,13 +78,24 @@ def _without_user(url: str) -> str:
     return re.sub(r"(?<=://)[^/]*@", f"{MASK}@", url)
 
 
+def _check_server(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        is_usable = bool(parts.hostname) and parts.port != 0
+    except ValueError:  # whose text may hold the password
+        is_usable = False
+    if not is_usable:
+        raise ValueError("must be an address of a server, such as http://prometheus:9090")
+    return check_whole(url)
+
+
 class PrometheusReading(Section):
     name: Word = Field(description="What the reading is called in metrics and events.")
     cluster: Word = option("main", "A name under `clusters`.")
     url: Annotated[
         str,
         Field(pattern=r"^https?://[^\s/?#]+[^\s?#]*$", max_length=2_000),
-        AfterValidator(check_whole),
+        AfterValidator(_check_server),
         PlainSerializer(_without_user),
     ] = Field(description="Base address of a Prometheus server.", repr=False)
     query: Annotated[str, Field(min_length=1, max_length=10_000)] = Field(

@@ -38,6 +38,8 @@ class PrometheusQueries:
                 return _judge(response.status, await _read(response))
         except TimeoutError:
             return _unusable(f"no answer within {deadline_s:g} s")
+        except aiohttp.InvalidURL:  # its text is the whole URL, which may hold a password
+            return _unusable("its url is no address of a server")
         except (aiohttp.ClientError, OSError, ValueError) as error:
             return _unusable(f"{type(error).__name__}: {error}")
 
