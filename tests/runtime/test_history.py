@@ -60,9 +60,12 @@ def test_a_whole_life_is_decided_again_to_the_same_states_and_effects(tmp_path: 
         assert again(tmp_path / "h")[1:] == taken
 
 
-def test_only_the_daemons_user_may_read_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("was_there", [False, True])
+def test_only_the_daemons_user_may_read_it(tmp_path: Path, was_there: bool) -> None:
     before = os.umask(0o022)
     try:
+        if was_there:
+            (tmp_path / "events.jsonl").touch()
         with recorded(World(), tmp_path / "events.jsonl"):
             assert stat.S_IMODE((tmp_path / "events.jsonl").stat().st_mode) == 0o600
     finally:

@@ -2,15 +2,15 @@
 it: `recoveryctl history`.
 
 One JSON object per line: `params` when a daemon starts, `restored` when it begins to lead, `event` for each event. It
-holds commands whole, so only the daemon's user may read one that it made, and nothing of the config but what the rules
-are given, so no secret. Writing never disturbs the
-daemon: on the first trouble, and at its bound, the file just ends. Where that was in the middle of a line, the next
-daemon goes on in a new one.
+holds commands whole, so only the daemon's user may read one that it owns, and nothing of the config but what the rules
+are given, so no secret. Writing never disturbs the daemon: on the first trouble, and at its bound, the file just ends.
+Where that was in the middle of a line, the next daemon goes on in a new one.
 """
 
 import contextlib
 import json
 import os
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +43,7 @@ class RecordedCore:
         self._file: TextIO | None = None
         try:
             self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8")
+            _keep_from_others(self._file.fileno())
             if self._file.tell() >= most_bytes:
                 self._end(f"it has {most_bytes:,} bytes")
             elif _is_torn(path):
@@ -88,6 +89,13 @@ class RecordedCore:
     def _end(self, why: str) -> None:
         log.warning("the history ends here", why=why)
         self.close()
+
+
+def _keep_from_others(descriptor: int) -> None:
+    """One that an earlier release made is open to everybody. What is no file, or of somebody else, is left alone."""
+    found = os.fstat(descriptor)
+    if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid():
+        os.fchmod(descriptor, 0o600)
 
 
 def _is_torn(path: Path) -> bool:
