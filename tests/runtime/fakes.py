@@ -151,6 +151,19 @@ class ListLog:
             raise self.failures.pop(0)
 
 
+class SlowLog(ListLog):
+    """A control topic whose reader gets nothing until it `may` go on."""
+
+    def __init__(self, records: Sequence[ControlRecord]) -> None:
+        super().__init__(records)
+        self.may = asyncio.Event()
+
+    async def pages(self, start: int, stop: int | None) -> AsyncIterator[Sequence[ControlRecord]]:
+        await self.may.wait()
+        async for page in super().pages(start, stop):
+            yield page
+
+
 class ScriptedJobs:
     """Applications that start when told; `log` has (what, recovery, attempt) in the order in which calls ended."""
 

@@ -11,7 +11,7 @@ from recoveryd.ports import ControlRecord
 from recoveryd.runtime import intake as intake_module
 from recoveryd.runtime.inbox import Inbox
 from recoveryd.runtime.intake import ControlIntake
-from tests.runtime.fakes import ListLog, record, until, within
+from tests.runtime.fakes import ListLog, SlowLog, record, until, within
 
 
 def decode(taken: ControlRecord) -> Event:
@@ -112,6 +112,53 @@ async def test_a_control_topic_that_cannot_be_read_is_tried_again_where_it_stopp
     await within(intake.catch_up())
     assert await offsets(inbox) == [0, 1, 2, 3, 4]
     assert log.reads == [(0, None), (2, None), (4, None)]
+
+
+async def leading(log: ListLog) -> tuple[ControlIntake, Inbox, asyncio.Task[None]]:
+    """An intake that runs and has read what lay on the topic."""
+    intake, inbox, _ = make(log)
+    intake.open_at(0)
+    running = asyncio.create_task(intake.run())
+    await until(lambda: intake.has_read)
+    await inbox.take(1_000, 0.01)
+    return intake, inbox, running
+
+
+async def test_as_long_as_it_looks_again_a_command_may_be_unread() -> None:
+    log = SlowLog([])
+    log.may.set()
+    intake, _, running = await leading(log)
+    log.may.clear()
+    assert intake.is_caught_up
+    intake.look_again()
+    assert (intake.has_read, intake.is_caught_up) == (True, False)
+    await asyncio.sleep(0.01)
+    intake.look_again()
+    assert (intake.has_read, intake.is_caught_up) == (True, False)
+    log.may.set()
+    await until(lambda: intake.is_caught_up)
+    assert log.reads == [(0, None)] * 3
+    running.cancel()
+
+
+async def test_a_look_that_fails_holds_no_delivery_up_and_changes_no_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intake_module, "RETRY_S", 0.001)
+    log = SlowLog([])
+    log.may.set()
+    intake, inbox, running = await leading(log)
+    log.may.clear()
+    log.records = [record(offset) for offset in (0, 1, 2, 3, 5)]
+    log.failures = [ClusterProblem("gone")]
+    intake.look_again()
+    await asyncio.sleep(0.01)
+    for offset in (0, 1):
+        await within(intake.accept(record(offset)))
+    assert await offsets(inbox) == [0, 1]
+    log.may.set()
+    await until(lambda: len(log.reads) == 3)
+    await within(intake.accept(record(5)))
+    assert await offsets(inbox) == [2, 3, 5]
+    running.cancel()
 
 
 async def test_a_final_refusal_of_the_cluster_reaches_the_caller() -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,11 +13,10 @@ from recoveryd.app import once
 from recoveryd.app.once import OneShot
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.events import Leaving
-from recoveryd.ports import ControlRecord
 from recoveryd.runtime.inbox import Inbox
 from recoveryd.runtime.loop import Vitals
 from tests.builders.core import command
-from tests.runtime.fakes import ListLog, record, until, within
+from tests.runtime.fakes import SlowLog, record, until, within
 from tests.runtime.rig import Rig
 
 
@@ -143,24 +142,8 @@ async def test_commands_that_wait_are_decided_first() -> None:
     assert not made.is_done
 
 
-class SlowLog(ListLog):
-    """A control topic whose reader gets nothing until it `may` go on."""
-
-    def __init__(self, records: Sequence[ControlRecord]) -> None:
-        super().__init__(records)
-        self.may = asyncio.Event()
-
-    async def pages(self, start: int, stop: int | None) -> AsyncIterator[Sequence[ControlRecord]]:
-        await self.may.wait()
-        async for page in super().pages(start, stop):
-            yield page
-
-
-async def test_a_command_that_lay_on_the_topic_is_decided_however_long_that_takes_to_read() -> None:
-    log = SlowLog([record(0)])
-    rig = Rig(control_log=log)
-    rig.events[0] = command("stop", "nobody", offset=0)
-    daemon = SimpleNamespace(
+def daemon_of(rig: Rig) -> SimpleNamespace:
+    return SimpleNamespace(
         runtime=rig.runtime,
         intake=rig.intake,
         inbox=rig.inbox,
@@ -169,7 +152,13 @@ async def test_a_command_that_lay_on_the_topic_is_decided_however_long_that_take
         remaining=list,
         moving=list,
     )
-    made = shot(daemon)
+
+
+async def test_a_command_that_lay_on_the_topic_is_decided_however_long_that_takes_to_read() -> None:
+    log = SlowLog([record(0)])
+    rig = Rig(control_log=log)
+    rig.events[0] = command("stop", "nobody", offset=0)
+    made = shot(daemon_of(rig))
     rig.runtime.assigned()
     tasks = [asyncio.create_task(work) for work in (rig.runtime.run(), rig.intake.catch_up(), made.run())]
     await until(lambda: rig.runtime.vitals.role == "leader")
@@ -181,6 +170,33 @@ async def test_a_command_that_lay_on_the_topic_is_decided_however_long_that_take
     assert (made.is_done, [answer.code for answer in answers]) == (True, [Code.NO_SUCH_RECOVERY.value])
     rig.runtime.stop()
     await within(asyncio.gather(*tasks))
+
+
+async def test_so_is_one_that_the_group_left_out_when_it_gave_the_partition_back() -> None:
+    log = SlowLog([])
+    log.may.set()
+    rig = Rig(control_log=log)
+    rig.events[0] = command("stop", "nobody", offset=0)
+    rig.runtime.assigned()
+    tasks = [asyncio.create_task(work) for work in (rig.runtime.run(), rig.intake.run())]
+    await until(lambda: rig.intake.is_caught_up)
+    log.may.clear()
+    log.records = [record(0)]
+    rig.runtime.revoked()
+    rig.runtime.assigned()
+    rig.inbox.nudge()
+    await until(lambda: rig.runtime.vitals.role == "leader")
+    made = shot(daemon_of(rig))
+    running = asyncio.create_task(made.run())
+    await asyncio.wait([running], timeout=20 * once.QUIET_S)
+    assert not running.done()
+    log.may.set()
+    await within(running)
+    answers = [answer for batch in rig.journal.batches for answer in batch.answers]
+    assert (made.is_done, [answer.code for answer in answers]) == (True, [Code.NO_SUCH_RECOVERY.value])
+    rig.runtime.stop()
+    await within(tasks[0])
+    tasks[1].cancel()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ as well, and records that come again are skipped. Delivery by the group is only 
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import structlog
 
@@ -37,6 +37,7 @@ class ControlIntake:
         self._turn = asyncio.Lock()
         self._is_open = asyncio.Event()
         self._wants_look = asyncio.Event()
+        self._is_looking = False
 
     @property
     def has_read(self) -> bool:
@@ -45,8 +46,11 @@ class ControlIntake:
 
     @property
     def is_caught_up(self) -> bool:
-        """Whether every record that lay on the topic when this daemon first led is decided and journaled."""
-        return self.has_read and not self._waiting
+        """Whether every record is decided and journaled that lay on the topic when this daemon first led, or when the
+        partition came back.
+        """
+        is_looking = self._is_looking or self._wants_look.is_set()
+        return self.has_read and not is_looking and not self._waiting
 
     def open_at(self, offset: int) -> None:
         """Let `accept` go on, once everything from `offset` to the end was read directly. Call it once, when this
@@ -65,9 +69,18 @@ class ControlIntake:
         await self.catch_up()
         while True:
             await self._wants_look.wait()
+            self._is_looking = True
             self._wants_look.clear()
-            async with self._turn:
-                await self._read(None)
+            await _until_read(self._look)
+            self._is_looking = False
+
+    async def _look(self) -> None:
+        """Delivery goes on meanwhile, however long the topic cannot be read: what came by it is passed over here."""
+        async for page in self._control_log.pages(self._next, None):
+            for record in page:
+                async with self._turn:
+                    if record.offset >= self._next:
+                        await self._feed(record)
 
     async def catch_up(self) -> None:
         """Once opened, read from the journal's position to the end of the topic; tries again until the topic can be
@@ -95,21 +108,15 @@ class ControlIntake:
             return await self._feed(record)
 
     async def _read(self, stop: int | None) -> None:
-        while stop is None or self._next < stop:
-            try:
-                async for page in self._control_log.pages(self._next, stop):
-                    for record in page:
-                        await self._feed(record)
-            except RecoverydError as problem:
-                if not problem.retriable:
-                    raise
-                log.warning(
-                    "the control topic cannot be read, will try again", code=problem.code.value, error=problem.message
-                )
-                await asyncio.sleep(RETRY_S)
-                continue
-            self._next = max(self._next, stop or 0)
-            return
+        async def read() -> None:
+            if stop is not None and self._next >= stop:
+                return
+            async for page in self._control_log.pages(self._next, stop):
+                for record in page:
+                    await self._feed(record)
+
+        await _until_read(read)
+        self._next = max(self._next, stop or 0)
 
     async def _feed(self, record: ControlRecord) -> asyncio.Future[None]:
         done = await self._inbox.put_control(record, self._event_of(record))
@@ -132,6 +139,20 @@ class ControlIntake:
                 value=record.value,
                 headers=record.headers,
             )
+
+
+async def _until_read(read: Callable[[], Awaitable[None]]) -> None:
+    """Read, again and again while the topic cannot be read at the moment."""
+    while True:
+        try:
+            return await read()
+        except RecoverydError as problem:
+            if not problem.retriable:
+                raise
+            log.warning(
+                "the control topic cannot be read, will try again", code=problem.code.value, error=problem.message
+            )
+            await asyncio.sleep(RETRY_S)
 
 
 def _resolved() -> asyncio.Future[None]:
