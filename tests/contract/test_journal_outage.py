@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer
 
+from recoveryd.adapters.kafka.client import Properties, make_consumer
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.decision import Notice
 from recoveryd.kernel.state import DaemonRecord
@@ -80,4 +82,24 @@ async def test_a_leader_that_cannot_reach_the_broker_while_starting_may_try_agai
     async with asyncio.timeout(DEADLINE_S):
         await opened(journal)
         await journal.commit(JournalBatch(daemon=DaemonRecord(1)))
+    await journal.close()
+
+
+async def test_a_reader_that_cannot_be_made_leaves_no_other_one_open(
+    own_broker: Broker, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Consumer] = []
+
+    def make(properties: Properties, **overrides: object) -> Consumer:
+        if made:
+            raise ClusterProblem("A file is away.", retriable=False)
+        made.append(make_consumer(properties, **overrides))
+        return made[0]
+
+    monkeypatch.setattr("recoveryd.adapters.kafka.journal.make_consumer", make)
+    journal = KafkaHarness(own_broker.bootstrap, unique).journal()
+    with pytest.raises(ClusterProblem, match=r"A file is away\."):
+        await opened(journal)
+    with pytest.raises(RuntimeError, match="closed"):
+        made[0].assignment()
     await journal.close()

@@ -11,6 +11,7 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 
 from recoveryd.adapters.kafka.client import Properties, make_admin, make_consumer
@@ -102,11 +103,10 @@ class KafkaJournal:
     def _open(self) -> Folded:
         self._session.open()
         admin, give_up_s = make_admin(self._properties), time.monotonic() + _READ_DEADLINE_S
-        own, control = (
-            make_consumer(self._properties),
-            make_consumer(self._properties, isolation_level=CONTROL_ISOLATION),
-        )
-        try:
+        with (
+            closing(make_consumer(self._properties)) as own,
+            closing(make_consumer(self._properties, isolation_level=CONTROL_ISOLATION)) as control,
+        ):
             # Only now: before the fencing an older leader could still have written behind what we read.
             reader = TopicReader(admin, own, give_up_s)
             with kept_for_good():
@@ -116,9 +116,6 @@ class KafkaJournal:
                 )
                 seen = fold_seen(self._codec, commands)
                 sequences = fold_sequences(reader.records(self._names.directives))
-        finally:
-            own.close()
-            control.close()
         give_back()
         self._daemon = found.daemon
         return Folded(found.nouns, found.daemon, seen, sequences)
