@@ -36,7 +36,12 @@ from recoveryd.recovery.params import Params
 from recoveryd.recovery.plan_facts import PlanFacts
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd.runtime.interpreter import AT_ONCE, Interpreter
-from recoveryd.runtime.runners import command_runners, recovery_runners
+from recoveryd.runtime.runners import command_runners, recovery_runners, watch_runners, workflow_runners
+from recoveryd.units.control import Report, Wish
+from recoveryd.watches.effects import StopApplication
+from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
+from recoveryd.workflows.model.events import StepReported, WorkflowFacts
+from recoveryd.workflows.model.facts import Found, WantedFacts
 from recoveryd_jobs.contract import Directive
 from tests.builders.core import CODEC, NOW_MS, command, make_facts, make_spec
 from tests.builders.world import World
@@ -274,6 +279,88 @@ async def test_facts_are_not_asked_for_twice_at_once() -> None:
     assert rig.events == [FactsGathered("r1", make_facts(), 1), FactsGathered("r1", make_facts(), 2)]
     interpreter.start(gather("r1", "silent"))
     await until(lambda: len(rig.events) == 3)
+
+
+async def test_a_target_is_not_made_twice_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig, let = Rig(), asyncio.Event()
+    begun: list[str] = []
+
+    async def create(effect: CreateTarget) -> TargetReady:
+        begun.append(effect.recovery)
+        await let.wait()
+        return TargetReady(effect.recovery, "target-1", effect.partitions)
+
+    monkeypatch.setattr(rig.clusters, "create_target", create)
+    interpreter = Interpreter(
+        recovery_runners(rig.clusters, rig.ledger, rig.jobs, None, rig.events.append), rig.events.append
+    )
+    for recovery in ("r1", "r1", "r2"):
+        interpreter.start(CreateTarget(recovery, "main", "t", 4, 1, {}))
+    await until(lambda: len(begun) == 2)
+    let.set()
+    await until(lambda: interpreter.is_idle)
+    assert rig.events == [TargetReady("r1", "target-1", 4), TargetReady("r2", "target-1", 4)]
+
+
+class WaitingSteps:
+    """Gathers only once it is let."""
+
+    def __init__(self) -> None:
+        self.let = asyncio.Event()
+        self.asked: list[int | None] = []
+
+    async def gather(self, effect: GatherForWorkflow) -> WorkflowFacts:
+        self.asked.append(effect.version)
+        await self.let.wait()
+        return WorkflowFacts(effect.workflow, Found(), effect.version)
+
+    async def take(self, effect: TakeStep) -> StepReported:
+        raise NotImplementedError
+
+
+async def test_facts_of_a_workflow_are_not_asked_for_twice_at_once() -> None:
+    steps, events = WaitingSteps(), list[Event]()
+    interpreter = Interpreter(workflow_runners(steps), events.append)
+    for version in (1, 1, 2, 1):
+        interpreter.start(GatherForWorkflow("w", WantedFacts(), version, "main"))
+    await until(lambda: len(steps.asked) == 2)
+    steps.let.set()
+    await until(lambda: interpreter.is_idle)
+    assert events == [WorkflowFacts("w", Found(), 1), WorkflowFacts("w", Found(), 2)]
+
+
+class SilentApplications:
+    """Whoever controls them never answers."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def look(self, unit: str) -> Report:
+        self.asked += 1
+        await asyncio.Event().wait()
+        raise AssertionError(unit)
+
+    async def ask(self, wish: Wish) -> Report:
+        raise NotImplementedError
+
+    async def start(self) -> None:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        raise NotImplementedError
+
+
+async def test_applications_whose_control_does_not_answer_keep_no_launch_waiting() -> None:
+    rig, applications = Rig(), SilentApplications()
+    runners = recovery_runners(rig.clusters, rig.ledger, rig.jobs, None, rig.events.append)
+    interpreter = Interpreter({**runners, **watch_runners(applications)}, rig.events.append)
+    for i in range(AT_ONCE + 1):
+        interpreter.start(StopApplication(f"w{i}", "u", NOW_MS))
+    await until(lambda: applications.asked == AT_ONCE)
+    interpreter.start(launch())
+    interpreter.start(KillAttempt("other", 1))
+    await until(lambda: len(rig.jobs.log) == 2)
+    await interpreter.close()
 
 
 async def test_effects_that_may_take_for_ever_leave_the_slots_of_the_others_free(

@@ -1,9 +1,9 @@
 """Runs effects and turns their results into events. It holds no rule about recovery and never decides to try again.
 
-Effects run concurrently, a bounded number at a time on each cluster, so that one which does not answer keeps none from
-the others; those of one queue keep their order. Every failure becomes an
-event, so that the core always hears of it. Who runs which effect is a table of `Runner`s, made in
-`recoveryd.runtime.runners`.
+Effects run concurrently, at most so many at a time of those that need the same clusters (`main` and `dr` together count
+apart from `main` alone), and of each kind that needs none, so that whoever does not answer keeps no others waiting. Those
+of one queue keep their order. Every failure becomes an event, so that the core always hears of it. Who runs which
+effect is a table of `Runner`s, made in `recoveryd.runtime.runners`.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from recoveryd.ports import Emit
 
 log = structlog.stdlib.get_logger(__name__)
 
-AT_ONCE: Final = 16  # on the same clusters, of effects with a deadline, and again of those without
+AT_ONCE: Final = 16  # of effects with a deadline, and again of those without
 # Adapters have deadlines of their own. This one is for a missing deadline, so that it does not hold a slot for ever.
 DEADLINE_S: Final = 180.0
 
@@ -66,7 +66,7 @@ class Interpreter:
         self._begin = begin or {}
         self._close = close
         self._emit = emit
-        self._slots: dict[tuple[bool, frozenset[str]], asyncio.Semaphore] = defaultdict(
+        self._slots: dict[tuple[bool, frozenset[str] | str], asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(AT_ONCE)
         )
         self._tasks: set[asyncio.Task[None]] = set()
@@ -109,7 +109,7 @@ class Interpreter:
     async def _run(self, runner: Runner, effect: Effect, before: Collection[asyncio.Task[None]]) -> None:
         if before:
             await asyncio.wait(before)
-        async with self._slots[runner.is_endless, runner.on(effect)]:
+        async with self._slots[runner.is_endless, runner.on(effect) or runner.kind]:
             deadline = asyncio.timeout(None if runner.is_endless else DEADLINE_S)
             try:
                 async with deadline:
