@@ -4,8 +4,9 @@ and effect. Each time the next daemon goes on.
 
 import itertools
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,12 +20,14 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mar
 _lives = itertools.count(1)
 
 
-def next_daemon(stack: Stack, **environment: str) -> DaemonProcess:
+PATIENT = {"attempts": {"heartbeat_timeout": "3m", "transaction_timeout": "3m"}}
+
+
+def next_daemon(stack: Stack, more: Mapping[str, Any] = PATIENT) -> DaemonProcess:
     """The next daemon, with static membership: the group takes it for the same member, so it need not wait for a
-    session to expire. It waits for an application that is frozen until that goes on.
+    session to expire. It waits for an application that is frozen until that goes on, unless `more` says otherwise.
     """
-    settings = {"faust": {"instance_id": "one"}, "attempts": {"heartbeat_timeout": "3m", "transaction_timeout": "3m"}}
-    return stack.daemon(f"life{next(_lives)}", environment=environment, settings=settings)
+    return stack.daemon(f"life{next(_lives)}", settings={"faust": {"instance_id": "one"}, **more})
 
 
 def test_row_1_a_daemon_killed_in_each_state_is_followed_by_one_that_goes_on(stack: Stack, new_case: NewCase) -> None:
@@ -77,7 +80,7 @@ def test_row_1_a_pause_outlives_the_daemon_and_the_driver(stack: Stack, new_case
     before = stack.follower.wait_state(case.recovery, "paused")
     running.kill()
     case.kill_application(1)
-    running = next_daemon(stack)
+    running = next_daemon(stack, {})  # which does not wait for long for an application that is gone
     stack.control.command("resume", case.recovery)
     done = case.finish()
     assert done["attempt"] == 2
