@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from recoveryd.adapters.clock import SystemClock
 from recoveryd.adapters.control.controls import ManualApplications
@@ -16,6 +16,7 @@ from recoveryd.adapters.kafka.steps.taker import KafkaSteps
 from recoveryd.adapters.kafka.topic_admin import await_topic, create
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
+from recoveryd.recovery.kept_topics import AS_WRITTEN
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.workflows.model.actions import TopicForm
 from recoveryd.workflows.model.colliding import is_there, refuse_collision
@@ -65,7 +66,7 @@ class Copies:
         self.cuts = [self.make(f"{unique}{name}", value) for name, value in (("before", b"1"), ("after", b"2"))]
 
     def make(self, copy: str, value: bytes, copy_id: str = "", ends: Mapping[int, int] | None = None) -> Cut:
-        create_topics(self.properties["bootstrap.servers"], {copy: 1})
+        create_topics(self.properties["bootstrap.servers"], {copy: 1}, AS_WRITTEN)
         topic_id = await_topic(self.admin, copy, 60.0).topic_id
         producer = writer(self.properties["bootstrap.servers"])
         for key, each in ((b"same", b"0"), (b"other", value)):
@@ -112,6 +113,18 @@ def test_a_copy_that_was_created_again_is_not_compared(copies: Copies, unique: s
     with pytest.raises(ClusterProblem, match="was created again") as problem:
         copies.diff(other)
     assert problem.value.code is Code.TOPIC_RECREATED
+
+
+def test_a_copy_that_somebody_lets_be_compacted_is_not_compared(copies: Copies) -> None:
+    resource = ConfigResource(ResourceType.TOPIC, copies.cuts[0].topics[0].copy)
+    resource.add_incremental_config(
+        ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
+    )
+    [answer] = copies.admin.incremental_alter_configs([resource]).values()
+    answer.result(60.0)
+    with pytest.raises(ClusterProblem, match=r"has the cleanup\.policy compact") as problem:
+        copies.diff()
+    assert problem.value.code is Code.OFFSET_OUTSIDE_LOG
 
 
 def test_a_copy_that_lost_records_is_not_compared(copies: Copies) -> None:

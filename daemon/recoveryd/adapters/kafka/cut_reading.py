@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from recoveryd.adapters.kafka.client import Properties, make_admin
 from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, read_offsets
 from recoveryd.adapters.kafka.reading import pair_of, read_range
-from recoveryd.adapters.kafka.topic_admin import describe
+from recoveryd.adapters.kafka.topic_admin import describe, read_own_configs
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.workflows.model.cut import Cut, CutTopic
@@ -63,6 +63,10 @@ def _bounds(admin: AdminClient, topic: CutTopic, partitions: Sequence[int]) -> d
     if topic.copy_id and shape.topic_id != topic.copy_id:
         message = f"{topic.copy} was created again, and does not hold what lay in {topic.name}"
         raise ClusterProblem(message, code=Code.TOPIC_RECREATED, retriable=False)
+    policy = read_own_configs(admin, [topic.copy], _TIMEOUT_S)[topic.copy].get("cleanup.policy", "of its broker")
+    if policy != "delete":
+        message = f"{topic.copy} has the cleanup.policy {policy}: compaction may have removed a part of what lay in {topic.name}"
+        raise ClusterProblem(message, code=Code.OFFSET_OUTSIDE_LOG, retriable=False)
     keys = [key for key in shape.keys if key[1] in partitions]
     starts, ends = (
         read_offsets(admin, keys, EARLIEST, _TIMEOUT_S),
