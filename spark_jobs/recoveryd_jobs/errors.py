@@ -13,12 +13,11 @@ from typing import NoReturn
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from recoveryd_jobs.contract import ERROR_CODES
+from recoveryd_jobs.contract.damage import DAMAGED
 
 END = KafkaError._PARTITION_EOF  # the end of what is visible of a partition, which is no error
 # nothing exists at this offset any more
 OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
-# The check sum is wrong, or what is there cannot be unpacked, or is no record at all.
-_DAMAGED = frozenset({KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError._NOT_IMPLEMENTED})
 _MARK = re.compile(r"\[recoveryd:([a-z_]+)\] (.*)", re.DOTALL)
 
 
@@ -149,8 +148,6 @@ def refusal(error: KafkaError, operation: str, topic: str, transactional_id: str
 def unreadable(error: KafkaError, side: str, message: Message) -> JobError | None:
     """The JobError for an error, told by `message`, that ends the reading of a topic for good (`side`: source or target);
     None where the client goes on trying by itself.
-
-    Behind a record that it cannot decode the client goes on somewhere: what it says after that is no truth about the log.
     """
     topic = message.topic() or f"The {side}"
     if is_refusal(error):
@@ -158,7 +155,7 @@ def unreadable(error: KafkaError, side: str, message: Message) -> JobError | Non
         return JobError(code, f"The {side} refuses to be read: {refusal(error, 'Read', topic)}")
     if error.fatal():
         return JobError(f"{side}_unavailable", f"{topic} cannot be read any more: {error.str()}.")
-    if error.code() in _DAMAGED:
+    if error.code() in DAMAGED:
         where = f"{topic} partition {message.partition()} cannot be read at offset {message.offset()}"
         return JobError(
             f"{side}_unavailable", f"{where}: {error.str()}. Its log is damaged, if other clients say so too."

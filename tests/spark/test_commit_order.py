@@ -66,6 +66,16 @@ class NoHeads:
 def nothing() -> None: ...
 
 
+def topics_of_which_one_is_made_again(name: str, when: int) -> tuple[dict[str, NamedTopic], HeldUpTarget]:
+    """While the target delivers records, after `when` other deliveries."""
+    topics = {each: NamedTopic(each) for each in ("source", "target", "receipts")}
+
+    def make_again() -> None:
+        topics[name].id = "another"
+
+    return topics, HeldUpTarget(*[nothing] * when, make_again)
+
+
 in_either_flush = pytest.mark.parametrize(
     ("made_again", "when"),
     [("target", 0), ("receipts", 1)],
@@ -75,12 +85,7 @@ in_either_flush = pytest.mark.parametrize(
 
 @in_either_flush
 def test_a_topic_made_again_under_the_chunk_is_seen_before_the_commit(made_again: str, when: int) -> None:
-    topics = {name: NamedTopic(name) for name in ("source", "target", "receipts")}
-
-    def make_again() -> None:
-        topics[made_again].id = "another"
-
-    target = HeldUpTarget(*[nothing] * when, make_again)
+    topics, target = topics_of_which_one_is_made_again(made_again, when)
     written = [topics["target"], topics["receipts"]]
     heads: Any = NoHeads()
     committer = Committer(SPEC, 0, target, topics["source"], written, 0, heads, heads)  # type: ignore[arg-type]
@@ -91,12 +96,7 @@ def test_a_topic_made_again_under_the_chunk_is_seen_before_the_commit(made_again
 
 @in_either_flush
 def test_a_topic_made_again_under_what_is_written_again_is_seen_before_the_commit(made_again: str, when: int) -> None:
-    topics = {name: NamedTopic(name) for name in ("source", "target", "receipts")}
-
-    def make_again() -> None:
-        topics[made_again].id = "another"
-
-    target = HeldUpTarget(*[nothing] * when, make_again)
+    topics, target = topics_of_which_one_is_made_again(made_again, when)
     pen = LanePen(SPEC, 0, target, list(topics.values()))  # type: ignore[arg-type]
     with pytest.raises(JobError, match=made_again):
         pen.write_again([], {}, 0)

@@ -3,8 +3,9 @@
 Added to a source that is followed with all its partitions, they are copied from their first offset: the plan is
 revised, the new partitions go to the lanes that have the fewest, and the next attempt copies them; lanes keep their
 numbers, so their transactional ids stay. Until then, while the target has too few partitions, and where they are more than
-one recovery can have, it is never caught up. Added to a source with a pinned range, they do not belong to it, and a finding says so. Added to a target
-with `mapping: key_hash`, they end the copy, because the same key would lie in two partitions from now on.
+one recovery can have, it is never caught up. Added to a source with a pinned range, they do not belong to it, and a
+finding says so. Added to a target with `mapping: key_hash`, they end the copy, because the same key would lie in two
+partitions from now on.
 """
 
 from dataclasses import replace

@@ -71,8 +71,7 @@ def _planning(case: Case) -> None:
 
 def _awaiting_approval(case: Case) -> None:
     # Not since it was last changed: a throttle is no reason to wait longer.
-    since_ms = case.as_of_now(case.plan.pinned_at_ms)
-    ends_ms = since_ms + case.params.approval_ttl_ms
+    ends_ms = case.as_of_now(case.plan.pinned_at_ms) + case.params.approval_ttl_ms
     if case.recovery.approved:
         _planning(case)
     elif case.now_ms >= ends_ms:

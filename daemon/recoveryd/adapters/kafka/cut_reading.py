@@ -63,8 +63,8 @@ def _bounds(admin: AdminClient, topic: CutTopic, partitions: Sequence[int]) -> d
     if topic.copy_id and shape.topic_id != topic.copy_id:
         message = f"{topic.copy} was created again, and does not hold what lay in {topic.name}"
         raise ClusterProblem(message, code=Code.TOPIC_RECREATED, retriable=False)
-    policy = read_own_configs(admin, [topic.copy], _TIMEOUT_S)[topic.copy].get("cleanup.policy", "of its broker")
-    if policy != "delete":
+    policy = topic.removing_policy(read_own_configs(admin, [topic.copy], _TIMEOUT_S)[topic.copy])
+    if policy is not None:
         message = f"{topic.copy} has the cleanup.policy {policy}: compaction may have removed a part of what lay in {topic.name}"
         raise ClusterProblem(message, code=Code.OFFSET_OUTSIDE_LOG, retriable=False)
     keys = [key for key in shape.keys if key[1] in partitions]

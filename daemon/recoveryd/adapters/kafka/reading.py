@@ -13,12 +13,11 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from recoveryd.adapters.kafka.client import NOT_AUTHORISED, READER_GROUP, Properties, make_consumer, problem
 from recoveryd.errors import ClusterProblem
 from recoveryd.ports import ControlRecord
+from recoveryd_jobs.contract.damage import DAMAGED
 
 _BATCH_RECORDS = 2_000
 _POLL_S = 0.05
 _METADATA_S = 10.0
-# The check sum is wrong, or what is there cannot be unpacked, or is no record at all.
-_DAMAGED = frozenset({KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError._NOT_IMPLEMENTED})  # noqa: SLF001
 
 
 def assign(consumer: Consumer, topic: str, starts: Mapping[int, int], timeout_s: float) -> None:
@@ -127,13 +126,11 @@ def next_messages(consumer: Consumer, wait_s: float) -> list[Message]:
 def unreadable(message: Message, topic: str) -> ClusterProblem | None:
     """The problem for an error, told by `message`, that ends a reading; None where the library goes on by itself and
     nothing is missing then.
-
-    Behind a record that it cannot decode it goes on somewhere, and what lies between is not shown.
     """
     error = message.error()
     if error is None:
         return None
-    if error.code() in _DAMAGED:
+    if error.code() in DAMAGED:
         where = f"{topic} partition {message.partition()} at offset {message.offset()}"
         hint = "Its log is damaged, if other clients say so too: let another replica lead."
         return ClusterProblem(f"Could not read {where}: {error.str()}", hint)

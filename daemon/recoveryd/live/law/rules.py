@@ -282,14 +282,20 @@ def _probe(
     so. What was too much may be so again; a burst, or another hour, is over.
     """
     delays = elapsed_ms(state.probing_ms, now_ms) / seen.delay_ms
-    first = PROBE if state.guarded_ms is None else PROBE_AFTER_CUT
-    if _is_hardly_used(seen, params) and state.guarded_ms is None and not state.memory.knows_harm(now_ms):
-        first = PROBE_UNHARMED  # nothing was ever too much, so this is the slow start going on
+    first = _first_probe(state, seen, now_ms, params)
     factor = 1 + min(growth.most, first * 2 ** min(delays, 10.0))
     steady = state.budget * min(params.step_most, math.exp(share * params.gain_up * seen.room))
     budget = max(steady, state.rate * factor**share + displaced(state))
     why = f"pressure {seen.share or 0.0:.2f} {growth.told(params)}: goes on beyond what was safe before"
     return Move(budget - displaced(state), Rule.SLOW_START, why, budget, is_probe=True)
+
+
+def _first_probe(state: ControllerState, seen: Assessment, now_ms: int, params: ControllerParams) -> float:
+    if state.guarded_ms is not None:
+        return PROBE_AFTER_CUT
+    if _is_hardly_used(seen, params) and not state.memory.knows_harm(now_ms):
+        return PROBE_UNHARMED  # nothing was ever too much, so this is the slow start going on
+    return PROBE
 
 
 def _track(state: ControllerState, pressure: float, error: float, gain: float, params: ControllerParams) -> Move:

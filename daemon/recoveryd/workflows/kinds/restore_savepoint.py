@@ -277,11 +277,8 @@ def _lost_copy(spec: RestoreSpec, topic: CutTopic, there: TopicFound | None) -> 
 
 
 def _compacted_copy(spec: RestoreSpec, topic: CutTopic, there: TopicFound) -> Refused | None:
-    """Whether records may be gone from the middle of the copy: a later one of somebody else may have the same key. It was
-    made with a policy of its own, so without one it has that of its broker.
-    """
-    policy = there.form.configs.get("cleanup.policy", "of its broker")
-    if policy == "delete":
+    policy = topic.removing_policy(there.form.configs)
+    if policy is None:
         return None
     message = f"{topic.copy} has the cleanup.policy {policy}: compaction may have removed a part of the state of {spec.savepoint}"
     return Refused(Code.OFFSET_OUTSIDE_LOG, message, "Take another savepoint, and leave its copies at delete.")

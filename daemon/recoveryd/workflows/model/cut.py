@@ -28,6 +28,15 @@ class CutTopic:
     def offsets(self) -> int:
         return sum(stop - self.starts[p] for p, stop in self.stops.items())
 
+    @staticmethod
+    def removing_policy(configs: Mapping[str, str]) -> str | None:
+        """The policy by which records may be gone from the middle of the copy, since a later one of somebody else may have
+        the same key; None = there is none. `configs`: those of the copy itself. It was made with a policy of its own, so
+        without one it has that of its broker.
+        """
+        policy = configs.get("cleanup.policy", "of its broker")
+        return None if policy == "delete" else policy
+
 
 @dataclass(frozen=True, slots=True)
 class Cut:
