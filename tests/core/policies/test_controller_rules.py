@@ -621,3 +621,15 @@ def test_3_a_late_word_counts_no_longer_than_a_loop_delay_and_only_when_critical
     rig.tick(0.5, more=(Reading(LATENCY, 0.22, rig.now_ms - 1),))
     assert rig.state.rate >= calm
     assert rig.state.rejections == {RejectReason.OUT_OF_ORDER: 2}
+
+
+def test_a_clock_that_was_set_back_hides_no_harm() -> None:
+    rig = started(40.0)
+    rig.cut()
+    rig.tick(0.0, after_ms=-3_600_000)
+    assert rig.decision
+    assert rig.decision.wanted_bytes_per_s <= 40.0
+    rig.run(40.0)
+    rig.cut(1.2)
+    assert rig.decision.rule is Rule.GUARD
+    assert rig.decision.wanted_bytes_per_s < 40.0

@@ -6,11 +6,12 @@ import pytest
 
 from recoveryd.live.freshness import Reading
 from recoveryd.live.keeping import begun, kept_of
-from recoveryd.live.law.memory import HOUR_MS, HOURS, Memory, hour_of
+from recoveryd.live.law.memory import HOUR_MS, HOURS, Memory, WorkKind, hour_of
 from recoveryd.live.law.types import Rule
-from tests.core.policies.control_rig import FLOOR, LATENCY, PERIOD_MS, START_MS, Rig, started
+from tests.core.policies.control_rig import FLOOR, LATENCY, PARAMS, PERIOD_MS, START_MS, Rig, started
 
 HOUR = hour_of(START_MS)
+STARTED = 5.0  # what a rig that is `started` had before the rate of the test
 
 
 def remembering(rate: float, hour: int = HOUR) -> Rig:
@@ -24,6 +25,32 @@ def test_a_rate_that_was_used_for_a_loop_delay_while_there_was_room_is_safe() ->
     for _ in range(6):
         rig.tick(0.85)
     assert rig.state.memory.safe[HOUR] == pytest.approx(40.0)
+
+
+def test_what_a_short_recovery_did_last_is_learned_after_its_end() -> None:
+    rig = started(40.0, replace(PARAMS, period_ms=2_000)).rest(2)
+    assert (rig.state.memory.safe_at(rig.now_ms) or 0.0) <= STARTED, "samples of a whole loop delay have to come first"
+    rig.rest(5)
+    assert rig.state.memory.safe_at(rig.now_ms) == pytest.approx(40.0)
+    assert not rig.state.tried
+
+
+@pytest.mark.parametrize("after", ["harm", "harm while it is proved", "silence", "a clock set back"])
+def test_nothing_is_learned_where_the_time_after_the_end_shows_harm_or_nothing(after: str) -> None:
+    rig = started(40.0)
+    if after == "harm while it is proved":
+        rig.work = WorkKind.READ
+        rig.tick(1.1)
+        rig.tick(1.1)
+    rig.tick(1.1 if after == "harm" else None, active=False, lag_s=None if after == "silence" else 5.0)
+    if after == "silence":
+        for _ in range(6):
+            rig.tick(None, lag_s=None, active=False)
+    if after == "a clock set back":
+        rig.tick(0.0, active=False, after_ms=-3_600_000)
+    rig.rest()
+    assert (rig.state.memory.safe_at(rig.now_ms) or 0.0) <= STARTED
+    assert not rig.state.tried
 
 
 def test_a_rate_that_lanes_did_not_use_proves_nothing() -> None:

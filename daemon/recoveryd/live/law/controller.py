@@ -24,7 +24,7 @@ from dataclasses import replace
 
 from recoveryd.live.law.assessment import Assessment, assess, fold_readings, is_over, with_baselines
 from recoveryd.live.law.cause import is_accused, is_doubtful, open_doubt, relieved, without_trials
-from recoveryd.live.law.memory import Memory, WorkKind
+from recoveryd.live.law.memory import Tried, WorkKind
 from recoveryd.live.law.moves import Move, begin_rate, bounds, displaced, finite_or, granted_least, watches_latency
 from recoveryd.live.law.noise import with_counted, with_work
 from recoveryd.live.law.rules import choose
@@ -39,6 +39,7 @@ from recoveryd.live.law.types import (
 )
 
 _PUBLICATIONS_AT_MOST = 64  # the longest loop delay at the usual period
+_TRIED_AT_MOST = 128  # and a rest of as long after it
 _FLOOR_SHARE = 0.001
 _USED_SHARE = 0.05
 _START_MS = 60_000  # so long the start of lanes may take
@@ -50,7 +51,7 @@ def step(
     """The next state and the decision at `now_ms`. Never raises; the rate never leaves [floor, ceiling], except for 0
     with a pause.
     """
-    known = state
+    known = state = _by_this_clock(state, now_ms, params)
     state, news = fold_readings(state, inputs, now_ms, params)
     if not inputs.active:
         return _rest(known, state, news, now_ms, params)
@@ -77,8 +78,18 @@ def step(
     rate = 0.0 if move.pause else min(ceiling, max(floor, wanted))
     if not _may_rise(seen, params) or open_doubt(state, seen, now_ms) is not None or _tells_of_other_work(state, seen):
         rate = min(rate, max(before, floor))
+    state = _with_learned(state, move, seen, _tried_now(state, inputs, now_ms, params), now_ms, params)
     state = _moved(state, move, rate, seen, inputs, now_ms, params)
     return _published(state, move, seen, inputs, now_ms, params)
+
+
+def _by_this_clock(state: ControllerState, now_ms: int, params: ControllerParams) -> ControllerState:
+    """After the clock was set back, what a restart would leave: samples would not count before a cut that lies ahead, so no
+    harm would be seen until then.
+    """
+    if state.stepped_ms is None or state.stepped_ms <= now_ms + params.freshness.future_ms:
+        return state
+    return ControllerState(memory=state.memory, baselines=state.baselines, rejections=state.rejections)
 
 
 def _rest(
@@ -97,6 +108,7 @@ def _rest(
         counted=state.counted,
         rejections=state.rejections,
         memory=state.memory,
+        tried=state.tried,
         stepped_ms=now_ms,
         informed_ms=now_ms,
         cut_ms=since_ms,
@@ -105,6 +117,7 @@ def _rest(
     kept = with_counted(known, kept, params)
     seen = assess(kept, news, now_ms, params)
     told = Move(0.0, Rule.PROTECT, "no recovery wants to copy")
+    kept = _with_learned(kept, told, seen, (), now_ms, params)
     return kept, _decision(kept, told, ControlVerdict.IDLE, state.published > 0, seen, None)
 
 
@@ -254,7 +267,6 @@ def _moved(
         comfortable=state.comfortable if move.comfortable is None else move.comfortable,
         probing_ms=_probing_ms(state, move, rate, now_ms),
         causes=relieved(state.causes if move.causes is None else move.causes, seen, now_ms),
-        memory=_learned(state, move, seen, inputs, now_ms, params),
         is_stale=bool(seen.stale or seen.lost),
         is_unseen=bool(seen.unseen) or (state.is_unseen and not _may_rise(seen, params)),
         floor=floor,
@@ -274,19 +286,36 @@ def _probing_ms(state: ControllerState, move: Move, rate: float, now_ms: int) ->
     return state.probing_ms if is_kept else None
 
 
-def _learned(
-    state: ControllerState, move: Move, seen: Assessment, inputs: Inputs, now_ms: int, params: ControllerParams
-) -> Memory:
-    """A rate that was used for a loop delay while every signal had room was safe; one that led to a cut was not."""
+def _with_learned(
+    state: ControllerState, move: Move, seen: Assessment, more: tuple[Tried, ...], now_ms: int, params: ControllerParams
+) -> ControllerState:
+    """A rate that was used, and for a loop delay after that every signal had room, was safe, whatever runs by then; one
+    that led to a cut was not.
+    """
     if move.cut and move.comfortable is not None and move.rule is Rule.GUARD:
-        return state.memory.with_most(move.comfortable, now_ms, state.work)
-    achieved = inputs.achieved_bytes_per_s
-    if achieved is None or not math.isfinite(achieved) or not _may_rise(seen, params) or not params.protections:
-        return state.memory
-    if seen.room < -params.dead_band or seen.is_over or open_doubt(state, seen, now_ms) is not None:
-        return state.memory
-    used = min(granted_least(state), achieved / params.achieved_least)
-    return state.memory.with_safe(used, now_ms, state.work) if used > bounds(inputs)[0] else state.memory
+        return replace(state, memory=state.memory.with_most(move.comfortable, now_ms, state.work), tried=())
+    may_rise = _may_rise(seen, params)
+    if seen.gated:  # samples that are too old to raise a rate by tell of the rates before
+        seen = assess(replace(state, cut_ms=None), seen.newest, now_ms, params)
+    is_blind = bool(seen.unseen or seen.lost or seen.stale) or not params.protections
+    if is_blind or seen.room < -params.dead_band or seen.is_over or open_doubt(state, seen, now_ms) is not None:
+        return replace(state, tried=()) if state.tried else state
+    tried = (*state.tried, *more)[-_TRIED_AT_MOST:]
+    if not may_rise:
+        return replace(state, tried=tried)
+    shown = [one for one in tried if now_ms - one.at_ms >= seen.delay_ms]
+    left = tuple(one for one in tried if 0 <= now_ms - one.at_ms < seen.delay_ms)  # a clock set back shows nothing
+    return replace(state, memory=state.memory.with_tried(shown, now_ms), tried=left)
+
+
+def _tried_now(state: ControllerState, inputs: Inputs, now_ms: int, params: ControllerParams) -> tuple[Tried, ...]:
+    """The rate that lanes have had for long enough to follow it, as far as they use it; none at the floor."""
+    achieved, since_ms = inputs.achieved_bytes_per_s, now_ms - params.raise_latency_ms - params.period_ms
+    is_other_work = state.work_ms is not None and state.work_ms > since_ms
+    if is_other_work or achieved is None or not math.isfinite(achieved):
+        return ()
+    used = min(granted_least(state, since_ms), achieved / params.achieved_least)
+    return (Tried(now_ms, used, state.work),) if used > bounds(inputs)[0] else ()
 
 
 def _published(

@@ -5,9 +5,10 @@ It never raises a rate by itself: it only says how far a rate may climb quickly 
 show that live traffic is well.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 HOUR_MS = 3_600_000
 HOURS = 24
@@ -23,6 +24,14 @@ class WorkKind(StrEnum):
     WRITE = "write"
     READ = "read"
     MIXED = "mixed"
+
+
+class Tried(NamedTuple):
+    """A rate in bytes/s that lanes had and used at a time. A loop delay later samples tell whether it was safe."""
+
+    at_ms: int
+    rate: float
+    work: WorkKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +56,13 @@ class Memory:
         known = self._of(work).get(hour_of(now_ms))
         kept = rate if known is None or rate >= known else known + _FORGET * (rate - known)
         return self._having(work, {hour_of(now_ms): kept})
+
+    def with_tried(self, tried: Iterable[Tried], now_ms: int) -> "Memory":
+        """As `with_safe` with each of these rates, the oldest first."""
+        after = self
+        for one in tried:
+            after = after.with_safe(one.rate, now_ms, one.work)
+        return after
 
     def with_most(self, rate: float, now_ms: int, work: WorkKind = WorkKind.WRITE) -> "Memory":
         """After a rate turned out to be too high: what was safe is at most this, also in the next hour if that is near."""

@@ -86,9 +86,13 @@ def is_below_safe(state: ControllerState) -> bool:
     return state.comfortable is not None and state.rate < state.comfortable
 
 
-def granted_least(state: ControllerState) -> float:
-    """The lowest rate granted within the last loop delay."""
-    return min([rate for _, rate in state.publications] or [state.published])
+def granted_least(state: ControllerState, since_ms: int | None = None) -> float:
+    """The lowest rate granted within the last loop delay, or since a time within it."""
+    granted = state.publications
+    if since_ms is not None:
+        first = sum(1 for at_ms, _ in granted[1:] if at_ms <= since_ms)
+        granted = granted[first:]
+    return min([rate for _, rate in granted] or [state.published])
 
 
 def limited(state: ControllerState, inputs: Inputs, params: ControllerParams) -> Move | None:

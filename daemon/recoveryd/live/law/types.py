@@ -9,7 +9,7 @@ from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
 from recoveryd.live.freshness import FreshnessParams, Reading, RejectReason, Track
-from recoveryd.live.law.memory import Memory, WorkKind
+from recoveryd.live.law.memory import Memory, Tried, WorkKind
 from recoveryd.live.pressure import Pressure, Protection, SignalKind
 
 
@@ -174,6 +174,7 @@ class ControllerState:
     used_ms: int | None = None  # since when lanes copy, or should
     alarmed: frozenset[str] = frozenset()  # signals whose newest sample somebody called critical
     memory: Memory = Memory()
+    tried: tuple[Tried, ...] = ()  # rates of the last loop delay, of which it is not known yet whether they were safe
     is_stale: bool = False
     is_unseen: bool = False  # a signal was never measured yet: the start still has to come
     floor: float = 0.0  # of the last step
