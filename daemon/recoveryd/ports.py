@@ -160,11 +160,14 @@ class Canary(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class QueryAnswer:
-    """`value` is a finite number, or None, with the reason under which it is counted and a sentence that says why."""
+    """`value` is a finite number, or None, with the reason under which it is counted and a sentence that says why.
+    `is_empty`: the server answered, and has no such series.
+    """
 
     value: float | None
     reject: RejectReason | None = None
     why: str = ""
+    is_empty: bool = False
 
 
 class Queries(Protocol):

@@ -135,7 +135,7 @@ async def test_an_address_that_the_client_refuses_is_not_repeated_with_its_passw
 async def test_readings_come_from_a_real_server_and_end_with_it(server: Server) -> None:
     server.says("scalar", [1, "0.25"])
     events, refused, clock = list[Event](), list[RejectReason](), SystemClock()
-    query = Query("p99", "main", server.url, "max(p99)", 0.05)
+    query = Query("p99", "main", server.url, "vector(0.25)", 0.05)
     collector = QueryCollector([query], PrometheusQueries(), events.append, refused.append, lambda: True, clock)
     began_ms = clock.now_ms()
     running = asyncio.create_task(collector.run())

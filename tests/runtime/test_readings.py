@@ -8,6 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from recoveryd.collectors.canary import CanaryCollector
+from recoveryd.collectors.promql import selectors
 from recoveryd.collectors.queries import DEADLINE_S, LOOKBACK_LEAST_S, Query, QueryCollector
 from recoveryd.collectors.readings import ENOUGH, LatencyWindow, bound_rank
 from recoveryd.kernel.events import Event
@@ -197,7 +198,7 @@ class ScriptedPrometheus:
         return
 
 
-QUERY = Query("p99", "main", "http://prometheus:9090", "max(p99)", 0.001)
+QUERY = Query("p99", "main", "http://prometheus:9090", "vector(1)", 0.001)  # nothing whose samples could be old
 NO_ANSWER = QueryAnswer(None, RejectReason.NO_ANSWER, "down")
 
 
@@ -231,12 +232,61 @@ async def test_a_question_is_over_before_the_next_and_looks_back_a_few_periods(
     every_s: float, lookback_s: float, deadline_s: float
 ) -> None:
     prometheus = ScriptedPrometheus(ManualClock(), [QueryAnswer(0.25)])
-    query = Query("p99", "main", "http://prometheus:9090", "max(p99)", every_s)
+    query = Query("p99", "main", "http://prometheus:9090", "vector(1)", every_s)
     collector, events = query_collector(prometheus, [], query, lambda: bool(prometheus.script))
     running = asyncio.create_task(collector.run())
     await until(lambda: events)
     running.cancel()
     assert prometheus.asked == [(query.url, query.query, lookback_s, deadline_s)]
+
+
+async def test_a_reading_bears_the_time_of_the_scrape_behind_it_and_the_same_scrape_is_no_new_one() -> None:
+    none = QueryAnswer(None, RejectReason.NO_ANSWER, "0 series", is_empty=True)
+    ages = [QueryAnswer(40.0), QueryAnswer(42.0), QueryAnswer(0.5), none]  # a question takes a second
+    script = [answer for age in ages for answer in (age, QueryAnswer(0.25))]
+    prometheus = ScriptedPrometheus(ManualClock(100_000), script)
+    query = Query("p99", "main", "http://prometheus:9090", "max(p99)", 0.001)
+    collector, events = query_collector(prometheus, [], query, lambda: bool(prometheus.script))
+    running = asyncio.create_task(collector.run())
+    await until(lambda: len(events) == 4)
+    running.cancel()
+    assert [e.reading.sampled_at_ms for e in events if isinstance(e, ReadingTaken)] == [
+        60_000,
+        60_000,
+        103_500,
+        106_000,
+    ]
+    assert [asked[1] for asked in prometheus.asked[:2]] == ["time() - max(timestamp(p99))", "max(p99)"]
+
+
+async def test_where_the_age_is_not_told_nothing_is() -> None:
+    script = [NO_ANSWER, QueryAnswer(1.0), QueryAnswer(0.25)]
+    prometheus, refused = ScriptedPrometheus(ManualClock(100_000), script), list[RejectReason]()
+    query = Query("p99", "main", "http://prometheus:9090", "max(p99)", 0.001)
+    collector, events = query_collector(prometheus, refused, query, lambda: bool(prometheus.script))
+    running = asyncio.create_task(collector.run())
+    await until(lambda: events)
+    running.cancel()
+    assert events == [ReadingTaken("main", Reading("p99", 0.25, 100_000))]
+    assert refused == [RejectReason.NO_ANSWER]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("max(p99)", ("p99",)),
+        ("vector(1) + 1e3", ()),
+        (
+            'histogram_quantile(0.99, sum by (le, job) (rate(http_bucket{job="a{b}[5m]",x=~"c\\"d"}[1m])))',
+            ('http_bucket{job="a{b}[5m]",x=~"c\\"d"}',),
+        ),
+        ('{__name__="x"} offset 5m', ('{__name__="x"}',)),
+        ("job:lat:p99{a='b'} / on (x) group_left (y) other > bool 5 # not this", ("job:lat:p99{a='b'}", "other")),
+        ("max_over_time(foo[5m:10s]) and avg without(instance) (foo)", ("foo",)),
+    ],
+)
+def test_the_selectors_of_an_expression(query: str, found: tuple[str, ...]) -> None:
+    assert selectors(query) == found
 
 
 async def test_a_standby_asks_no_prometheus() -> None:

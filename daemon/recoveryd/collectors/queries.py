@@ -9,6 +9,7 @@ from typing import Final
 
 import structlog
 
+from recoveryd.collectors.promql import age_query
 from recoveryd.live.events import ReadingTaken
 from recoveryd.live.freshness import Reading, RejectReason
 from recoveryd.ports import Clock, Emit, Queries, QueryAnswer
@@ -18,6 +19,7 @@ log = structlog.stdlib.get_logger(__name__)
 DEADLINE_S: Final = 10.0
 LOOKBACK_LEAST_S: Final = 90.0  # scraping once a minute is common, and one scrape may be late
 LOOKBACK_PERIODS: Final = 4
+SAME_SCRAPE_MS: Final = 500  # two answers differ by what they took; nobody scrapes more often than each second
 
 Refuse = Callable[[RejectReason], None]
 
@@ -62,25 +64,36 @@ class QueryCollector:
         await self._prometheus.close()
 
     async def _repeat(self, query: Query) -> None:
-        said = False
+        said, taken_ms = False, 0
         while True:
             began_s = self._clock.monotonic_s()
             if self._leads():
+                # The age comes first: a scrape in between then makes a new value look old, and no old one new.
                 asked_at_ms = self._clock.now_ms()
-                answer = await self._ask(query)
-                if answer.value is not None:
-                    # The time of asking, by our own clock: the server's clock may differ, and the wait counts as part
-                    # of the reading's age.
-                    self._emit(ReadingTaken(query.cluster, Reading(query.name, answer.value, asked_at_ms)))
+                age = await self._age(query)
+                answer = age if age.value is None else await self._ask(query, query.query)
+                if answer.value is not None and age.value is not None:
+                    at_ms = asked_at_ms - round(1_000 * max(0.0, age.value))
+                    taken_ms = taken_ms if abs(at_ms - taken_ms) < SAME_SCRAPE_MS else at_ms
+                    self._emit(ReadingTaken(query.cluster, Reading(query.name, answer.value, taken_ms)))
                 elif answer.reject is not None:
                     self._refuse(answer.reject)
                 said = _say(query, answer, said)
             await asyncio.sleep(max(0.0, query.every_s - (self._clock.monotonic_s() - began_s)))
 
-    async def _ask(self, query: Query) -> QueryAnswer:
+    async def _age(self, query: Query) -> QueryAnswer:
+        """How long ago the newest sample behind the query was scraped, in seconds by the server's clock, which may differ
+        from ours; 0 where the query has no samples that could tell. Between two scrapes answers are the same sample, and no
+        new reading.
+        """
+        text = age_query(query.query)
+        answer = QueryAnswer(0.0) if text is None else await self._ask(query, text)
+        return QueryAnswer(0.0) if answer.is_empty else answer
+
+    async def _ask(self, query: Query, text: str) -> QueryAnswer:
         lookback_s = max(LOOKBACK_LEAST_S, LOOKBACK_PERIODS * query.every_s)
         try:
-            return await self._prometheus.ask(query.url, query.query, lookback_s, min(DEADLINE_S, query.every_s))
+            return await self._prometheus.ask(query.url, text, lookback_s, min(DEADLINE_S, query.every_s))
         except Exception:
             log.exception("a query broke")
             return QueryAnswer(None, RejectReason.NO_ANSWER, "the query broke")

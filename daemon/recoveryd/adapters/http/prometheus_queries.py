@@ -7,6 +7,7 @@ so the look back for one is kept short: what was not scraped for longer is no an
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import aiohttp
@@ -78,7 +79,8 @@ def _number(kind: object, result: Any) -> QueryAnswer:
     """Of a scalar, or of the only element of a vector."""
     if kind == "vector" and isinstance(result, list):
         if len(result) != 1:
-            return _unusable(f"the query gives {len(result)} series, it must give one")
+            unusable = _unusable(f"the query gives {len(result)} series, it must give one")
+            return replace(unusable, is_empty=not result)
         result = result[0].get("value") if isinstance(result[0], Mapping) else None
     elif kind != "scalar":
         return _unusable(f"the query gives a {kind}, it must give a scalar or a vector of one")
