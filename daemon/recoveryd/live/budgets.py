@@ -5,6 +5,8 @@ that any of them allows. Recoveries with a fixed rate or without a limit do not 
 them only through the pressure.
 """
 
+import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -16,6 +18,9 @@ from recoveryd.live.law.memory import WorkKind
 from recoveryd.live.law.types import ControlDecision, ControllerParams, ControllerState, ControlVerdict, Inputs, Rule
 
 _CROWDED = 1.1  # from here on the sentence of a grant mentions it
+_IDLE_SHARE = 0.1  # of an even share of the budget, which one that uses nothing has at hand
+_GROWTH = 1.15  # times what it uses, which one has at hand beside others; with a step, what counts as used by the law
+_STEP = 1.08
 
 
 class Mode(StrEnum):
@@ -34,7 +39,7 @@ class Claimant:
     `parts`: by domain, how many times each of its bytes counts there: less than 1 when only a part of its bytes does,
     more than 1 where its bytes crowd on one broker of the domain. `writes`: the domains to which it brings records;
     elsewhere it only reads. `achieved_bytes_per_s` None = no lane was heard yet.
-    `required_bytes_per_s`: the rate that meets its deadline.
+    `required_bytes_per_s`: the rate that meets its deadline. `has_settled`: it has had time to use what it is granted.
     """
 
     mode: Mode
@@ -43,6 +48,7 @@ class Claimant:
     achieved_bytes_per_s: float | None = None
     required_bytes_per_s: float | None = None
     writes: frozenset[str] = frozenset()
+    has_settled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +94,13 @@ def throttle(
     limited.
     """
     controlled = {name: c for name, c in claimants.items() if c.mode is Mode.CONTROLLED}
+    # A budget beyond what anybody is granted could be cut without a change of what is copied.
+    before = {domain: states.get(domain, ControllerState()).published for domain in params}
+    lent = _lent(before, controlled, params)
     stepped = {
         domain: step(
             states.get(domain, ControllerState()),
-            _inputs(domain, signals.get(domain, DomainSignals()), controlled, params[domain].most_bytes_per_s),
+            _inputs(domain, signals.get(domain, DomainSignals()), lent, params[domain].most_bytes_per_s),
             now_ms,
             params[domain],
         )
@@ -109,7 +118,37 @@ def share_out(
 ) -> dict[str, float]:
     """Rate by recovery, of those that share the budgets."""
     controlled = {name: c for name, c in claimants.items() if c.mode is Mode.CONTROLLED}
-    return share_over_domains(budgets, {name: _spread(c, params) for name, c in controlled.items()})
+    lent = _lent(budgets, controlled, params)
+    return share_over_domains(budgets, {name: _spread(c, params) for name, c in lent.items()})
+
+
+def _lent(
+    budgets: Mapping[str, float], controlled: Mapping[str, Claimant], params: Mapping[str, ControllerParams]
+) -> dict[str, Claimant]:
+    """These, where several share a budget, with a ceiling of little more than what each uses: what one does not use others
+    get, and it gets more as soon as it uses that. A share that lies idle would be a reason to raise nothing.
+    """
+    parts = {
+        name: {d: part for d, part in c.parts.items() if d in params and part > 0} for name, c in controlled.items()
+    }
+    sharing = Counter(domain for found in parts.values() for domain in found)
+    even = {domain: budgets.get(domain, 0.0) / members for domain, members in sharing.items()}
+    return {name: _lending(claimant, parts[name], even, sharing) for name, claimant in controlled.items()}
+
+
+def _lending(
+    claimant: Claimant, parts: Mapping[str, float], even: Mapping[str, float], sharing: Mapping[str, int]
+) -> Claimant:
+    if not claimant.has_settled or all(sharing[domain] == 1 for domain in parts):
+        return claimant
+    least = min(_IDLE_SHARE * even[domain] / part for domain, part in parts.items())
+    most = max(claimant.claim.floor, least, _with_room(claimant.achieved_bytes_per_s or 0.0))
+    return replace(claimant, claim=replace(claimant.claim, ceiling=min(claimant.claim.ceiling, most)))
+
+
+def _with_room(used: float) -> float:
+    """A little more than is used, in steps: what is measured moves all the time, and each change has to be told."""
+    return _STEP ** math.ceil(math.log(_GROWTH * used, _STEP)) if used > 1 else 0.0
 
 
 def _inputs(domain: str, signals: DomainSignals, controlled: Mapping[str, Claimant], most: float) -> Inputs:

@@ -1,9 +1,11 @@
 """From signals to the grants of all recoveries, over several domains."""
 
+from dataclasses import dataclass
+
 import pytest
 
 from recoveryd.live.budget_shares import Claim
-from recoveryd.live.budgets import Claimant, DomainSignals, Grant, Mode, Throttled, throttle
+from recoveryd.live.budgets import Claimant, DomainSignals, Grant, Mode, Throttled, share_out, throttle
 from recoveryd.live.freshness import Reading
 from recoveryd.live.law.types import ControllerState, ControlVerdict, Rule
 from tests.core.policies.control_rig import GROUP, LATENCY, PARAMS, PERIOD_MS, START_MS, latency_at
@@ -42,6 +44,58 @@ def test_the_budget_of_a_domain_is_shared_by_weight() -> None:
         pytest.approx(budget * 0.25),
     ]
     assert found.grants["r1"].why.startswith("main: pressure 0.17")
+
+
+def test_what_one_does_not_use_others_get_and_it_gets_more_as_it_uses_it() -> None:
+    idle = controlled(achieved_bytes_per_s=0.1, has_settled=True)
+    busy = controlled(achieved_bytes_per_s=90.0, has_settled=True)
+    shares = share_out({"main": 100.0}, {"idle": idle, "busy": busy}, DOMAINS)
+    assert shares == {"idle": pytest.approx(5.0), "busy": pytest.approx(95.0)}
+    woken = controlled(achieved_bytes_per_s=5.0, has_settled=True)
+    assert 5.0 < share_out({"main": 100.0}, {"idle": woken, "busy": busy}, DOMAINS)["idle"] < 6.5
+    begun = controlled(achieved_bytes_per_s=0.0)
+    assert share_out({"main": 100.0}, {"idle": begun, "busy": busy}, DOMAINS)["idle"] == pytest.approx(50.0)
+    assert share_out({"main": 100.0}, {"idle": idle}, DOMAINS) == {"idle": 100.0}, "alone it is the controller's"
+
+
+@dataclass
+class Shared:
+    """Recoveries that share a budget for long: each uses at most what `wants` says. Latency follows what they use."""
+
+    wants: dict[str, float]
+    caps: dict[str, float]
+    capacity: float
+
+    def run(self, ticks: int) -> list[dict[str, float]]:
+        states: dict[str, ControllerState] = {}
+        now_ms, used, found = START_MS, dict.fromkeys(self.wants, 0.0), []
+        for i in range(15 + ticks):
+            now_ms += PERIOD_MS
+            z = min(1.6, sum(used.values()) / self.capacity)
+            claimants = {
+                name: controlled(ceiling=cap, achieved_bytes_per_s=used[name], has_settled=i > 25)
+                for name, cap in self.caps.items()
+            }
+            made = throttle(states, {"main": signals(now_ms, z)}, claimants if i >= 15 else {}, now_ms, DOMAINS)
+            states = dict(made.states)
+            granted = {name: made.grants[name].bytes_per_s or 0.0 for name in claimants} if i >= 15 else used
+            used = {name: min(self.wants[name], granted[name]) for name in self.wants}
+            found.append(granted)
+        return found
+
+
+def test_an_idle_or_limited_neighbour_keeps_nobody_at_a_fraction() -> None:
+    for wants in ({"b": 1e9, "f": 0.1}, {"b": 1e9, "f": 10.0}, {"b": 1e9, "f": 10.0, "g": 0.0, "h": 3.0}):
+        found = Shared(wants, dict.fromkeys(wants, 100.0), capacity=1e9).run(120)
+        assert found[-1]["b"] >= 0.9 * min(100.0, sum(found[-1].values()))
+        assert found[-1]["b"] >= 80.0, wants
+
+
+def test_harm_is_cut_out_of_what_is_used_also_where_others_are_idle() -> None:
+    shared = Shared({"busy": 1e9, "idle": 0.1}, {"busy": 40.0, "idle": 100.0}, capacity=25.0)
+    found = shared.run(150)
+    assert max(granted["busy"] for granted in found[60:]) < 40.0
+    assert sorted(granted["busy"] for granted in found[60:])[45] < 30.0, "near what live traffic bears"
 
 
 def test_a_deadline_shifts_the_shares() -> None:
