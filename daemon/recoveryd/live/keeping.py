@@ -53,9 +53,12 @@ def kept_of(states: Mapping[str, ControllerState]) -> dict[str, Numbers]:
 
 
 def is_worth_keeping(kept: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Whether any number is new or differs by a tenth."""
+    """Whether any number is new or differs by a tenth, or a time by an hour."""
     before = _flat(kept.get(KEY))
-    return any(abs(value - before.get(key, 0.0)) > _CHANGED * before.get(key, 0.0) for key, value in _flat(now).items())
+    return any(
+        abs(value - before.get(key, 0.0)) > (HOUR_MS if key[1] == "harm" else _CHANGED * before.get(key, 0.0))
+        for key, value in _flat(now).items()
+    )
 
 
 def has_fallen(kept: Mapping[str, Any], states: Mapping[str, ControllerState]) -> bool:

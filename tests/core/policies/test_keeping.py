@@ -37,6 +37,15 @@ def test_a_restart_does_not_forget_that_a_signal_is_noisy() -> None:
     assert kept_of({"main": again}) == record.kept["live"]
 
 
+def test_harm_of_another_day_is_written_again() -> None:
+    day_ms = 86_400_000
+    before = {"live": kept_of({"main": ControllerState(memory=Memory({3: 80.0}, harm_ms=20_000 * day_ms))})}
+    now = {"main": ControllerState(memory=Memory({3: 80.0}, harm_ms=20_003 * day_ms))}
+    assert has_fallen(before, now)
+    assert is_worth_keeping(before, kept_of(now))
+    assert not is_worth_keeping({"live": kept_of(now)}, kept_of(now))
+
+
 @pytest.mark.parametrize(
     "kept",
     [

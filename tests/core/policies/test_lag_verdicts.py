@@ -12,6 +12,7 @@ from recoveryd.live.lag.window import LagParams, LagSample, Window, with_sample
 V = LagVerdict
 PARAMS = LagParams()
 COMMITTED = replace(PARAMS, is_read_committed=True)
+WIDE = replace(PARAMS, allowed_lag=1_000)
 START_MS, PERIOD_MS = 1_800_000_000_000, 5_000
 
 
@@ -253,6 +254,14 @@ FALSE_ZEROS = [
         1,
         0.0,
         params=COMMITTED,
+    ),
+    FalseZero(
+        "the last member left, and little comes of late: what nobody reads is not near for being little",
+        samples([6_000] * 8, [6_000, 6_100, 6_200, 6_300, 6_400, 6_500, 6_600, 6_700], active=False),
+        V.IDLE,
+        700,
+        34.9,
+        params=WIDE,
     ),
     FalseZero(
         "without transactions one unread record is one record", samples([499] * 10, [500] * 10), V.STALLED, 1, None

@@ -35,7 +35,7 @@ def test_what_a_short_recovery_did_last_is_learned_after_its_end() -> None:
     assert not rig.state.tried
 
 
-@pytest.mark.parametrize("after", ["harm", "harm while it is proved", "silence", "a clock set back"])
+@pytest.mark.parametrize("after", ["harm", "harm while it is proved", "silence"])
 def test_nothing_is_learned_where_the_time_after_the_end_shows_harm_or_nothing(after: str) -> None:
     rig = started(40.0)
     if after == "harm while it is proved":
@@ -46,11 +46,23 @@ def test_nothing_is_learned_where_the_time_after_the_end_shows_harm_or_nothing(a
     if after == "silence":
         for _ in range(6):
             rig.tick(None, lag_s=None, active=False)
-    if after == "a clock set back":
-        rig.tick(0.0, active=False, after_ms=-3_600_000)
     rig.rest()
     assert (rig.state.memory.safe_at(rig.now_ms) or 0.0) <= STARTED
     assert not rig.state.tried
+
+
+@pytest.mark.parametrize("after", [WorkKind.WRITE, WorkKind.READ])
+def test_what_no_sample_was_taken_of_is_not_learned_after_its_end(after: WorkKind) -> None:
+    rig = started(10.0)
+    rig.state = replace(rig.state, rate=40.0, budget=40.0, published=40.0, publications=((rig.now_ms, 40.0),))
+    for _ in range(3):
+        rig.tick(None, lag_s=None, after_ms=1_000)
+    assert [one.rate for one in rig.state.tried][-1] == pytest.approx(40.0)
+    rig.work = after
+    rig.tick(None, lag_s=None, active=after is WorkKind.READ)
+    for _ in range(12):
+        rig.tick(0.0, active=after is WorkKind.READ)
+    assert (rig.state.memory.safe_at(rig.now_ms) or 0.0) <= 10.0
 
 
 def test_a_rate_that_lanes_did_not_use_proves_nothing() -> None:

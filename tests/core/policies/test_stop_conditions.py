@@ -12,24 +12,37 @@ from recoveryd.live.admission import refuse_start
 from recoveryd.live.freshness import Track
 from recoveryd.live.law.types import ControllerState
 from recoveryd.recovery.stops.conditions import Condition, HeadState, event_time, idle, live_slo, retention_race
-from tests.core.policies.control_rig import GROUP, LATENCY, PARAMS, started
+from tests.core.policies.control_rig import FLOOR, GROUP, LATENCY, PARAMS, started
 
 NOW_MS = 1_800_000_000_000
 BOTH = frozenset({0, 1})
 
 
-def test_live_slo_pauses_after_ten_minutes_of_pressure_at_the_floor() -> None:
+def test_live_slo_pauses_after_eleven_minutes_of_pressure_at_the_floor() -> None:
     rig = started(2.0)
     fired = []
-    for _ in range(125):
+    for _ in range(137):
         rig.tick(0.0, lag_s=90.0)
         fired.append(live_slo(rig.state, rig.now_ms))
-    assert fired[119] is None
+    assert fired[131] is None
     condition = next(c for c in fired if c is not None)
     assert condition.reason == "live_slo"
-    assert condition.evidence["pressed_s"] == 600.0
+    assert condition.evidence["pressed_s"] == 660.0
     rig.tick(0.0, lag_s=5.0)
     assert live_slo(rig.state, rig.now_ms) is None
+
+
+@pytest.mark.parametrize("phase_ms", [0, 1_500, 3_000, 4_500])
+def test_whether_it_is_us_is_tried_before_a_pause_whenever_samples_come(phase_ms: int) -> None:
+    rig = started(2.0)
+    at_floor = {"rate": FLOOR, "budget": FLOOR, "published": FLOOR, "publications": ((rig.now_ms, FLOOR),)}
+    rig.state = replace(rig.state, **at_floor, causes={})
+    for number in range(140):
+        rig.tick(1.05 if number % 3 == 0 else None, lag_s=5.0, age_ms=phase_ms)
+        assert live_slo(rig.state, rig.now_ms) is None
+        if rig.state.rate > FLOOR:
+            return
+    pytest.fail("no rise was tried")
 
 
 def test_pressure_above_the_floor_is_no_live_slo_condition() -> None:

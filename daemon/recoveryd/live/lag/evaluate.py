@@ -83,7 +83,8 @@ def evaluate_partition(partition: int, window: Window, now_ms: int, params: LagP
         return PartitionLag(partition, *untrue, held, None, float(is_held), age_ms, fill)
     lag = max(0, reach - position)
     verdict, rule = _behaviour(window, lag, fill, now_ms, params)
-    seconds = 0.0 if verdict is LagVerdict.IDLE else time_lag_s(window, position, lag, params)
+    is_read = verdict is LagVerdict.IDLE and lag <= _markers(params)  # what nobody reads is not near for being little
+    seconds = 0.0 if is_read else time_lag_s(window, position, lag, params)
     return PartitionLag(partition, verdict, rule, lag, seconds, 1.0, age_ms, fill)
 
 

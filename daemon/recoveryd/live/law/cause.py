@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from recoveryd.live.freshness import Track
 from recoveryd.live.law.assessment import Assessment, is_over
+from recoveryd.live.law.memory import HOUR_MS
 from recoveryd.live.law.moves import granted_least, told
 from recoveryd.live.law.noise import evidence_of, usual_share
 from recoveryd.live.law.types import ControllerParams, ControllerState, RiseCause, Trial
@@ -61,6 +62,12 @@ def in_doubt(
     if not is_shown or now_ms - cause.foreign_ms >= FOREIGN_MS or over.share > SAME[1] * cause.trial.share:
         return None
     return RiseDoubt(state.rate, f"{told(over)}, which a cut did not change: holds", cause)
+
+
+def is_ours_of_late(state: ControllerState, over: Pressure, now_ms: int) -> bool:
+    """Whether the signal turned out to follow our rate within the last hour."""
+    ours_ms = state.causes.get(over.name, RiseCause()).ours_ms
+    return ours_ms is not None and now_ms - ours_ms < HOUR_MS
 
 
 def may_be_doubted(state: ControllerState, over: Pressure, params: ControllerParams) -> bool:

@@ -22,6 +22,7 @@ recoveries.
 import math
 from dataclasses import replace
 
+from recoveryd.live.freshness import Track
 from recoveryd.live.law.assessment import Assessment, assess, fold_readings, is_over, with_baselines
 from recoveryd.live.law.cause import is_accused, is_doubtful, open_doubt, relieved, without_trials
 from recoveryd.live.law.memory import Tried, WorkKind
@@ -51,7 +52,7 @@ def step(
     """The next state and the decision at `now_ms`. Never raises; the rate never leaves [floor, ceiling], except for 0
     with a pause.
     """
-    known = state = _by_this_clock(state, now_ms, params)
+    known = state
     state, news = fold_readings(state, inputs, now_ms, params)
     if not inputs.active:
         return _rest(known, state, news, now_ms, params)
@@ -76,20 +77,11 @@ def step(
     # Without a floor a decaying rate would never end, so below a thousandth of the ceiling it is set to the floor.
     wanted = move.rate if move.rate >= _FLOOR_SHARE * ceiling else floor
     rate = 0.0 if move.pause else min(ceiling, max(floor, wanted))
-    if not _may_rise(seen, params) or open_doubt(state, seen, now_ms) is not None or _tells_of_other_work(state, seen):
+    if not _may_rise(seen, params) or open_doubt(state, seen, now_ms) is not None or _tells_of_before(state, seen):
         rate = min(rate, max(before, floor))
     state = _with_learned(state, move, seen, _tried_now(state, inputs, now_ms, params), now_ms, params)
     state = _moved(state, move, rate, seen, inputs, now_ms, params)
     return _published(state, move, seen, inputs, now_ms, params)
-
-
-def _by_this_clock(state: ControllerState, now_ms: int, params: ControllerParams) -> ControllerState:
-    """After the clock was set back, what a restart would leave: samples would not count before a cut that lies ahead, so no
-    harm would be seen until then.
-    """
-    if state.stepped_ms is None or state.stepped_ms <= now_ms + params.freshness.future_ms:
-        return state
-    return ControllerState(memory=state.memory, baselines=state.baselines, rejections=state.rejections)
 
 
 def _rest(
@@ -107,8 +99,9 @@ def _rest(
         baselines=state.baselines,
         counted=state.counted,
         rejections=state.rejections,
+        alarmed=state.alarmed,
         memory=state.memory,
-        tried=state.tried,
+        tried=_seen_of(state.tried, state, params) if state.active else state.tried,
         stepped_ms=now_ms,
         informed_ms=now_ms,
         cut_ms=since_ms,
@@ -161,6 +154,7 @@ def _go_on(
         cut_ms=now_ms + params.cut_latency_ms if is_answered and is_new else state.cut_ms,
         guarded_ms=None if state.work is WorkKind.READ else state.guarded_ms,
         probing_ms=None,
+        tried=_seen_of(before.tried, before, params),
         causes=without_trials(state.causes) if is_answered else state.causes,
     )
 
@@ -207,9 +201,9 @@ def _used_ms(state: ControllerState, inputs: Inputs, now_ms: int) -> int | None:
     return state.begun_ms if is_late else None
 
 
-def _tells_of_other_work(state: ControllerState, seen: Assessment) -> bool:
-    """Whether a signal has no sample yet from since the kind of work changed."""
-    since_ms = state.work_ms
+def _tells_of_before(state: ControllerState, seen: Assessment) -> bool:
+    """Whether a signal has no sample yet from since the kind of work changed, or the rate decayed."""
+    since_ms = max((at_ms for at_ms in (state.work_ms, state.decayed_ms) if at_ms is not None), default=None)
     newest = (state.tracks[p.name].newest_ms for p in seen.pressures)
     return since_ms is not None and any(at_ms is None or at_ms <= since_ms for at_ms in newest)
 
@@ -268,6 +262,7 @@ def _moved(
         probing_ms=_probing_ms(state, move, rate, now_ms),
         causes=relieved(state.causes if move.causes is None else move.causes, seen, now_ms),
         is_stale=bool(seen.stale or seen.lost),
+        decayed_ms=now_ms + params.cut_latency_ms if seen.stale or seen.lost else state.decayed_ms,
         is_unseen=bool(seen.unseen) or (state.is_unseen and not _may_rise(seen, params)),
         floor=floor,
         floor_since_ms=since_ms if at_floor else None,
@@ -303,9 +298,16 @@ def _with_learned(
     tried = (*state.tried, *more)[-_TRIED_AT_MOST:]
     if not may_rise:
         return replace(state, tried=tried)
-    shown = [one for one in tried if now_ms - one.at_ms >= seen.delay_ms]
-    left = tuple(one for one in tried if 0 <= now_ms - one.at_ms < seen.delay_ms)  # a clock set back shows nothing
-    return replace(state, memory=state.memory.with_tried(shown, now_ms), tried=left)
+    old = _seen_of(tuple(one for one in tried if now_ms - one.at_ms >= seen.delay_ms), state, params)
+    left = tuple(one for one in tried if one not in old)
+    return replace(state, memory=state.memory.with_tried(old, now_ms), tried=left)
+
+
+def _seen_of(tried: tuple[Tried, ...], state: ControllerState, params: ControllerParams) -> tuple[Tried, ...]:
+    """Those since which a sample of every signal was taken. Once their work has ended no later sample tells of them."""
+    newest = [state.tracks.get(p.name, Track()).newest_ms for p in params.protections if p.name not in state.dropped]
+    oldest_ms = min((-1 if at_ms is None else at_ms for at_ms in newest), default=-1)
+    return tuple(one for one in tried if one.at_ms <= oldest_ms)
 
 
 def _tried_now(state: ControllerState, inputs: Inputs, now_ms: int, params: ControllerParams) -> tuple[Tried, ...]:

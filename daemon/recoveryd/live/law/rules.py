@@ -21,6 +21,7 @@ from recoveryd.live.law.cause import (
     in_doubt,
     is_doubtful,
     is_noisy,
+    is_ours_of_late,
     may_be_doubted,
     open_doubt,
     tried_at,
@@ -79,8 +80,7 @@ def choose(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int
     is_budget = params.effective_law is Law.BUDGET
     cut = _guard(state, seen, inputs, now_ms, params) if is_budget else halve(state, seen, floor, params)
     if seen.lost or seen.unseen or seen.stale:
-        decay = _decay(state, seen, floor, now_ms, params)
-        return cut if cut is not None and cut.cut and cut.rate < decay.rate else decay
+        return _harder(cut, _decay(state, seen, floor, now_ms, params))
     if cut is not None:
         return cut
     if seen.gated or not seen.pressures:
@@ -91,12 +91,22 @@ def choose(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int
     return _steer(state, seen, inputs, now_ms, params) if is_budget else step_up(state, seen, inputs, now_ms, params)
 
 
+def _harder(cut: Move | None, decay: Move) -> Move:
+    """A cut that is deeper than the decay; else the decay, with what the other signals showed."""
+    if cut is not None and cut.cut and cut.rate < decay.rate:
+        return cut
+    return decay if cut is None or cut.cut else decay._replace(causes=cut.causes)
+
+
 def _decay(state: ControllerState, seen: Assessment, floor: float, now_ms: int, params: ControllerParams) -> Move:
-    """1. What is not known cannot be protected: x0.8 per period down to the floor; pause after five minutes."""
+    """1. What is not known cannot be protected: x0.8 per period down to the floor; pause after five minutes. A cut only
+    with the first step of it: samples of other signals go on counting, or no harm that they show would be cut.
+    """
+    is_first = not state.is_stale
     if seen.lost:
         why = f"{seen.lost[0]} was last measured over {params.lost_after_ms / 60_000:.0f} min ago: pauses"
         comfortable = _remembered(state, seen, now_ms)
-        return Move(0.0, Rule.STALE, why, min(state.budget, displaced(state)), True, comfortable, True)
+        return Move(0.0, Rule.STALE, why, min(state.budget, displaced(state)), is_first, comfortable, True)
     if seen.unseen:
         why = f"{seen.unseen[0]} was never measured without a replay: stays at the floor"
         return Move(floor, Rule.STALE, why, min(state.budget, floor + displaced(state)))
@@ -104,7 +114,7 @@ def _decay(state: ControllerState, seen: Assessment, floor: float, now_ms: int, 
     rate = max(floor, state.rate * params.stale_factor**periods)
     why = f"{seen.stale[0]} is older than {seen.delay_ms / 1000:.0f} s: the rate decays to the floor"
     comfortable = _remembered(state, seen, now_ms)
-    return Move(rate, Rule.STALE, why, min(state.budget, rate + displaced(state)), True, comfortable)
+    return Move(rate, Rule.STALE, why, min(state.budget, rate + displaced(state)), is_first, comfortable)
 
 
 def _remembered(state: ControllerState, seen: Assessment, now_ms: int) -> float | None:
@@ -170,10 +180,13 @@ def _from_floor(
     now_ms: int,
     params: ControllerParams,
 ) -> Move:
-    """Pressure at the floor is not ours. Now and then a rise is tried, to see whether it still grows with the rate."""
+    """Pressure at the floor is not ours. Now and then a rise is tried, to see whether it still grows with the rate; where it
+    did within the hour, the floor may be too much as well, and the recovery is paused in the end.
+    """
     rate = begin_rate(state, inputs, now_ms, params)
     waited = state.pressed_since_ms is not None and now_ms - state.pressed_since_ms >= FOREIGN_MS
-    can_tell = seen.news and not seen.gated and all(may_be_doubted(state, p, params) for p in over)
+    was_ours = any(is_ours_of_late(state, p, now_ms) for p in over)
+    can_tell = seen.news and not seen.gated and not was_ours and all(may_be_doubted(state, p, params) for p in over)
     if not waited or not can_tell or rate <= state.rate:
         return at_floor(state, over[0])
     why = f"{told(over[0])} at the floor for long: tries whether a rise changes it"

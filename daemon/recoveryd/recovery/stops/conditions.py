@@ -14,7 +14,8 @@ from recoveryd.forecast.track import ForecastTrack
 from recoveryd.kernel.states import StopReason
 from recoveryd.live.law.types import ControllerState
 
-PRESSED_MOST_MS = 600_000
+# After ten minutes a rise is tried, to see whether it is us, with the next sample that can tell (`live.law.rules`).
+PRESSED_MOST_MS = 660_000
 IDLE_AFTER_MS = 60_000
 _LISTED_MOST = 20
 
@@ -38,7 +39,7 @@ class HeadState(NamedTuple):
 
 
 def live_slo(state: ControllerState, now_ms: int) -> Condition | None:
-    """LIVE_SLO: the rate was at the floor and the pressure at the SLO for ten minutes. The recovery is paused and
+    """LIVE_SLO: the rate was at the floor and the pressure at the SLO for eleven minutes. The recovery is paused and
     not stopped, since nothing is wrong with it.
     """
     since_ms = state.pressed_since_ms
