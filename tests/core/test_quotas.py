@@ -8,6 +8,7 @@ import pytest
 
 from recoveryd.kernel.states import State
 from recoveryd.recovery.effects import LaunchAttempt, SetQuota
+from recoveryd.recovery.events import QuotasSwept
 from recoveryd.recovery.spec import Limits
 from tests.builders.core import command, make_facts, make_spec
 from tests.builders.world import PARAMS, World
@@ -57,6 +58,15 @@ def test_nothing_is_asked_of_the_brokers_where_quotas_are_switched_off() -> None
     begun(world=world)
     world.second(60)
     assert (world.quotas, world.quota_history, world.launches) == ({"left": 7.0}, [], [("r1", 1)])
+
+
+def test_a_sweep_that_was_asked_for_before_a_recovery_went_on_takes_its_quota_for_a_moment_only() -> None:
+    world = begun(8 * RATE)
+    world.run_until(State.RUNNING)
+    world.quotas = {}
+    world.feed(QuotasSwept("main", (), ("r1",)))
+    world.second(2)
+    assert world.quotas == {"r1": 12 * RATE}
 
 
 def test_a_higher_rate_raises_the_quota_at_once() -> None:

@@ -171,10 +171,19 @@ async def test_a_cluster_that_refuses_is_told_apart_from_one_that_is_away(guarde
         assert (silent.value.code, silent.value.retriable) == (Code.CLUSTER_UNREACHABLE, True)
 
 
+@pytest.mark.parametrize("source", ["main", "guarded"])
 async def test_after_a_refusal_by_one_cluster_the_other_is_left_without_a_quota(
-    bootstrap: str, guarded: Broker, scope: str
+    bootstrap: str, guarded: Broker, scope: str, source: str
 ) -> None:
     accesses = {"main": ClientAccess(bootstrap), "guarded": ClientAccess(guarded.bootstrap)}
+    quotas = KafkaClientQuotas(accesses, scope)
+    await quotas.set(SetQuota("r1", "main", "main", 1e6))
+    (target,) = accesses.keys() - {source}
+    for bytes_per_s in (2e6, None):
+        with pytest.raises(ClusterProblem):
+            await quotas.set(SetQuota("r1", source, target, bytes_per_s))
+        assert entity(scope, "r1") not in of_clients(bootstrap)
+        await quotas.set(SetQuota("r1", "main", "main", 1e6))
     with pytest.raises(ClusterProblem):
-        await KafkaClientQuotas(accesses, scope).set(SetQuota("r1", "main", "guarded", 1e6))
+        await quotas.set(SetQuota("r1", source, target, None))
     assert entity(scope, "r1") not in of_clients(bootstrap)

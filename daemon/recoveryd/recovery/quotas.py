@@ -179,6 +179,8 @@ def on_swept(draft: RecoveryDraft, event: QuotasSwept) -> None:
         seen = recoveries.get(recovery_id) or QuotaSeen(draft.now_ms)
         if not seen.is_settled:  # the higher one of both clusters, from which a cut is made
             recoveries[recovery_id] = replace(seen, bytes_per_s=max(bytes_per_s, seen.bytes_per_s or 0.0))
+    for recovery_id in recoveries.keys() & set(event.removed):  # it went on since the sweep was asked for
+        recoveries[recovery_id] = replace(recoveries[recovery_id], bytes_per_s=None, is_settled=False)
     draft.quotas = replace(book, swept=book.swept | {event.cluster}, recoveries=recoveries)
     if event.refused:
         _tell_refusal(draft, "", event.refused)
@@ -207,6 +209,7 @@ def on_set_failed(draft: RecoveryDraft, event: EffectFailed) -> None:
         _note(draft, event.recovery, None)
     else:
         _note(draft, event.recovery, replace(seen, asked_ms=0, retry_ms=draft.now_ms + RETRY_MS))
+        draft.effect(WakeAt(draft.now_ms + RETRY_MS))
 
 
 def _tell_refusal(draft: RecoveryDraft, recovery_id: str, message: str) -> None:

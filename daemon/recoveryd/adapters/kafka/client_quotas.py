@@ -39,16 +39,22 @@ class KafkaClientQuotas:
         )  # a verification reads both
         for cluster, kinds in wanted:
             rates[cluster] = list(dict.fromkeys((*rates.get(cluster, ()), *kinds)))
-        done: dict[str, list[str]] = {}
-        for cluster, names in rates.items():
-            try:
-                await self._alter(cluster, effect.recovery, names, effect.bytes_per_s)
-            except ClusterProblem as problem:
-                if not problem.retriable and effect.bytes_per_s is not None:
-                    for earlier, set_names in done.items():
-                        await self._alter(earlier, effect.recovery, set_names, None)
-                raise
-            done[cluster] = names
+        problems = [
+            (cluster, problem)
+            for cluster, names in rates.items()
+            if (problem := await self._try(cluster, effect.recovery, names, effect.bytes_per_s)) is not None
+        ]
+        refusing = {cluster for cluster, problem in problems if not problem.retriable}
+        if refusing and effect.bytes_per_s is not None:
+            lifted = [
+                await self._try(cluster, effect.recovery, names, None)
+                for cluster, names in rates.items()
+                if cluster not in refusing
+            ]
+            problems += [("", problem) for problem in lifted if problem is not None]
+        # One that may go away comes first: it is asked again, and so is what was refused.
+        for _, problem in sorted(problems, key=lambda one: not one[1].retriable):
+            raise problem
         return QuotaSet(effect.recovery, effect.bytes_per_s)
 
     async def sweep(self, effect: SweepQuotas) -> QuotasSwept:
@@ -73,6 +79,15 @@ class KafkaClientQuotas:
             sorted((recovery, max(names.values())) for recovery, names in found.items() if recovery not in gone)
         )
         return QuotasSwept(effect.cluster, kept, tuple(sorted(gone)))
+
+    async def _try(
+        self, cluster: str, recovery: str, names: list[str], bytes_per_s: float | None
+    ) -> ClusterProblem | None:
+        try:
+            await self._alter(cluster, recovery, names, bytes_per_s)
+        except ClusterProblem as problem:
+            return problem
+        return None
 
     async def _alter(self, cluster: str, recovery: str, names: list[str], bytes_per_s: float | None) -> None:
         whole = float(math.ceil(bytes_per_s or 0.0))  # brokers take no fractions of a byte
