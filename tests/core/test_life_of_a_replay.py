@@ -1,18 +1,24 @@
 """Whole lives of replays in a simulated world: their states, sentences and events, and the sums of their numbers."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from recoveryd.kernel.events import Seen
 from recoveryd.kernel.states import State, StopReason
+from recoveryd.live.events import TopicSample
+from recoveryd.live.slice import SampleHistory
 from recoveryd.recovery.ending import FAILURES
-from recoveryd.recovery.events import FactsGathered
+from recoveryd.recovery.events import AttemptExited, FactsGathered
+from recoveryd.recovery.observed import Candidate, Heard, Observed
 from recoveryd.recovery.params import Params
+from recoveryd.recovery.slice import RECOVERY
 from recoveryd.recovery.spec import CaughtUp, Limits, Never
+from recoveryd.recovery.stops.caught_up import evaluate_caught_up, is_caught_up
 from recoveryd.replay.spec import TargetRef
-from recoveryd_jobs.contract import ERROR_CODES, DriverHeartbeat, Verification
-from tests.builders.core import command, make_facts, make_spec
+from recoveryd_jobs.contract import ERROR_CODES, DriverHeartbeat, LaneHeartbeat, LanePosition, Verification
+from tests.builders.core import NOW_MS, command, make_facts, make_spec
 from tests.builders.world import PARAMS, World, illegal_moves
 
 
@@ -86,6 +92,40 @@ def test_a_following_replay_stops_by_itself_at_zero_lag() -> None:
     assert (done.stop.reason, done.stop.mode) == (StopReason.ZERO_LAG, "caught_up")
     assert done.stop.evidence["evaluations"] >= PARAMS.caught_up_evaluations
     assert all(r.stop == world.receipts["r1"][r.partition] and r.unexplained == 0 for r in done.completeness)
+
+
+def test_a_row_of_evaluations_ends_with_one_that_holds_and_not_by_time_alone() -> None:
+    params = replace(PARAMS, caught_up_span_ms=30_000)
+    at_ms = NOW_MS
+    world = World(speed=50)
+    world.feed(command("replay", spec=make_spec(stop=CaughtUp())))
+    world.run_until(State.RUNNING)
+    recovery, plan = world.recovery(), world.recovery().plan
+    assert plan is not None
+
+    def evaluated(lags: Sequence[int], *, every_ms: int = 5_000) -> Candidate | None:
+        """After samples that are `every_ms` apart, with 100 records in each period."""
+        candidate, samples = None, ()
+        for number, lag in enumerate(lags):
+            now_ms, end = at_ms + number * every_ms, 10_000 + 100 * number
+            ends = dict.fromkeys((p.partition for p in plan.partitions), end)
+            sample = TopicSample("main", "flights", plan.source.topic_id, {}, ends, ends, now_ms, len(ends))
+            samples = (*samples, sample)[-6:]
+            rows = tuple(LanePosition(p, end - lag, None, "copying") for p in ends)
+            beat = LaneHeartbeat(recovery.id, 1, 0, 1, "copying", False, 0.0, 0.0, rows, "")
+            seen = Observed(lanes={0: Heard(beat, now_ms - 100)}, candidate=candidate)
+            candidate = evaluate_caught_up(recovery, seen, SampleHistory(samples), now_ms, params)
+            again = replace(seen, candidate=candidate)
+            assert evaluate_caught_up(recovery, again, SampleHistory(samples), now_ms, params) == candidate
+        return candidate
+
+    near = [0, 0, 0, 0, 0, 300, 400, 500, 550]
+    found = evaluated(near)
+    assert found is not None
+    assert not is_caught_up(found, at_ms + 5_000 * len(near), params), "30 s passed, but the last ones do not hold"
+    found = evaluated([0] * 9)
+    assert is_caught_up(found, at_ms + 40_000, params)
+    assert not is_caught_up(found, at_ms + 80_000, params), "nobody looked for long"
 
 
 def test_a_following_replay_that_falls_behind_does_not_stop() -> None:
@@ -243,6 +283,35 @@ def test_limits_end_a_recovery_on_purpose() -> None:
         world.feed(command("replay", spec=make_spec(limits=limits)))
         stopped = world.run_until(State.STOPPED)
         assert (stopped.stop.reason, stopped.verification.result) == (reason, "skipped")
+
+
+@pytest.mark.parametrize("limits", [Limits(max_runtime_ms=60_000), Limits(deadline_ms=NOW_MS + 60_000)])
+def test_the_time_that_a_command_allows_passes_in_a_pause_too(limits: Limits) -> None:
+    world = World(speed=1)
+    world.feed(command("replay", spec=make_spec(limits=limits)))
+    world.run_until(State.RUNNING)
+    world.feed(command("pause", offset=1))
+    world.run_until(State.PAUSED)
+    world.second(40)
+    assert world.recovery().state is State.PAUSED
+    world.run_until(State.STOPPED, seconds=60)
+
+
+def test_a_lane_that_ended_and_an_application_that_died_have_no_rate() -> None:
+    world = World(make_facts((100, 10_000)), speed=5)
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    world.second(1)
+    assert world.recovery().progress.bytes_per_s == 1_000.0
+    world.second(30)
+    states = [h.heartbeat.state for h in world.state.of(RECOVERY).observed["r1"].lanes.values()]
+    assert sorted(states) == ["copying", "done"]
+    assert world.recovery().progress.bytes_per_s == 500.0
+    world.applications["r1"].alive = False
+    world.feed(AttemptExited("r1", 1, 137, "killed"))
+    world.second(2)
+    assert world.recovery().state is State.STARTING
+    assert (world.recovery().progress.bytes_per_s, world.recovery().progress.records_per_s) == (0.0, 0.0)
 
 
 def test_throttle_changes_the_directive_of_the_running_application() -> None:

@@ -94,7 +94,7 @@ def lose_attempt(case: Case, message: str, code: str = "internal", *, counts: bo
     case.effect(KillAttempt(case.id, attempt.number))
     told = {"attempt": attempt.number, "why": message, "code": code, "failures": failures, "retry_in_ms": wait_ms}
     case.notice("attempt_lost", told)
-    case.journal(attempt=lost)
+    case.journal(attempt=lost, progress=case.recovery.progress.at_rest())
     _forget_attempt(case)
     if case.recovery.state is State.RUNNING:
         case.move(State.STARTING, f"attempt {attempt.number} was lost: {message}")
@@ -110,7 +110,7 @@ def release_application(case: Case, why: str) -> None:
     """End the application on purpose; it does not count as a failure."""
     if case.recovery.wanted is not Wanted.EXIT:
         want(case, Wanted.EXIT, why)
-    case.journal(attempt=replace(case.recovery.attempt, released=True))
+    case.journal(attempt=replace(case.recovery.attempt, released=True), progress=case.recovery.progress.at_rest())
     case.effect(KillAttempt(case.id, case.recovery.attempt.number))
     _forget_attempt(case)
 

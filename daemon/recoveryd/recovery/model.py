@@ -6,7 +6,7 @@ stop), all sizes are bytes.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated
 
@@ -208,6 +208,10 @@ class Progress:
     @property
     def bytes(self) -> int:
         return sum(p.bytes for p in self.partitions)
+
+    def at_rest(self) -> "Progress":
+        """While no application runs."""
+        return replace(self, records_per_s=0.0, bytes_per_s=0.0, eta_seconds=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,11 +33,15 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Evaluations in a row at which a following recovery was caught up."""
+    """Evaluations in a row at which a following recovery was caught up. `counted_ms`: the last one that held, by the
+    sample of `sampled_ms`.
+    """
 
     since_ms: int
     count: int
     evidence: Mapping[str, object]
+    counted_ms: int
+    sampled_ms: int
 
 
 class AtEnd(NamedTuple):

@@ -22,7 +22,7 @@ def with_lane_positions(recovery: Recovery, heartbeat: LaneHeartbeat, lanes: Map
         told = {p.partition: p for p in heartbeat.positions}
         newer = tuple([_newer(row, told.get(row.partition)) for row in rows])
         rows = newer if any(map(is_not, newer, rows)) else rows  # a lane repeats its positions until its next commit
-    beats = [h.heartbeat for h in lanes.values()]
+    beats = [h.heartbeat for h in lanes.values() if h.heartbeat.state != "done"]  # its last rate would stay for ever
     records_per_s = sum(b.records_per_s for b in beats)
     following = recovery.plan is not None and recovery.plan.is_following
     lag = recovery.progress.lag_records

@@ -6,7 +6,6 @@ most important check comes first.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.effects import WakeAt
@@ -37,7 +36,7 @@ from recoveryd.recovery.model import Wanted
 from recoveryd.recovery.planning import ask_facts, facts_given_up
 from recoveryd.recovery.progress import describe_rate, says_the_same
 from recoveryd.recovery.proving import begin_proof, has_begun, is_at_rest, proved_why
-from recoveryd.recovery.stops.auto_stop import capped, is_at_floor, judge
+from recoveryd.recovery.stops.auto_stop import capped, is_at_floor, judge, timed_out
 from recoveryd.recovery.stops.error_rate import too_many
 from recoveryd_jobs.contract import Verification
 
@@ -252,13 +251,12 @@ def _pausing(case: Case) -> None:
         return
     progress = case.recovery.progress
     positions = [{"partition": p.partition, "position": p.position} for p in progress.partitions]
-    idle = replace(progress, records_per_s=0.0, bytes_per_s=0.0, eta_seconds=None)
-    case.move(S.PAUSED, why_it_rests(case, case.recovery), {"positions": positions}, progress=idle)
+    case.move(S.PAUSED, why_it_rests(case, case.recovery), {"positions": positions}, progress=progress.at_rest())
 
 
 def _paused(case: Case) -> None:
-    recovery, deadline_ms = case.recovery, case.recovery.limits.deadline_ms
-    if case.seen.missing >= 2 or (deadline_ms is not None and case.now_ms >= deadline_ms):
+    recovery = case.recovery
+    if case.seen.missing >= 2 or timed_out(recovery, case.now_ms) is not None:
         _auto_stop(case)
     elif not recovery.attempt.released and recovery.releases:
         release_application(case, "the pause lets its application go; resume starts another")

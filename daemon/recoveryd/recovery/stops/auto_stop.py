@@ -28,9 +28,9 @@ class StopVerdict:
 
 def judge(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> StopVerdict | None:
     """Why the recovery, whose lanes or verification run, must stop now; None to go on."""
-    timed_out = _deadline(recovery, now_ms) or _max_runtime(recovery, now_ms)
-    if timed_out is not None or recovery.is_proving:
-        return timed_out or _proof_stalled(recovery, seen, now_ms, params)
+    late = timed_out(recovery, now_ms)
+    if late is not None or recovery.is_proving:
+        return late or _proof_stalled(recovery, seen, now_ms, params)
     return (
         _caught_up(recovery, seen, now_ms, params)
         or _by_heads(recovery, seen, now_ms, params)
@@ -67,6 +67,11 @@ def capped(recovery: Recovery) -> StopVerdict | None:
     )
 
 
+def timed_out(recovery: Recovery, now_ms: int) -> StopVerdict | None:
+    """Whether the time that the command allows is over. It passes in a pause too."""
+    return _deadline(recovery, now_ms) or _max_runtime(recovery, now_ms)
+
+
 def _deadline(recovery: Recovery, now_ms: int) -> StopVerdict | None:
     deadline = recovery.limits.deadline_ms
     if deadline is None or now_ms < deadline:
@@ -94,7 +99,7 @@ def _caught_up(recovery: Recovery, seen: Observed, now_ms: int, params: Params) 
     if not isinstance(recovery.spec.source.stop, CaughtUp) or not is_caught_up(seen.candidate, now_ms, params):
         return None
     assert seen.candidate is not None
-    span_s = (now_ms - seen.candidate.since_ms) / 1000
+    span_s = (seen.candidate.counted_ms - seen.candidate.since_ms) / 1000
     why = (
         f"every partition stayed within reach of its live head in {seen.candidate.count} evaluations over "
         f"{span_s:.0f} s"

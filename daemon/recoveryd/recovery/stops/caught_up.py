@@ -56,6 +56,8 @@ def evaluate_caught_up(
     if not all(c.holds for c in clauses):
         # While every violated clause is a lag within the hysteresis, the row goes on without counting this evaluation.
         return before if all(c.holds or c.is_near for c in clauses) else None
+    if before is not None and before.sampled_ms == sample.sampled_at_ms:
+        return before  # another topic was sampled
     count = before.count + 1 if before else 1
     since = before.since_ms if before else now_ms
     evidence = {
@@ -66,15 +68,16 @@ def evaluate_caught_up(
             for c in clauses
         ],
     }
-    return Candidate(since, count, evidence)
+    return Candidate(since, count, evidence, now_ms, sample.sampled_at_ms)
 
 
 def is_caught_up(candidate: Candidate | None, now_ms: int, params: Params) -> bool:
-    """Whether there were enough evaluations in a row over enough time."""
+    """Whether there were enough evaluations in a row over enough time, and the last one that held was not long ago."""
     return (
         candidate is not None
         and candidate.count >= params.caught_up_evaluations
-        and now_ms - candidate.since_ms >= params.caught_up_span_ms
+        and candidate.counted_ms - candidate.since_ms >= params.caught_up_span_ms
+        and now_ms - candidate.counted_ms <= 2 * params.sample_period_ms
     )
 
 
