@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from recoveryd.capabilities import make_decider
 from recoveryd.kernel.events import SignalReceived
 from recoveryd.kernel.states import State
 from recoveryd.live.events import OffsetsSampled, TopicSample
@@ -117,6 +118,34 @@ def test_an_operators_pause_takes_over_one_of_the_daemon() -> None:
     world.feed(command("resume"))
     world.live(10)
     assert world.recovery().state is State.RUNNING
+
+
+def test_a_resume_does_not_begin_with_the_rate_of_before_the_pause() -> None:
+    world = LiveWorld().copying()
+    world.live(120)
+    assert world.directive_rate == MAX
+    world.feed(command("pause"))
+    world.live(10)
+    world.latency_s = lambda: 1.0
+    world.live(20)
+    told = len(world.directives)
+    world.feed(command("resume"))
+    world.live(10)
+    rates = [d.max_bytes_per_s or 0.0 for d in world.directives[told:] if d.wanted == "run"]
+    assert rates[0] == MIN
+    assert max(rates) <= MAX / 10, "as any recovery begins"
+
+
+def test_what_was_protected_no_longer_limits_a_recovery_that_goes_on() -> None:
+    world = LiveWorld().copying(max_bytes_per_s=2_000.0)
+    world.latency_s = lambda: 1.0
+    world.live(60)
+    assert world.directive_rate == MIN
+    world.params = replace(world.params, live=replace(world.params.live, domains={}, readers=frozenset(), protected={}))
+    world.decider = make_decider(world.params)
+    world.restart_daemon()
+    world.live(10)
+    assert (world.rate, world.directive_rate) == (2_000.0, 2_000.0)
 
 
 def test_resuming_into_the_dark_is_refused_with_the_way_out() -> None:
@@ -426,7 +455,14 @@ class CrowdedWorld(LiveWorld):
 
 
 @pytest.mark.parametrize(
-    ("led_by", "most"), [({0: 1, 1: 1}, MAX / 3), ({0: 1, 1: 2}, MAX / 1.5), ({}, MAX), ({0: 1, 1: -1}, MAX / 3)]
+    ("led_by", "most"),
+    [
+        ({0: 1, 1: 1}, MAX / 3),
+        ({0: 1, 1: 2}, MAX / 1.5),
+        ({}, MAX),
+        ({0: 1, 1: -1}, MAX / 3),
+        ({0: -1, 1: -1}, MAX / 3),
+    ],
 )
 def test_no_broker_takes_more_than_its_even_part_of_the_budget_where_leaders_are_known(
     led_by: dict[int, int], most: float

@@ -50,9 +50,11 @@ def _brokers(draft: RecoveryDraft, cluster: str) -> set[int]:
 
 
 def _most_on_one(leaders: Mapping[int, int], left: Mapping[int, int]) -> float:
-    """The largest part of `left` that one broker may lead; 0 where no leader at all is known."""
+    """The largest part of `left` that one broker may lead; 0 where the topic was never sampled, or nothing is left."""
+    if not leaders:
+        return 0.0
     load: Counter[int] = Counter()
     for partition, size in left.items():
         load[max(-1, leaders.get(partition, -1))] += size
     unknown, whole = load.pop(-1, 0), sum(load.values())
-    return (max(load.values()) + unknown) / (whole + unknown) if whole else 0.0
+    return (max(load.values(), default=0) + unknown) / (whole + unknown) if whole + unknown else 0.0

@@ -13,6 +13,7 @@ from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.spec import Limits, Spec
 
+UNDECIDED: Final = "at the floor until the controller has decided"
 _DEFAULTS: Final = asdict(Limits())
 
 
@@ -61,6 +62,17 @@ def ceiling_bytes_per_s(limits: Limits, params: Params) -> float:
     return most if limits.max_bytes_per_s is None else min(most, limits.max_bytes_per_s)
 
 
+def at_floor_at_most(recovery: Recovery, params: Params) -> Recovery:
+    """The recovery with no more than its floor, where a controller decides on it; as it is elsewhere."""
+    held = recovery.effective_bytes_per_s
+    if mode_of(recovery.limits, recovery.spec, params) is not Mode.CONTROLLED or held is None:
+        return recovery
+    floor = floor_bytes_per_s(recovery, params)
+    if held <= floor or not touched_domains(recovery.spec, params):
+        return recovery
+    return replace(recovery, effective_bytes_per_s=floor, rule=UNDECIDED)
+
+
 def with_limits(recovery: Recovery, limits: Limits, params: Params, why: str = "") -> Recovery:
     """The recovery with these limits, and the rate (with its sentence) that holds until a controller decides."""
     mode = mode_of(limits, recovery.spec, params)
@@ -71,7 +83,7 @@ def with_limits(recovery: Recovery, limits: Limits, params: Params, why: str = "
             floor = floor_bytes_per_s(replace(recovery, limits=limits), params)
             held = recovery.effective_bytes_per_s if was_controlled else None
             rate = floor if held is None else min(ceiling, held)
-            rule = why or "at the floor until the controller has decided"
+            rule = why or UNDECIDED
         else:
             rate, rule = ceiling, why or "no protected cluster is touched: its own ceiling"
         return replace(recovery, limits=limits, effective_bytes_per_s=rate, rule=rule)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
+from recoveryd.forecast.view import ForecastView
 from recoveryd.kernel.metrics import Measures, Sample, count_states
 from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import State, StopReason
@@ -23,7 +24,8 @@ ENDED_SERIES_KEPT_MS = 3_600_000
 # A scrape runs in the loop, so it must be quick however many recoveries ended in the last hour.
 ENDED_SERIES_AT_MOST = 500
 _RESULTS = ("match", "mismatch", "skipped")
-_FORECAST_STATES = frozenset({State.AWAITING_APPROVAL, State.STARTING, State.RUNNING})
+_BEFORE_IT_RUNS = frozenset({State.AWAITING_APPROVAL, State.STARTING})
+_FORECAST_KEPT_S = 300.0  # one that runs has a new forecast each minute; an older one is of before a wait or a pause
 
 
 def make_measures(kinds: Sequence[str]) -> Measures:
@@ -124,19 +126,28 @@ def _of_recovery(
 
 
 def _forecast(recovery: Recovery, now_ms: int) -> Iterator[Sample]:
-    """The newest forecast, or the plan's before there is one, less the time that has passed since."""
+    """The newest forecast, or the plan's before there is one, less the time that has passed since. Retention goes on
+    whatever the recovery does; of what rests or waits nobody knows when it will be done.
+    """
     view = recovery.progress.forecast or (recovery.plan.forecast if recovery.plan else None)
-    if view is None or recovery.state not in _FORECAST_STATES:
+    if view is None or recovery.is_terminal or not recovery.brings_records:
         return
-    passed_s = max(0.0, (now_ms - (view.at_ms or 0)) / 1000) if recovery.state is State.RUNNING else 0.0
+    passed_s = 0.0 if view.at_ms is None else max(0.0, (now_ms - view.at_ms) / 1000)
+    if view.slack_s is not None:
+        yield Sample(m.RETENTION_SLACK, (recovery.id,), view.slack_s - passed_s)
+    if recovery.state is State.RUNNING and passed_s <= _FORECAST_KEPT_S:
+        yield from _estimated(recovery, view, passed_s)
+    elif recovery.state in _BEFORE_IT_RUNS:
+        yield from _estimated(recovery, view, 0.0)
+
+
+def _estimated(recovery: Recovery, view: ForecastView, passed_s: float) -> Iterator[Sample]:
     eta = view.eta_seconds
     for bound, seconds in (("lo", eta.lo), ("mid", eta.mid), ("hi", eta.hi)):
         left_s = math.inf if seconds is None else max(0.0, seconds - passed_s)
         yield Sample(m.ETA_BOUND, (recovery.id, bound), left_s)
     if view.speed_up is not None:
         yield Sample(m.SPEEDUP, (recovery.id,), view.speed_up)
-    if view.slack_s is not None:
-        yield Sample(m.RETENTION_SLACK, (recovery.id,), view.slack_s)
 
 
 def _position_lags(recovery: Recovery, history: SampleHistory | None) -> tuple[dict[int, int], dict[int, int]]:

@@ -15,6 +15,7 @@ from recoveryd.kernel.states import State
 from recoveryd.recovery.attempts import release_application
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.directing import want
+from recoveryd.recovery.limits import at_floor_at_most
 from recoveryd.recovery.model import WORKING, Recovery, Wanted
 
 TELEMETRY: Final = "telemetry"
@@ -37,10 +38,13 @@ def begin_pause(case: Case, why: str, held: str = "") -> None:
     want(case, Wanted.PAUSE, why)
 
 
-def begin_resume(case: Case, why: str) -> None:
+def begin_resume(case: Case, why: str, *, is_granted: bool = False) -> None:
     """Go on at the exact positions, with the application that still runs or with the next one. A verification goes on
-    too, but begins anew with the next application.
+    too, but begins anew with the next application. `is_granted`: its rate is that of the present step of the controllers;
+    one from before the pause says nothing of live traffic now, and others may have the budget since.
     """
+    if not is_granted:
+        case.draft.remember(at_floor_at_most(case.recovery, case.params))
     is_proving = case.recovery.is_proving
     to = State.STARTING if case.recovery.attempt.released else State.RUNNING
     case.move(State.VERIFYING if is_proving else to, why, held="", releases=False)

@@ -28,7 +28,7 @@ from recoveryd.recovery.crowding import crowding
 from recoveryd.recovery.directing import renew
 from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.holding import hand_to_hold
-from recoveryd.recovery.limits import ceiling_bytes_per_s, floor_bytes_per_s, mode_of, touched_domains
+from recoveryd.recovery.limits import ceiling_bytes_per_s, floor_bytes_per_s, mode_of, touched_domains, with_limits
 from recoveryd.recovery.model import WORKING, Recovery
 from recoveryd.recovery.pausing import LIVE_SLO, TELEMETRY, begin_resume, hold
 from recoveryd.recovery.progress import progress_ratio, verified_ratio
@@ -39,6 +39,7 @@ _DRAINED: Final = frozenset({State.PAUSED})
 _BLIND: Final = frozenset({ControlVerdict.BLIND, ControlVerdict.PAUSED})
 _LISTED_MOST: Final = 20
 _SLACK_MS: Final = 500
+_SETTLED_MS: Final = 60_000  # so long the start of lanes and the way to their share may take
 _RAISE, _CUT = 1.10, 0.95  # factors: a smaller change of a recovery's share waits for the next renewal of the lease
 
 
@@ -50,7 +51,7 @@ def control(draft: RecoveryDraft) -> None:
     recoveries = [r for r in draft.live() if r.state in WORKING or (r.state in _DRAINED and r.held == TELEMETRY)]
     if not params.live.domains:
         for recovery in recoveries:
-            _release_if_held(Case(draft, recovery.id), "nothing is listed to be protected any more")
+            _without_controller(Case(draft, recovery.id), "nothing is listed to be protected any more")
         return
     period_ms = params.control.period_ms
     if draft.now_ms - before.stepped_ms < period_ms - min(_SLACK_MS, period_ms // 4):
@@ -99,8 +100,10 @@ def _step(draft: RecoveryDraft, recoveries: Sequence[Recovery]) -> None:
         after = after.with_rejections(grown(earlier.rejections, state.rejections))
     draft.protection.protecting = _kept(draft, after)
     _tell(draft, before.decisions, made.decisions, made.grants, claimants)
+    # Where one gets more of a budget, those that get less of it are told in the same step, however little it is.
+    raises = any(_is_raised(r, made.grants.get(r.id)) for r in recoveries)
     for recovery in recoveries:
-        _apply(draft, recovery, made.grants.get(recovery.id), made.decisions)
+        _apply(draft, recovery, made.grants.get(recovery.id), made.decisions, raises)
     _pause_pressed(draft, states, claimants)
 
 
@@ -123,6 +126,8 @@ def _claimant(draft: RecoveryDraft, recovery: Recovery, domains: Sequence[str], 
     ceiling = ceiling_bytes_per_s(limits, draft.params)
     seen = draft.observed(recovery.id)
     is_heard = bool(seen.readers if recovery.is_proving else seen.lanes) and recovery.state in _HEARD
+    is_resting = recovery.state in _DRAINED and recovery.held == TELEMETRY
+    begun_ms = max(recovery.attempt.started_at_ms, seen.adopted_ms, seen.drain_since_ms)
     return Claimant(
         mode=Mode.CONTROLLED,
         claim=Claim(floor_bytes_per_s(recovery, draft.params, floor), ceiling, limits.weight, limits.tier),
@@ -130,6 +135,7 @@ def _claimant(draft: RecoveryDraft, recovery: Recovery, domains: Sequence[str], 
         writes=frozenset({recovery.spec.target.cluster} if recovery.brings_records else ()),
         achieved_bytes_per_s=recovery.progress.bytes_per_s if is_heard else None,
         required_bytes_per_s=_required(recovery, draft.now_ms),
+        has_settled=is_resting or (is_heard and draft.now_ms - begun_ms >= _SETTLED_MS),
     )
 
 
@@ -240,44 +246,68 @@ def _tell(
 
 
 def _apply(
-    draft: RecoveryDraft, recovery: Recovery, grant: Grant | None, decisions: Mapping[str, ControlDecision]
+    draft: RecoveryDraft,
+    recovery: Recovery,
+    grant: Grant | None,
+    decisions: Mapping[str, ControlDecision],
+    raises: bool,
 ) -> None:
     case = Case(draft, recovery.id)
     if grant is None:
-        _release_if_held(case, "no controller decides on it any more")
+        _without_controller(case, "no controller decides on it any more")
         return
     bound = [decisions[d] for d in touched_domains(recovery.spec, draft.params)]
     if recovery.held == TELEMETRY and recovery.state in _DRAINED:
         if not grant.pause and all(d.verdict not in _BLIND for d in bound):
             case.remember(effective_bytes_per_s=grant.bytes_per_s, rule=grant.why)
-            _release_if_held(case, "live traffic is measured again: goes on by itself")
+            _release_if_held(case, "live traffic is measured again: goes on by itself", is_granted=True)
     elif grant.pause:
         case.journal(rule=grant.why)
         evidence = {"domain": grant.domain, **decision_evidence(decisions[grant.domain])}
         hold(case, TELEMETRY, grant.why, evidence)
-    elif _is_told_at_once(recovery.effective_bytes_per_s, grant, any(d.publish for d in bound)):
+    elif _is_told_at_once(recovery.effective_bytes_per_s, grant, any(d.publish for d in bound), raises):
         case.revise(effective_bytes_per_s=grant.bytes_per_s, rule=grant.why)
         if not recovery.attempt.released:
             renew(case)
 
 
-def _is_told_at_once(held: float | None, grant: Grant, publish: bool) -> bool:
-    """Whether the grant goes out now: the budget was published, or the share changed by `_RAISE` or `_CUT`."""
+def _is_raised(recovery: Recovery, grant: Grant | None) -> bool:
+    held, rate = recovery.effective_bytes_per_s, None if grant is None else grant.bytes_per_s
+    return held is not None and rate is not None and rate >= held * _RAISE
+
+
+def _is_told_at_once(held: float | None, grant: Grant, publish: bool, raises: bool) -> bool:
+    """Whether the grant goes out now: the budget was published, or the share changed by `_RAISE` or `_CUT`, or is less
+    while another one's `raises`.
+    """
     rate = grant.bytes_per_s
     if held is None or rate is None:
         return held is not rate
-    return rate >= held * _RAISE or rate <= held * _CUT or (publish and rate != held)
+    return rate >= held * _RAISE or rate <= held * _CUT or (publish and rate != held) or (raises and rate < held)
 
 
-def _release_if_held(case: Case, why: str) -> None:
+def _without_controller(case: Case, why: str) -> None:
+    """What was protected is not listed any more: it has the rate that its command asks for, and rests no longer for
+    what nobody measures.
+    """
+    recovery = case.recovery
+    free = with_limits(recovery, recovery.limits, case.params)
+    if free.effective_bytes_per_s != recovery.effective_bytes_per_s:
+        case.revise(effective_bytes_per_s=free.effective_bytes_per_s, rule=free.rule)
+        if not recovery.attempt.released and recovery.state in WORKING:
+            renew(case)
+    _release_if_held(case, why, is_granted=True)
+
+
+def _release_if_held(case: Case, why: str, *, is_granted: bool) -> None:
     if case.recovery.held == TELEMETRY and case.recovery.state in _DRAINED and not hand_to_hold(case):
-        begin_resume(case, why)
+        begin_resume(case, why, is_granted=is_granted)
 
 
 def _pause_pressed(
     draft: RecoveryDraft, states: Mapping[str, ControllerState], claimants: Mapping[str, Claimant]
 ) -> None:
-    """LIVE_SLO: pause recoveries when the rate was at the floor and live traffic over its SLO for ten minutes."""
+    """LIVE_SLO: pause recoveries when the rate was at the floor and live traffic over its SLO for eleven minutes."""
     if not draft.params.control.pause_allowed:
         return
     for domain, state in states.items():

@@ -130,6 +130,16 @@ def test_a_time_fulfils_the_watch_whatever_the_group_does() -> None:
     assert (world.watch().state, world.watch().stop.reason) == (State.COMPLETED, StopReason.DEADLINE)  # type: ignore[union-attr]
 
 
+def test_a_time_comes_for_a_watch_whose_topic_does_not_exist_too() -> None:
+    world = WatchWorld()
+    world.start(replace(CAUGHT_UP, until=UntilTime(NOW_MS + 40_000)))
+    world.missing = {"flights"}
+    world.looks(6)
+    assert world.watch().state is State.RUNNING
+    world.looks(3)
+    assert world.watch().state is State.COMPLETED
+
+
 def test_a_deadline_ends_it_unfulfilled_and_never_calls_the_webhook() -> None:
     world = WatchWorld()
     world.start(replace(CALLING, deadline_ms=NOW_MS + 20_000))
@@ -182,6 +192,8 @@ def test_a_topic_that_does_not_exist_ends_the_watch_after_three_looks() -> None:
 def test_a_partition_that_does_not_exist_ends_the_watch() -> None:
     world = WatchWorld()
     world.start(replace(CAUGHT_UP, until=UntilOffsets({"flights": {0: 1, 7: 1}})))
+    world.looks(4)
+    assert world.watch().state is State.RUNNING, "one that was added just now is not known everywhere"
     world.look()
     watch = world.watch()
     assert (watch.state, watch.error_code) == (State.FAILED, Code.SOURCE_PARTITION_MISSING.value)
