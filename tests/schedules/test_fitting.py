@@ -1,12 +1,14 @@
 """Whether the next run of a schedule is expected to fit: the expectation from the last runs, and when it is told."""
 
 import pytest
+from pydantic import TypeAdapter
 
 from recoveryd.kernel.draft import Draft
 from recoveryd.kernel.states import State
+from recoveryd.kernel.written import DurationMs
 from recoveryd.schedules.draft import ScheduleDraft
 from recoveryd.schedules.fitting import RUNS_KEPT, expected_ms, with_forecast
-from recoveryd.schedules.model import ScheduleRun
+from recoveryd.schedules.model import RunForecast, ScheduleRun
 from recoveryd.schedules.params import ScheduleParams
 from tests.schedules.world import ScheduleWorld
 
@@ -45,6 +47,18 @@ def test_after_a_run_it_is_said_whether_the_next_one_is_expected_to_fit(cron: st
     assert [notice.data["fits"] for notice in world.told("schedule_overrun_expected")] == ([] if fits else [False])
     world.restart(down_s=1)
     assert world.schedule().forecast == forecast
+
+
+def test_a_run_that_ended_before_it_began_by_a_clock_that_was_set_tells_nothing_and_can_be_read_again() -> None:
+    world = ScheduleWorld(ends=(10_000, 0), speed=60)
+    world.add("0 * * * *")
+    schedule = world.schedule()
+    run = ScheduleRun(0, 1_000_000, "c", "r", outcome="completed", ended_ms=990_000)
+    assert with_forecast(None, schedule, run).durations_ms == ()  # type: ignore[arg-type]
+    odd = RunForecast(True, -3_312, 60_000, 1)
+    written = TypeAdapter(RunForecast).dump_python(odd, mode="json")
+    assert written["expected_ms"] == "0ms"
+    assert TypeAdapter(DurationMs).validate_python("-3312ms") == 0
 
 
 def test_it_is_told_once_and_rests_on_the_last_runs_only() -> None:

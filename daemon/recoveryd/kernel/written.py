@@ -30,7 +30,19 @@ class Written:
 
 TIME_SCHEMA = {"type": "string", "format": "date-time"}
 TimeMs = Annotated[int, Written(format_time_ms, parse_time_ms, TIME_SCHEMA)]
-DurationMs = Annotated[int, Written(format_duration_ms, parse_duration_ms, {"type": "string"})]
+
+
+def _write_duration(duration_ms: int) -> str:
+    """What lies between two readings of a clock that was set meanwhile may be negative, which is no duration."""
+    return format_duration_ms(max(0, duration_ms))
+
+
+def _read_duration(text: str) -> int:
+    """Also what was written when such a one was not shown as none yet."""
+    return 0 if text.startswith("-") else parse_duration_ms(text)
+
+
+DurationMs = Annotated[int, Written(_write_duration, _read_duration, {"type": "string"})]
 
 
 def named(name: str) -> dict[str, str]:

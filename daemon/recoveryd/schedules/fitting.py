@@ -40,7 +40,10 @@ def with_forecast(draft: ScheduleDraft, schedule: Schedule, run: ScheduleRun) ->
     """
     if run.ended_ms is None or not _took_its_time(run, run.ended_ms):
         return schedule
-    took = (*schedule.durations_ms, run.ended_ms - run.fired_ms)[-RUNS_KEPT:]
+    took_ms = run.ended_ms - run.fired_ms
+    if took_ms < 0:  # the clock was set back in between
+        return schedule
+    took = (*schedule.durations_ms, took_ms)[-RUNS_KEPT:]
     schedule = replace(schedule, durations_ms=took)
     spec, first_ms = schedule.spec, schedule.next_run_ms
     then_ms = None if first_ms is None else next_due_ms(spec.cron, spec.time_zone, first_ms)

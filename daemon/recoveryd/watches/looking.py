@@ -20,6 +20,7 @@ from recoveryd.watches.telling import make_evidence, make_progress, say_progress
 
 JOURNAL_EVERY_MS = 10_000
 MISSING_LOOKS = 3
+NARROW_LOOKS = 5  # how many partitions a topic has is asked each 15 s, so one that was added just now is not known yet
 
 _Windows = Mapping[Reader, Mapping[int, Window]]
 
@@ -66,7 +67,11 @@ def _with_topic_id(draft: WatchDraft, watch: Watch, event: ReaderSampled) -> Wat
 def _look_for_offsets(draft: WatchDraft, watch: Watch, until: UntilOffsets, event: ReaderSampled) -> None:
     reader, planned = event.reader, frozenset(event.planned)
     missing = sorted(p for p in until.offsets.get(reader.topic, {}) if planned and p not in planned)
-    if missing:
+    narrow = draft.watches.seen_of(watch.id).narrow
+    looks = narrow.get(reader.topic, 0) + 1 if missing else 0
+    if looks != narrow.get(reader.topic, 0):
+        draft.see_watch(watch.id, narrow={**narrow, reader.topic: looks})
+    if looks >= NARROW_LOOKS:
         why = f"the topic {reader.topic} has no partition {missing[0]}"
         code = Code.SOURCE_PARTITION_MISSING
         give_up(draft, watch, StopReason.SOURCE_UNAVAILABLE, code, why, topic=reader.topic, partitions=missing)
@@ -148,6 +153,8 @@ def on_offsets_of_watched(draft: WatchDraft, event: OffsetsSampled) -> None:
     """A topic that does not exist ends the watch after some looks: its name is misspelt, or it was deleted."""
     for watch in list(draft.watches.live.values()):
         topics = {(watch.spec.cluster, topic) for topic in watch.spec.topics}
+        if isinstance(watch.spec.until, UntilTime):
+            continue  # its time comes, whatever becomes of the group and its topics
         missing = sorted(topics.intersection(event.missing))
         looks = draft.watches.seen_of(watch.id).missing + 1 if missing else 0
         if looks != draft.watches.seen_of(watch.id).missing:
