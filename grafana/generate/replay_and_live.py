@@ -32,7 +32,7 @@ _GROUP = f'{_TOPIC}, group=~"$group"'
 _DOMAIN = f'{JOB}, domain=~"$domain"'
 _RECOVERY = f'{JOB}, recovery=~"$recovery"'
 _TRAFFIC = (Look("replay", REPLAY), Look("live", LIVE))
-_BAND = Query(f'max(recoveryd_recoveries{{{JOB}, state=~"{AT_WORK}"}} > bool 0)', "a replay runs")
+_BAND = Query(f'max(recoveryd_recoveries{{{JOB}, kind="replay", state=~"{AT_WORK}"}} > bool 0)', "a replay runs")
 _BAND_LOOK = Look("a replay runs", REPLAY, band=True)
 # The names that the usual rules of the JMX exporter give to what brokers measure; times are in milliseconds.
 _UNDER_REPLICATED = "kafka_server_replicamanager_underreplicatedpartitions"
@@ -113,7 +113,7 @@ def _now() -> list[Any]:
     return [
         parts.stat_panel(
             "Recoveries at work", "Recoveries that have an application now.", "none",
-            [Query(f'sum(max by (kind, state) (recoveryd_recoveries{{{JOB}, state=~"{AT_WORK}"}}))')],
+            [Query(f'sum(max by (kind, state) (recoveryd_recoveries{{{JOB}, kind=~"replay|verification", state=~"{AT_WORK}"}}))')],
             levels=parts.thresholds(NEUTRAL, (1, REPLAY)),
         ),
         parts.stat_panel(

@@ -252,6 +252,14 @@ def test_live_gauges_go_when_unknown_or_not_reported_for_long(monkeypatch) -> No
     assert "billing" not in metrics.render().decode()
 
 
+def test_of_a_group_of_one_name_on_two_clusters_the_larger_lag_is_shown_once() -> None:
+    metrics = Metrics(BOOK.metrics)
+    for cluster, end in (("main", 10), ("mirror", 30), ("third", 20)):
+        metrics.set_live((cluster, "flights", "billing"), lag_of_signal(lag((5, end)), None, NOW_MS))
+    shown = [line for line in metrics.render().decode().splitlines() if line.startswith("recoveryd_lag_records{")]
+    assert shown == ['recoveryd_lag_records{group="billing",topic="flights",traffic="live"} 25.0']
+
+
 def feed(
     live: LiveTraffic, state: CoreState, at_ms: int, stable: int, high: int | None = None
 ) -> tuple[LiveTraffic, float]:

@@ -4,6 +4,7 @@ import pytest
 
 from recoveryd.adapters.http.metrics_page import Metrics
 from recoveryd.kernel.decision import Decision
+from recoveryd.kernel.events import BecameLeader
 from recoveryd.kernel.states import State
 from recoveryd.recovery.spec import Limits
 from recoveryd.runtime.inbox import Item
@@ -36,3 +37,14 @@ def test_the_speed_of_an_unlimited_recovery_is_measured() -> None:
 @pytest.mark.parametrize("limits", [Limits(max_bytes_per_s=1e6), Limits(max_records_per_s=1e6)])
 def test_the_speed_of_a_recovery_that_is_held_back_is_nobodys_measure(limits: Limits) -> None:
     assert measured(limits) is None
+
+
+def test_a_new_leader_shows_that_nothing_was_lost_before_anything_is() -> None:
+    """An increase is only seen from a value that was there before."""
+    world = World(make_facts((10_000, 10_000)))
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    metrics = Metrics(BOOK.metrics)
+    step = Step(Item(BecameLeader(2, "control")), world.state, Decision(world.state), 0.0)
+    Reporter(metrics, BOOK).report(Round(world.state, None, (), (step,), 0), world.now_ms)
+    assert 'recoveryd_records_lost_total{topic="flights"} 0.0' in metrics.render().decode()

@@ -16,7 +16,6 @@ from recoveryd.kernel.events import (
 from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import State
 from recoveryd.live.events import OffsetsSampled, ReaderSampled
-from recoveryd.live.lag.book import Reader
 from recoveryd.live.measures import lag_of_signal, live_written
 from recoveryd.live.signals import LagSignal, SignalledPartition
 from recoveryd.live.slice import LIVE
@@ -51,7 +50,9 @@ class Reporter:
         if taken.steps:
             answers = [answer for step in taken.steps for answer in step.decision.answers]
             before = taken.steps[0].before
-            self._metrics.add(self._book.beginnings(before, taken.state))
+            leads_anew = any(isinstance(step.item.event, BecameLeader) for step in taken.steps)
+            # A counter that begins with a first loss shows no increase, so what was restored begins here too.
+            self._metrics.add(self._book.beginnings(CoreState() if leads_anew else before, taken.state))
             self._metrics.add(self._book.increments(before, taken.state, answers))
         if not 0 <= now_ms - self._tidied_ms < TIDY_MS:  # a clock that is set back must not stop it
             self._tidied_ms = now_ms
@@ -74,11 +75,13 @@ class Reporter:
             self._show_lag(_as_signal(event), state, now_ms)
 
     def _show_lag(self, signal: LagSignal, state: CoreState, now_ms: int) -> None:
-        """Show the lag of a group that a watch looks at, except where the core judges that group already."""
-        if Reader(signal.cluster, signal.topic, signal.group) in state.of(LIVE).protecting.lags:
-            return  # the core's verdict is shown with this lag
-        history = state.of(LIVE).samples.get((signal.cluster, signal.topic))
-        self._metrics.set_live(("live", signal.topic, signal.group), lag_of_signal(signal, history, now_ms))
+        """Show the lag of a group that a watch looks at, except where the core judges a group of that name already."""
+        judged, who = state.of(LIVE).protecting.lags, (signal.cluster, signal.topic, signal.group)
+        if any((reader.topic, reader.group) == who[1:] for reader in judged):
+            self._metrics.set_live(who, ())  # series do not name the cluster, and the core's verdict has that lag
+            return
+        history = state.of(LIVE).samples.get(who[:2])
+        self._metrics.set_live(who, lag_of_signal(signal, history, now_ms))
 
     def _measure(self, step: Step) -> None:
         """Keep the moving average of the rates that unlimited lanes reach, for the ETA of later plans."""

@@ -58,14 +58,15 @@ class Metrics(Collector):
         histogram = self._histograms[metric.name]
         (histogram.labels(*labels) if labels else histogram).observe(value)
 
-    def set_live(self, labels: tuple[str, ...], samples: Sequence[Sample]) -> None:
-        """Gauges that others report from time to time, all those with `labels` at once (none = unknown now).
+    def set_live(self, of: tuple[str, ...], samples: Sequence[Sample]) -> None:
+        """Gauges that others report from time to time, all those `of` the same at once (none = unknown now). Of several
+        with the same labels the largest is shown.
 
         What is not reported again for ten minutes goes, so that no old value looks fresh.
         """
-        self._live.pop(labels, None)
+        self._live.pop(of, None)
         if samples:
-            self._live[labels] = (tuple(samples), time.monotonic())
+            self._live[of] = (tuple(samples), time.monotonic())
         if len(self._live) > _LIVE_AT_MOST:
             del self._live[next(iter(self._live))]
 
@@ -88,8 +89,13 @@ class Metrics(Collector):
 
     def _fresh(self) -> list[Sample]:
         oldest_s = time.monotonic() - LIVE_KEPT_S
-        self._live = {labels: entry for labels, entry in self._live.items() if entry[1] >= oldest_s}
-        return [sample for samples, _ in self._live.values() for sample in samples]
+        self._live = {of: entry for of, entry in self._live.items() if entry[1] >= oldest_s}
+        largest: dict[tuple[str, tuple[str, ...]], Sample] = {}
+        for sample in (sample for samples, _ in self._live.values() for sample in samples):
+            known = largest.setdefault((sample.metric.name, sample.labels), sample)
+            if sample.value > known.value:
+                largest[sample.metric.name, sample.labels] = sample
+        return list(largest.values())
 
     def _register(self, metric: Metric) -> None:
         if metric.kind is MetricKind.COUNTER:
