@@ -73,7 +73,7 @@ async def prometheus() -> AsyncIterator[PrometheusQueries]:
         ("vector", [{"metric": {"a": "b"}, "value": [1_800_000_000.1, "0.125"]}], QueryAnswer(0.125)),
         ("scalar", [1, "NaN"], QueryAnswer(None, RejectReason.NOT_A_NUMBER, "the query gives NaN")),
         ("vector", [{"metric": {}, "value": [1, "+Inf"]}], QueryAnswer(None, RejectReason.NOT_A_NUMBER, "the query gives +Inf")),
-        ("vector", [], QueryAnswer(None, RejectReason.NO_ANSWER, "the query gives 0 series, it must give one")),
+        ("vector", [], QueryAnswer(None, RejectReason.NO_ANSWER, "the query gives 0 series, it must give one", is_empty=True)),
         ("vector", [{"value": [1, "1"]}, {"value": [1, "2"]}], QueryAnswer(None, RejectReason.NO_ANSWER, "the query gives 2 series, it must give one")),
         ("matrix", [], QueryAnswer(None, RejectReason.NO_ANSWER, "the query gives a matrix, it must give a scalar or a vector of one")),
         ("vector", [{"histogram": [1, {}]}], QueryAnswer(None, RejectReason.NO_ANSWER, "the query gives no plain number")),

@@ -74,7 +74,8 @@ class QueryCollector:
                 answer = age if age.value is None else await self._ask(query, query.query)
                 if answer.value is not None and age.value is not None:
                     at_ms = asked_at_ms - round(1_000 * max(0.0, age.value))
-                    taken_ms = taken_ms if abs(at_ms - taken_ms) < SAME_SCRAPE_MS else at_ms
+                    is_same = not age.is_empty and abs(at_ms - taken_ms) < SAME_SCRAPE_MS
+                    taken_ms = taken_ms if is_same else at_ms
                     self._emit(ReadingTaken(query.cluster, Reading(query.name, answer.value, taken_ms)))
                 elif answer.reject is not None:
                     self._refuse(answer.reject)
@@ -83,12 +84,12 @@ class QueryCollector:
 
     async def _age(self, query: Query) -> QueryAnswer:
         """How long ago the newest sample behind the query was scraped, in seconds by the server's clock, which may differ
-        from ours; 0 where the query has no samples that could tell. Between two scrapes answers are the same sample, and no
-        new reading.
+        from ours; 0 and empty where the query has no samples that could tell. Between two scrapes answers are the same
+        sample, and no new reading.
         """
-        text = age_query(query.query)
-        answer = QueryAnswer(0.0) if text is None else await self._ask(query, text)
-        return QueryAnswer(0.0) if answer.is_empty else answer
+        text, none = age_query(query.query), QueryAnswer(0.0, is_empty=True)
+        answer = none if text is None else await self._ask(query, text)
+        return none if answer.is_empty else answer
 
     async def _ask(self, query: Query, text: str) -> QueryAnswer:
         lookback_s = max(LOOKBACK_LEAST_S, LOOKBACK_PERIODS * query.every_s)
