@@ -89,7 +89,12 @@ async def test_quotas_are_changed_and_removed_in_one_request() -> None:
 
 @pytest.mark.parametrize(
     ("number", "code", "retriable"),
-    [(31, Code.NOT_AUTHORISED, False), (42, Code.CLUSTER_UNREACHABLE, False), (41, Code.CLUSTER_UNREACHABLE, True)],
+    [
+        (31, Code.NOT_AUTHORISED, False),
+        (42, Code.CLUSTER_UNREACHABLE, False),
+        (41, Code.CLUSTER_UNREACHABLE, True),
+        (89, Code.CLUSTER_UNREACHABLE, True),
+    ],
 )
 async def test_what_the_broker_answers_instead_says_whether_later_may_help(
     number: int, code: Code, retriable: bool

@@ -63,8 +63,20 @@ ELSEWHERE_SOON = frozenset({  # the broker is there, but not ready for this ques
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 })  # fmt: skip
-
-
+# What Kafka's own clients try again. The library's `retriable` says so of errors in transactions only.
+_PASSING = ELSEWHERE_SOON | frozenset({
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.NETWORK_EXCEPTION,
+    KafkaError.NOT_ENOUGH_REPLICAS,
+    KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    KafkaError.CONCURRENT_TRANSACTIONS,
+    KafkaError.KAFKA_STORAGE_ERROR,
+    KafkaError.LISTENER_NOT_FOUND,
+    KafkaError.PREFERRED_LEADER_NOT_AVAILABLE,
+    KafkaError.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+    KafkaError.UNSTABLE_OFFSET_COMMIT,
+    KafkaError.THROTTLING_QUOTA_EXCEEDED,
+})  # fmt: skip
 _TEXT_TRIES = 5
 
 
@@ -282,7 +294,7 @@ def problem(
         message = f"{text}; the user lacks {lacks}" if lacks else text
         return ClusterProblem(message, hint, code=Code.NOT_AUTHORISED, retriable=False)
     local = cause.code() < 0  # librdkafka's own: no connection, timed out, and the like
-    return ClusterProblem(text, retriable=bool(cause.retriable() or local or cause.code() in ELSEWHERE_SOON))
+    return ClusterProblem(text, retriable=bool(cause.retriable() or local or cause.code() in _PASSING))
 
 
 def _lacking(code: int, operation: str, topic: str, other: str) -> str:

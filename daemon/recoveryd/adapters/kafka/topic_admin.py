@@ -189,7 +189,8 @@ def delete(admin: AdminClient, topic: str, timeout_s: float) -> None:
 def create(
     admin: AdminClient, topic: str, partitions: int, replication: int, configs: Mapping[str, str], timeout_s: float
 ) -> bool:
-    """False when it exists already. Raises `ClusterProblem`: TARGET_CREATE_FAILED for what the broker refuses.
+    """False when it exists already, or is there after the controller ran out of time: nobody knows then who made it.
+    Raises `ClusterProblem`: TARGET_CREATE_FAILED for what the broker refuses.
 
     While no broker may take a replica, because all of them were silent to the controller for a moment, it is asked
     again, for `timeout_s`.
@@ -218,10 +219,20 @@ def _create(admin: AdminClient, wanted: NewTopic, timeout_s: float) -> bool:
         if cause.code() == KafkaError.INVALID_REPLICATION_FACTOR and "All brokers are currently fenced" in cause.str():
             raise _FencedError(cause.str()) from error
         reason = problem(error, f"create {topic}", "Create", topic)
+        if cause.code() == KafkaError.REQUEST_TIMED_OUT and _is_there(admin, topic, timeout_s):
+            return False
         if reason.retriable or reason.code is Code.NOT_AUTHORISED:
             raise reason from error
         raise ClusterProblem(reason.message, code=Code.TARGET_CREATE_FAILED, retriable=False) from error
     return True
+
+
+def _is_there(admin: AdminClient, topic: str, timeout_s: float) -> bool:
+    """Whether it is seen; not of one of which nobody tells."""
+    try:
+        return describe(admin, [topic], timeout_s)[topic] is not None
+    except ClusterProblem:
+        return False
 
 
 def check_create(admin: AdminClient, topics: Iterable[str], timeout_s: float) -> None:
