@@ -3,7 +3,11 @@
 import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from pathlib import Path
 
+import pytest
+
+from recoveryd.adapters.kafka.retention import KafkaRetention
 from recoveryd.adapters.memory import ManualClock
 from recoveryd.collectors.retention import RetentionCollector
 from recoveryd.units.events import RetentionSeen
@@ -66,6 +70,31 @@ async def test_units_that_are_new_are_asked_for_at_once() -> None:
     await until(lambda: len(topics.asked) == 3)
     task.cancel()
     assert topics.asked == [("main", ["words"]), ("dr", ["words"]), ("main", ["words"])]
+
+
+async def test_one_cluster_of_which_the_question_breaks_costs_no_other_cluster_its_answer() -> None:
+    class Broken(Topics):
+        async def kept_ms(self, cluster: str, topics: Collection[str]) -> Mapping[str, int | None]:
+            if cluster == "dr":
+                raise ZeroDivisionError("a bug")
+            return await super().kept_ms(cluster, topics)
+
+    events: list[object] = []
+    await make(Broken(main={"words": 5}), events).collect()
+    assert events == [RetentionSeen("words", {"words": 5}), RetentionSeen("more", {"words": 5}, ("lost",))]
+
+
+async def test_a_cluster_whose_certificate_is_not_there_says_nothing_and_the_log_says_it_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    lost = {"security.protocol": "SSL", "ssl.certificate.location": str(tmp_path / "lost.pem")}
+    asked = KafkaRetention({"dr": {"bootstrap.servers": "127.0.0.1:9", **lost}})
+    try:
+        assert [await asked.kept_ms("dr", ["a"]) for _ in range(2)] == [{}, {}]
+    finally:
+        await asked.close()
+    told = [line.getMessage() for line in caplog.records if line.name == "recoveryd.kafka"]
+    assert len([line for line in told if "lost.pem" in line]) == 1, told
 
 
 async def test_without_units_nobody_is_asked() -> None:

@@ -4,9 +4,13 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final
 
+import structlog
+
 from recoveryd.ports import Clock, Emit, TopicRetention
 from recoveryd.units.events import RetentionSeen
 from recoveryd.units.model import Unit
+
+log = structlog.stdlib.get_logger(__name__)
 
 EVERY_S: Final = 300.0
 _IDLE_S: Final = 1.0
@@ -50,7 +54,11 @@ class RetentionCollector:
         wanted = self._wanted()
         for cluster in sorted({unit.cluster for unit in wanted}):
             units = [unit for unit in wanted if unit.cluster == cluster]
-            kept = await self._retention.kept_ms(cluster, {topic for unit in units for topic in unit.inputs})
+            try:
+                kept = await self._retention.kept_ms(cluster, {topic for unit in units for topic in unit.inputs})
+            except Exception:  # the other clusters must still be asked
+                log.exception("asking how long topics are kept broke", cluster=cluster)
+                continue
             for unit in units:
                 known = {topic: kept[topic] for topic in unit.inputs if topic in kept}
                 self._emit(RetentionSeen(unit.name, known, tuple(t for t in unit.inputs if t not in kept)))
