@@ -38,7 +38,9 @@ async def read_readers(
             asked = groups[:_ASKED_MOST]
             found |= await _with_offsets(client, asked, newer, topic, partitions, problems)
         left = [group for group in asked if group not in found and group not in newer]
-        found |= await workers.run(_with_members, admin, left, topic)
+        with_members, silent = await workers.run(_with_members, admin, left, topic)
+        found |= with_members
+        problems += _untold(silent, f"whether their members read {topic}")
     except ClusterProblem as reason:
         problems.append(f"not all groups told whether they read {topic}: {reason.message}")
     return tuple(sorted(found)), tuple(problems)
@@ -52,7 +54,8 @@ async def _with_offsets(
     partitions: Sequence[int],
     problems: list[str],
 ) -> set[str]:
-    found, silent = set(), []
+    found: set[str] = set()
+    silent: dict[str, str] = {}
     for group in groups:
         try:
             if newer.get(group) == "share":
@@ -60,21 +63,30 @@ async def _with_offsets(
             else:
                 is_reader = bool(list(await client.committed(group, {topic: partitions})))
         except ClusterProblem as reason:
-            silent.append((group, reason.message))
+            silent[group] = reason.message
             continue
         if is_reader:
             found.add(group)
-    if silent:
-        group, why = silent[0]
-        problems.append(f"{len(silent)} groups did not tell whether they read {topic}, the first is {group}: {why}")
+    problems += _untold(silent, f"whether they read {topic}")
     return found
 
 
-def _with_members(admin: AdminClient, groups: Sequence[str], topic: str) -> set[str]:
-    found = set()
+def _with_members(admin: AdminClient, groups: Sequence[str], topic: str) -> tuple[set[str], dict[str, str]]:
+    """Those with a member on the topic, and why others did not tell."""
+    found: set[str] = set()
+    silent: dict[str, str] = {}
     for at in range(0, len(groups), _DESCRIBED_AT_ONCE):
         for group, told in describe_groups(admin, groups[at : at + _DESCRIBED_AT_ONCE]).items():
-            members = () if told is None or isinstance(told, ClusterProblem) else told.members
-            if any(topic in member_of(member).topics for member in members):
+            if isinstance(told, ClusterProblem):
+                silent[group] = told.message
+            elif told is not None and any(topic in member_of(member).topics for member in told.members):
                 found.add(group)
-    return found
+    return found, silent
+
+
+def _untold(silent: Mapping[str, str], what: str) -> tuple[str, ...]:
+    """The sentence about groups that did not tell; `silent` has the reason of each."""
+    if not silent:
+        return ()
+    group, why = next(iter(silent.items()))
+    return (f"{len(silent)} groups did not tell {what}, the first is {group}: {why}",)
