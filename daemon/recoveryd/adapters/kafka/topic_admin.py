@@ -27,7 +27,7 @@ from recoveryd_jobs.contract.agreement import NotAgreed, agree, sight_of
 
 T = TypeVar("T")
 
-_SETTLE_S = 60.0  # a broker that makes a thousand partitions, or starts, takes long
+SETTLE_S = 60.0  # a broker that makes a thousand partitions, or starts, takes long
 _POLL_S = 0.05
 _FENCED_POLL_S = 0.5  # brokers tell the controller that they live about so often
 _AGREE_S = 30.0
@@ -250,17 +250,17 @@ def check_create(admin: AdminClient, topics: Iterable[str], timeout_s: float) ->
                 raise reason from error
 
 
-def await_topic(admin: AdminClient, topic: str, timeout_s: float) -> TopicShape:
+def await_topic(admin: AdminClient, topic: str, timeout_s: float, settle_s: float = SETTLE_S) -> TopicShape:
     """The shape of a topic that was just made, once every partition has a leader. Raises `ClusterProblem` when that
     does not happen.
     """
-    give_up_s = time.monotonic() + _SETTLE_S
+    give_up_s = time.monotonic() + settle_s
     while True:
         shape = describe(admin, [topic], timeout_s)[topic]
         if shape is not None and min(shape.leaders.values()) >= 0:
             return shape
         if time.monotonic() >= give_up_s:
-            raise ClusterProblem(f"{topic} was created, but has no leaders after {_SETTLE_S:.0f} s")
+            raise ClusterProblem(f"{topic} was created, but has no leaders after {settle_s:.0f} s")
         time.sleep(_POLL_S)
 
 

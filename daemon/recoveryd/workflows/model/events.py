@@ -11,8 +11,8 @@ from recoveryd.workflows.model.workflow import Undo
 
 
 class Outcome(StrEnum):
-    """`not_yet`: nothing is wrong, it is to be asked again. `left`: of a try that only looked: something is left to change, and
-    nothing is under way.
+    """`not_yet`: nothing is wrong, it is to be asked again. `left`: something is left to change, and
+    nothing is under way: of a try that only looked, or whose time was over.
     """
 
     DONE = "done"

@@ -1,5 +1,6 @@
 """Workflows on Kafka: one port, behind which each action has its function."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -13,10 +14,12 @@ from recoveryd.adapters.kafka.steps.quota_steps import QuotaSteps
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.topic_steps import TopicSteps
 from recoveryd.adapters.kafka.steps.unit_steps import UnitSteps
+from recoveryd.errors import ClusterProblem
 from recoveryd.ports import ApplicationControl, ConnectorOffsets
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.model import Unit
 from recoveryd.workflows.model.actions import (
+    CHANGES,
     AwaitCaughtUp,
     AwaitEmpty,
     AwaitStarted,
@@ -57,6 +60,7 @@ class KafkaSteps:
         groups, topics = GroupSteps(self._reach), TopicSteps(self._reach)
         offsets = OffsetSteps(self._reach, control, connectors)
         self._groups = groups
+        self._under_way: dict[str, asyncio.Task[StepReported]] = {}  # changes, by workflow
         self._takers: Mapping[type, Callable[[TakeStep, Any], Awaitable[StepReported]]] = {
             AwaitEmpty: groups.await_empty,
             AwaitStopped: groups.await_stopped,
@@ -84,8 +88,29 @@ class KafkaSteps:
             if isinstance(effect.action, AwaitStarted) and told.outcome is Outcome.DONE:
                 return await self._groups.look_after_start(effect, effect.action) or told
             return told
+        if type(effect.action) in CHANGES:
+            return await self._change(effect)
         return await self._takers[type(effect.action)](effect, effect.action)
+
+    async def _change(self, effect: TakeStep) -> StepReported:
+        """A change that takes too long is asked for again, while its thread goes on: to begin it a second time, or the way back,
+        beside the first would let the one take the work of the other for somebody else's.
+        """
+        name = effect.workflow
+        if name in self._under_way:
+            raise ClusterProblem(f"an earlier try of a step of {name} is still under way")
+        task = asyncio.ensure_future(self._takers[type(effect.action)](effect, effect.action))
+        self._under_way[name] = task
+        task.add_done_callback(lambda done: self._forget(name, done))
+        return await asyncio.shield(task)
+
+    def _forget(self, name: str, done: asyncio.Task[StepReported]) -> None:
+        del self._under_way[name]
+        if not done.cancelled():
+            done.exception()  # of which nobody hears if it was not waited for any more
 
     async def close(self) -> None:
         """Calls under way end at their own deadlines."""
+        for task in self._under_way.values():
+            task.cancel()
         self._reach.close()

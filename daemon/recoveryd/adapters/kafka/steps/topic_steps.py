@@ -11,8 +11,17 @@ from recoveryd.adapters.kafka.group_facts import read_committed
 from recoveryd.adapters.kafka.steps.members import not_empty
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S, read_log
-from recoveryd.adapters.kafka.steps.reporting import failed, is_first, not_done, report, untried
-from recoveryd.adapters.kafka.topic_admin import TopicShape, await_topic, check_create, create, delete, describe
+from recoveryd.adapters.kafka.steps.reporting import is_first, not_done, report, untried
+from recoveryd.adapters.kafka.steps.try_time import TryTime, stopped
+from recoveryd.adapters.kafka.topic_admin import (
+    SETTLE_S,
+    TopicShape,
+    await_topic,
+    check_create,
+    create,
+    delete,
+    describe,
+)
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.workflows.model.actions import CreateTopics, DeleteTopics, LookAtTopics, RecreateTopics, TopicForm
@@ -58,7 +67,7 @@ class TopicSteps:
         return await self._reach.run(action.cluster, self._look, effect, action)
 
     def _create(self, effect: TakeStep, action: CreateTopics) -> StepReported:
-        admin = self._reach.admin(action.cluster)
+        admin, at = self._reach.admin(action.cluster), TryTime()
         rows: list[TopicUndo] = []
         try:
             kept = _theirs(admin, effect, action)
@@ -70,18 +79,19 @@ class TopicSteps:
             return untried(effect, problem)
         asked = None
         try:
-            for form in action.topics:
+            for form in at.each(action.topics):
                 is_theirs = any(row.name == form.name for row in kept)
                 asked = None if is_theirs else form
-                shape = _made(admin, effect, form)
+                shape = _made(admin, effect, form, at)
                 asked = None
                 if not is_theirs:
                     rows.append(TopicUndo(form.name, None, shape.topic_id, cluster=action.cluster))
+            at.check()
         except _SomebodyElseError as reason:
             return _changed(effect, reason, (*kept, *rows))
         except ClusterProblem as problem:
             rows += self._made_unheard(action, asked)
-            return replace(failed(effect, problem), undo=(*kept, *rows))
+            return stopped(effect, problem, (*kept, *rows))
         why = f"made, and empty: {_names(form.name for form in action.topics)}"
         return report(effect, Outcome.DONE, why, evidence={"topics": [row.name for row in rows]}, undo=tuple(rows))
 
@@ -98,7 +108,7 @@ class TopicSteps:
         return [TopicUndo(asked.name, None, shape.topic_id, cluster=action.cluster)] if shape and is_ours else []
 
     def _delete(self, effect: TakeStep, action: DeleteTopics) -> StepReported:
-        admin = self._reach.admin(action.cluster)
+        admin, at = self._reach.admin(action.cluster), TryTime()
         is_new = is_first(effect) and not action.is_back  # on the way back all goes that may
         try:
             shapes = describe(admin, action.topics, TIMEOUT_S, ("Delete",) if is_new else ())
@@ -119,7 +129,7 @@ class TopicSteps:
             return not_done(effect, f"{_names(going)} has to go", [*gone, *still])
         asked: str | None = None  # to go, and no answer yet
         try:
-            for name in going:
+            for name in at.each(going):
                 # Once more: while others went, and this daemon stood still maybe, somebody may have made it again.
                 if _is_another(admin, name, action.topics[name]):
                     foreign.append(name)
@@ -130,13 +140,14 @@ class TopicSteps:
                 delete(admin, name, TIMEOUT_S)
                 went.append(name)
                 asked = None
-            gone_now = [name for name in going if name not in foreign]
-            _await_gone(admin, {name: action.topics[name] for name in gone_now})
-            self._await_no_commits(action.cluster, action.group, [present[name] for name in gone_now])
+            gone_now = [name for name in going if name in went]
+            _await_gone(admin, {name: action.topics[name] for name in gone_now}, at)
+            self._await_no_commits(action.cluster, action.group, [present[name] for name in gone_now], at)
+            at.check()
         except ClusterProblem as problem:
             gone = [_deleted_row(action, name) for name in went]
             unsure = () if asked is None else _fate(admin, effect, _deleted_row(action, asked))
-            return replace(failed(effect, problem), undo=(*gone, *unsure))
+            return stopped(effect, problem, (*gone, *unsure))
         told, evidence, rows = _deleted(action, [*foreign, *used])
         return report(effect, Outcome.DONE, told, evidence=evidence, undo=rows)
 
@@ -144,7 +155,7 @@ class TopicSteps:
         """A topic that has another id, no records and the right form is one that we made before we died. Whether all are what the
         plan saw, and may go and be made, is asked before the first one goes.
         """
-        admin = self._reach.admin(action.cluster)
+        admin, at = self._reach.admin(action.cluster), TryTime()
         rows: list[TopicUndo] = []
         try:
             shapes = describe(admin, action.ids, TIMEOUT_S, ("Delete",) if is_first(effect) else ())
@@ -159,7 +170,7 @@ class TopicSteps:
             return untried(effect, problem)
         going, is_gone = None, False  # asked to go, and not made again yet
         try:
-            for form in action.topics:
+            for form in at.each(action.topics):
                 old = action.ids[form.name]
                 shape = describe(admin, [form.name], TIMEOUT_S)[form.name]
                 is_there = shape is not None and shape.topic_id == old
@@ -168,48 +179,52 @@ class TopicSteps:
                 if shape is not None and is_there:
                     delete(admin, form.name, TIMEOUT_S)
                     is_gone = True
-                    _await_gone(admin, {form.name: old})
-                    self._await_no_commits(action.cluster, action.group, [shape])
-                rows.append(TopicUndo(form.name, old, _made(admin, effect, form).topic_id, cluster=action.cluster))
+                    _await_gone(admin, {form.name: old}, at)
+                    self._await_no_commits(action.cluster, action.group, [shape], at)
+                rows.append(TopicUndo(form.name, old, _made(admin, effect, form, at).topic_id, cluster=action.cluster))
                 going = None
+            at.check()
         except (_SomebodyElseError, ClusterProblem) as reason:
             if going is not None:
                 rows += (going,) if is_gone else _fate(admin, effect, going)
-            told = failed(effect, reason) if isinstance(reason, ClusterProblem) else _changed(effect, reason)
-            return replace(told, undo=tuple(rows))
+            return (
+                stopped(effect, reason, rows) if isinstance(reason, ClusterProblem) else _changed(effect, reason, rows)
+            )
         why = f"made anew, and empty: {_names(form.name for form in action.topics)}"
         evidence = {row.name: {"id_before": row.to, "id": row.was_set} for row in rows}
         return report(effect, Outcome.DONE, why, evidence=evidence, undo=tuple(rows))
 
     def _make_again(self, effect: TakeStep, action: RecreateTopics) -> StepReported:
         """One that is there again, whoever made it, stays as it is."""
-        admin = self._reach.admin(action.cluster)
+        admin, at = self._reach.admin(action.cluster), TryTime()
         rows: list[TopicUndo] = []
         made: list[str] = []
         try:
-            for form in action.topics:
+            for form in at.each(action.topics):
                 if describe(admin, [form.name], TIMEOUT_S)[form.name] is None:
                     if effect.is_look:
                         return not_done(effect, f"{form.name} has to be made again", rows)
                     create(admin, form.name, form.partitions, form.replication_factor, form.configs, TIMEOUT_S)
                     made.append(form.name)
-                old, new = action.ids[form.name], await_topic(admin, form.name, TIMEOUT_S).topic_id
+                old = action.ids[form.name]
+                new = await_topic(admin, form.name, TIMEOUT_S, at.left_s(SETTLE_S)).topic_id
                 is_made = new != old
                 rows.append(
                     TopicUndo(form.name, old, new if is_made else None, state=UndoState.DONE, cluster=action.cluster)
                 )
+            at.check()
         except ClusterProblem as problem:
-            return replace(failed(effect, problem), undo=tuple(rows))
+            return stopped(effect, problem, rows)
         there = [row.name for row in rows if row.name not in made]
         why = f"made again, and empty: {_names(made)}" + (f"; there already: {_names(there)}" if there else "")
         return report(effect, Outcome.DONE, why, evidence={"topics": made}, undo=tuple(rows))
 
-    def _await_no_commits(self, cluster: str, group: str, gone: Sequence[TopicShape]) -> None:
+    def _await_no_commits(self, cluster: str, group: str, gone: Sequence[TopicShape], at: TryTime) -> None:
         """The broker takes commits on a topic away with it. One that stayed would make the application begin in the middle of
         the next topic of that name. Raises `ClusterProblem`.
         """
         keys = [key for shape in gone for key in shape.keys] if group else []
-        give_up_s = time.monotonic() + _GONE_S
+        give_up_s = time.monotonic() + at.left_s(_GONE_S)
         while keys and (left := read_committed(self._reach.clusters[cluster], group, keys)):
             if time.monotonic() >= give_up_s:
                 raise ClusterProblem(f"{group} still has a commit on {min(left)}, which was deleted")
@@ -250,12 +265,12 @@ def _not_made(
     return not_done(effect, f"{_names(missing)} has to be made", rows) if missing else None
 
 
-def _made(admin: AdminClient, effect: TakeStep, form: TopicForm) -> TopicShape:
+def _made(admin: AdminClient, effect: TakeStep, form: TopicForm, at: TryTime) -> TopicShape:
     """The topic, made now or found made: without records and of this form. Raises `_SomebodyElseError`, `ClusterProblem`."""
     is_new = not effect.is_look and create(
         admin, form.name, form.partitions, form.replication_factor, form.configs, TIMEOUT_S
     )
-    shape = await_topic(admin, form.name, TIMEOUT_S)
+    shape = await_topic(admin, form.name, TIMEOUT_S, at.left_s(SETTLE_S))
     if is_new:
         return shape
     if not _is_like(admin, shape, form):
@@ -275,16 +290,17 @@ def _records(admin: AdminClient, shape: TopicShape) -> int:
     return sum(log.records_most for log in read_log(admin, shape).values())
 
 
-def _await_gone(admin: AdminClient, ids: Mapping[str, str]) -> None:
+def _await_gone(admin: AdminClient, ids: Mapping[str, str], at: TryTime) -> None:
     """Raises `ClusterProblem` when a topic with its id is still there after the deadline."""
-    give_up_s = time.monotonic() + _GONE_S
+    limit_s = at.left_s(_GONE_S)
+    give_up_s = time.monotonic() + limit_s
     while True:
         shapes = describe(admin, ids, TIMEOUT_S)
         left = [n for n, shape in shapes.items() if shape is not None and shape.topic_id == ids[n]]
         if not left:
             return
         if time.monotonic() >= give_up_s:
-            raise ClusterProblem(f"{left[0]} is still there {_GONE_S:.0f} s after it was deleted")
+            raise ClusterProblem(f"{left[0]} is still there {limit_s:.0f} s after it was deleted")
         time.sleep(_POLL_S)
 
 
