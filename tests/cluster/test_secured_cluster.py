@@ -15,7 +15,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from recoveryd.wire.acls import Role, replay_acls
+from recoveryd.adapters.kafka.unit_facts import read_unit
+from recoveryd.errors import ClusterProblem
+from recoveryd.units.model import Output, Unit, UnitKind
+from recoveryd.wire.acls import Role, look_acls, replay_acls, unit_acls
 from recoveryd_jobs.contract import TargetSpec
 from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.topics import Topic
@@ -212,6 +215,36 @@ def test_lanes_and_proof_that_may_not_read_a_topics_configs_say_so_instead_of_gu
     spec = TargetSpec(cluster="main", topic=source, topic_id="", partitions=1, client=client)
     with pytest.raises(JobError, match=f"the user lacks {lacks}"):
         Topic(spec, "target", "c").settings(0.0)
+
+
+def test_each_plan_of_a_unit_needs_the_rights_to_look_at_its_topics_and_names_the_one_that_lacks(
+    cluster: Cluster, stack: Stack
+) -> None:
+    group, names = f"x{stack.mark}-app", [f"x{stack.mark}-{kind}" for kind in ("in", "out", "between", "app-state")]
+    read, written, between, internal = names
+    create_topics(stack.bootstrap, dict.fromkeys(names, 1))
+    unit = Unit(
+        "app", UnitKind.STREAMS, "main", group, (read,),
+        outputs={written: Output()}, intermediate=(between,), internal_topics=(internal,),
+    )  # fmt: skip
+    needs = [*(acl for name in names for acl in look_acls(name)), *unit_acls(group, internal, group)]
+    every = grants_of(acl for acl in needs if acl.when != "exactly once or not")
+    lacking = {told(grant): grant for grant in every if grant.operation == "describe_configs"}
+    users = {lacks: make_user(cluster, f"unit-{number}", [g for g in every if g != taken])
+             for number, (lacks, taken) in enumerate({**lacking, "nothing": None}.items())}  # fmt: skip
+    found: dict[str, str] = {}
+
+    def is_named(lacks: str) -> bool:
+        """ACLs come to each broker by themselves."""
+        try:
+            found[lacks] = f"topics: {sorted(read_unit(users[lacks], unit, [unit], 0).topics)}"
+        except ClusterProblem as refused:
+            found[lacks] = refused.message
+        return found[lacks] == f"topics: {sorted(names)}" if lacks == "nothing" else f"lacks {lacks}" in found[lacks]
+
+    assert len(lacking) == len(names)
+    for lacks in users:
+        wait_for(lambda lacks=lacks: is_named(lacks), _SEEN_S, lambda lacks=lacks: f"without {lacks}: {found}")
 
 
 @pytest.mark.parametrize("side", ["source", "receipts"])

@@ -116,6 +116,12 @@ def held_acls(names: TopicNames, topic: str, group: str) -> tuple[Acl, ...]:
     )  # fmt: skip
 
 
+def look_acls(topic: str) -> tuple[Acl, ...]:
+    """The ACL for looking at a topic of a unit, as each plan does: at inputs, outputs, intermediate and internal ones."""
+    why = "looks where it begins and ends, and how it is configured"
+    return (Acl((_D, _R, _O), "unit", Resource.TOPIC, topic, ("Describe", "DescribeConfigs"), why, when="each plan of a unit"),)  # fmt: skip
+
+
 def reset_acls(topic: str, group: str) -> tuple[Acl, ...]:
     """The ACLs for setting a consumer group to a position, and for putting it back."""
     return (
@@ -213,6 +219,9 @@ def exactly_once_acls(group: str, transactional_id: str, output: str) -> tuple[A
     )  # fmt: skip
 
 
+_TOPICS_OF_UNITS: Final = ("an input", "an output", "an intermediate topic", "an internal topic")
+
+
 def every_need(names: TopicNames) -> tuple[Acl, ...]:
     """The whole table, with placeholders for names that users choose."""
     return (
@@ -220,6 +229,7 @@ def every_need(names: TopicNames) -> tuple[Acl, ...]:
         *replay_acls("the source", "the target", create=True),
         *watched_acls("the topic", "the group"),
         *held_acls(names, "a held topic", "a group that obeys"),
+        *(acl for name in _TOPICS_OF_UNITS for acl in look_acls(name)),
         *reset_acls("an input", "the group of the unit"),
         *reprocess_acls("an output", "an internal topic"),
         *lease_acls("an input"),

@@ -18,6 +18,7 @@ from recoveryd.wire.acls import (
     Resource,
     Role,
     lease_acls,
+    look_acls,
     reprocess_acls,
     reset_acls,
     runbook_acls,
@@ -62,7 +63,8 @@ def _needs(unit: Unit, facts: UnitFacts) -> dict[str, tuple[list[Acl], bool]]:
     """
     group, internals = unit.consumer_group, facts.internal.certain
     read = (*unit.inputs, *unit.intermediate)
-    reset = [acl for topic in read for acl in reset_acls(topic, group)]
+    looks = [acl for topic in dict.fromkeys((*unit.own_topics, *internals)) for acl in look_acls(topic)]
+    reset = [*looks, *(acl for topic in read for acl in reset_acls(topic, group))]
     told = [acl for internal in internals for acl in unit_acls(group, internal, unit.group)]
     again = [acl for out in unit.outputs for acl in reprocess_acls(out, internals[0] if internals else out)]
     again += [acl for each in internals for acl in reprocess_acls(each, each) if acl.name == each]
@@ -80,7 +82,7 @@ def _needs(unit: Unit, facts: UnitFacts) -> dict[str, tuple[list[Acl], bool]]:
         "reset": (reset, False),
         "reprocess": ([*reset, *told, *again], False),
         "reprocess --keep-inputs": ([acl for topic in unit.inputs for acl in lease_acls(topic)], True),
-        "savepoint": ([*told, *(acl for acl in cuts if acl.when == "savepoint")], False),
+        "savepoint": ([*looks, *told, *(acl for acl in cuts if acl.when == "savepoint")], False),
         "restore-savepoint": ([*reset, *again, *cuts], False),
         "upgrade": ([acl for acl in (*reset, *upgrade) if "Delete" not in acl.operations], False),
         "runbook": ([*reset, *(acl for acl in runbook if acl.resource is not Resource.CLUSTER)], False),
