@@ -425,3 +425,34 @@ async def test_a_marker_that_is_refused_says_whether_later_may_help(number: int,
         with pytest.raises(ClusterProblem) as refused:
             await RawClient(Coordinator(*answers), "speak").commit_open("tid", 30_000, _places)
         assert (refused.value.code, refused.value.retriable) == (code, retriable)
+
+
+def described(error: int, state: str, protocol: str) -> bytes:
+    """The answer to a question for the description of the group app, which has no members."""
+    texts = b"".join(struct.pack(">h", len(text)) + text.encode() for text in ("app", state, protocol, ""))
+    return b"\x00\x00\x00\x01" + struct.pack(">h", error) + texts + b"\x00\x00\x00\x00"
+
+
+@pytest.mark.parametrize(
+    ("error", "state", "protocol", "found"),
+    [
+        (0, "Dead", "", None),
+        (69, "", "", None),
+        (0, "Stable", "connect", ("classic", "connect")),
+        (0, "Empty", "consumer", ("classic", "consumer")),
+    ],
+)
+async def test_brokers_that_do_not_list_types_of_groups_describe_them(
+    error: int, state: str, protocol: str, found: tuple[str, str] | None
+) -> None:
+    before_3_8 = {**VERSIONS, 15: (0, 5), 16: (0, 4)}
+    broker = Broker(described(error, state, protocol), before_3_8)
+    assert await client(broker).listed_group("app") == found
+    assert [(node, request) for node, request, _version, _bytes in broker.asked] == [(5, 15)]
+
+
+async def test_a_group_that_the_user_may_not_describe_on_such_a_broker_is_not_one_that_does_not_exist() -> None:
+    broker = Broker(described(30, "", ""), {**VERSIONS, 15: (0, 5), 16: (0, 4)})
+    with pytest.raises(ClusterProblem, match="lacks Describe on Group app") as refused:
+        await client(broker).listed_group("app")
+    assert refused.value.code is Code.NOT_AUTHORISED

@@ -1,6 +1,6 @@
 """The table of ACLs."""
 
-from recoveryd.wire.acls import Acl, Resource, every_need
+from recoveryd.wire.acls import _TOPICS_OF_UNITS, Acl, Resource, every_need
 from recoveryd.wire.topics import TopicNames
 
 
@@ -20,5 +20,5 @@ def test_no_right_is_written_twice_for_one_role_and_command() -> None:
 
 def test_topics_that_a_plan_looks_at_have_the_right_to_their_configs() -> None:
     granted = {(acl.name, operation) for acl in every_need(TopicNames()) for operation in acl.operations}
-    for name in ("savepoint.NAME.TOPIC", "an error topic"):
+    for name in ("savepoint.NAME.TOPIC", "an error topic", *_TOPICS_OF_UNITS):
         assert (name, "DescribeConfigs") in granted

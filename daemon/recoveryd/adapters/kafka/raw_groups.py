@@ -24,6 +24,8 @@ Commit = tuple[str, int, int, int, str]  # topic, partition, offset, leader epoc
 Tasks = Sequence[tuple[str, Sequence[int]]]  # sub-topologies with the partitions of their topics
 
 _NO_GROUP: Final = 69
+_DEAD: Final = "Dead"  # what older brokers say of a group that does not exist
+_CLASSIC: Final = "classic"
 _NEWER: Final = frozenset({"streams", "share"})
 _NO_GENERATION: Final = -1  # of who is no member
 # Illegal generation, unknown member, rebalance in progress, fenced instance, stale member epoch: how a coordinator
@@ -119,12 +121,26 @@ class RawGroups(RawAsker):
         """Its type and the protocol of its members, in Kafka's words; None when there is none, or none that the user
         may describe. Raises `ClusterProblem`.
         """
-        answer = await self._ask_coordinator(group, ListGroups([], [], {}))
+        try:
+            answer = await self._ask_coordinator(group, ListGroups([], [], {}))
+        except IncompatibleBrokerVersion:  # before Kafka 3.8
+            return await self._described_group(group)
         self._check(answer.error_code, None)
         for name, protocol, _state, kind, _tags in answer.groups or ():
             if name == group:
                 return kind, protocol
         return None
+
+    async def _described_group(self, group: str) -> tuple[str, str] | None:
+        """As `listed_group`, of brokers that do not list types: there are none but the classic one, whose descriptions tell
+        the protocol.
+        """
+        answer = await self._ask_coordinator(group, DescribeGroupsRequest_v0([group]))
+        [(error_code, _group, state, protocol, _assignor, _members)] = answer.groups
+        if error_code == _NO_GROUP or state == _DEAD:
+            return None
+        self._check(error_code, None, f"Describe on Group {group}")
+        return _CLASSIC, protocol
 
     async def newer_groups(self) -> dict[str, str]:
         """Groups of share consumers and of the `streams` protocol, which other clients do not list, with that word.
