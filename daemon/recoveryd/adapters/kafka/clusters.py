@@ -144,17 +144,21 @@ class KafkaClusters:
         return shape.topic_id
 
     async def check_own_topics(self) -> None:
-        """Raises `OwnTopicProblem`, or `ClusterProblem` when `main` does not answer. A target cluster that does not
-        answer is left for later.
+        """Raises `OwnTopicProblem`, or `ClusterProblem` when `main` does not answer. Another cluster that does not answer
+        is left for later, and so is one without its topics: it may be one from which is only copied, and a plan for a
+        copy to it is refused.
         """
         await self._questions.of(MAIN).run(own_topics.check, self._admins.of(MAIN), self._wanted)
         for cluster in self._clusters.keys() - {MAIN}:
             try:
-                await self._questions.of(cluster).run(
-                    own_topics.check, self._admins.of(cluster), self._wanted_on(cluster)
+                missing = await self._questions.of(cluster).run(
+                    own_topics.check, self._admins.of(cluster), self._wanted_on(cluster), may_miss=True
                 )
             except ClusterProblem as error:
                 _log.warning("The own topics on %s could not be checked: %s", cluster, error)
+                continue
+            for told in missing:
+                _log.warning("On cluster %s %s Until it is made, nothing can be copied to that cluster.", cluster, told)
 
     async def inspect_own_topics(self, cluster: str = MAIN) -> tuple[TopicReport, ...]:
         """What exists and what differs of the topics that the daemon uses there, for `doctor`."""

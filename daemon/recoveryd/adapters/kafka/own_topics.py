@@ -78,9 +78,9 @@ def _sized(admin: AdminClient, wanted: Iterable[OwnTopic]) -> list[OwnTopic]:
     return [topic.on_brokers(brokers) for topic in topics]
 
 
-def check(admin: AdminClient, wanted: Iterable[OwnTopic]) -> None:
+def check(admin: AdminClient, wanted: Iterable[OwnTopic], *, may_miss: bool = False) -> tuple[str, ...]:
     """Raises `OwnTopicProblem` with a sentence for each required topic that is missing or wrong in a way that loses
-    truth or order.
+    truth or order. With `may_miss` those that are missing are told only.
     """
     reports = inspect(admin, wanted)
     missing = [f"{r.topic} does not exist." for r in reports if not r.exists and r.is_required]
@@ -90,9 +90,10 @@ def check(admin: AdminClient, wanted: Iterable[OwnTopic]) -> None:
         for d in r.differences
         if d.fatal
     ]
-    if missing or wrong:
+    if wrong or (missing and not may_miss):
         code = Code.OWN_TOPIC_MISSING if missing else Code.OWN_TOPIC_WRONG
         raise OwnTopicProblem([*missing, *wrong], code=code)
+    return tuple(missing)
 
 
 def write_probe(properties: Properties, transactional_id: str, topics: Iterable[str]) -> dict[str, str | None]:
