@@ -270,6 +270,15 @@ async def test_a_wish_to_stop_ends_it_cleanly_even_when_a_round_hangs(make, *, i
     assert fake.posts.drained_s == [serving.GROUP_LIMIT_S], "webhooks hear of what happened before it ends"
 
 
+async def test_a_wish_to_stop_is_heard_while_the_group_is_being_joined(make) -> None:
+    fake = make(Script(hangs="group"))
+    running = asyncio.create_task(serving.serve(SETTINGS, lambda: SETTINGS))
+    await within(fake.waits.wait())
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await within(running) == EXIT_CLEAN
+    assert (fake.log, fake.closed) == (["stop"], 3)
+
+
 async def test_a_hangup_asks_for_the_units_again_and_ends_nothing(make) -> None:
     fake = make(Script())
     running = asyncio.create_task(serving.serve(SETTINGS, lambda: SETTINGS))

@@ -91,7 +91,7 @@ async def _run(settings: Settings, daemon: Daemon, stopped: asyncio.Event, once:
         daemon.secret_holders.main_renewed.append(feed.take_login)
         tasks = [asyncio.create_task(work) for work in _work(daemon, feed)]
         try:
-            if await _in_time(feed.start(), end_s):
+            if await _has_joined(feed, stopped, end_s):
                 log.info("has joined the group", group=settings.group, topic=settings.topic_names.control)
                 await _until_stopped(_first_failure(tasks), stopped, once)
         finally:
@@ -103,6 +103,18 @@ async def _run(settings: Settings, daemon: Daemon, stopped: asyncio.Event, once:
         return EXIT_CLEAN
     log.info("ends", remaining=once.left, has_led=once.has_led)
     return EXIT_CLEAN if once.is_done else EXIT_LEFT
+
+
+async def _has_joined(feed: Feed, stopped: asyncio.Event, end_s: float) -> bool:
+    """Join the group, until the request to stop, or `end_s`. False = it was cut short."""
+    joined = asyncio.Event()
+
+    async def join() -> None:
+        if await _in_time(feed.start(), end_s):
+            joined.set()
+
+    await _until_stopped(join(), stopped)
+    return joined.is_set()
 
 
 def _work(daemon: Daemon, feed: Feed) -> list[Coroutine[Any, Any, None]]:
