@@ -91,3 +91,38 @@ async def test_a_file_that_is_replaced_by_one_of_the_same_size_is_read(tmp_path:
     async with holder.running():
         (tmp_path / "next").replace(holder.file)
         await until(lambda: holder.taken == ["other"])
+
+
+async def test_a_refusal_is_over_when_the_file_of_before_is_put_back(tmp_path: Path) -> None:
+    holder = Holder(tmp_path)
+    kept = tmp_path / "kept"
+    async with holder.running():
+        holder.file.rename(kept)
+        await until(lambda: holder.files.refused["clusters.main"])
+        kept.rename(holder.file)
+        await until(lambda: not holder.files.refused["clusters.main"])
+        holder.file.write_text("second")
+        await until(lambda: holder.taken == ["second"])
+
+
+async def test_what_is_in_force_and_was_refused_when_somebody_asked_stays_refused(tmp_path: Path) -> None:
+    """As by a broker that lets this login in no more."""
+    holder = Holder(tmp_path)
+    is_refused = [True]
+    renew = holder.renew
+
+    async def refuses() -> None:
+        if is_refused[0]:
+            holder.refusals += 1
+            raise ConfigProblem("it is not let in", key="clusters.main")
+        await renew()
+
+    holder.files = SecretFiles([SecretFile("clusters.main", (holder.file,), refuses)], holder.clock, look_s=0.01)
+    async with holder.running():
+        holder.files.ask()
+        await until(lambda: holder.refusals == 1)
+        await holder.looked()
+        assert holder.files.refused == {"clusters.main": True}
+        is_refused[0] = False
+        holder.files.ask()
+        await until(lambda: not holder.files.refused["clusters.main"])

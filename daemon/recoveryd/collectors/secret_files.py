@@ -37,12 +37,19 @@ class SecretFile:
 
 @dataclass(slots=True)
 class _SecretState:
-    """The files that are in force, and those that were looked at last. `refused`: why the newest are not taken over."""
+    """The files that are in force, and those that were looked at last. `refused`: why the newest, `rejected`, are not taken
+    over.
+    """
 
     in_force: _Signature
     seen: _Signature
     not_before_s: float = 0.0
     refused: str = ""
+    rejected: _Signature | None = None
+
+    def forgive(self) -> None:
+        """Forget a refusal: what is in force is there again, or was taken over."""
+        self.refused, self.rejected, self.not_before_s = "", None, 0.0
 
 
 class SecretFiles:
@@ -83,6 +90,9 @@ class SecretFiles:
     async def _look(self, secret: SecretFile, was_asked: bool) -> None:
         known = self._known[secret.name]
         before, known.seen = known.seen, await asyncio.to_thread(_signature, secret.files)
+        if known.refused and known.seen == before == known.in_force != known.rejected:
+            known.forgive()
+            log.info("the secret that is in force is there again", secret=secret.name)
         has_settled = known.seen == before and known.seen != known.in_force
         if not was_asked and (not has_settled or self._clock.monotonic_s() < known.not_before_s):
             return
@@ -90,7 +100,7 @@ class SecretFiles:
         try:
             await secret.renew()
         except RecoverydError as problem:
-            known.refused = problem.message
+            known.refused, known.rejected = problem.message, known.seen
             log.error(
                 "the secret of before stays",
                 secret=secret.name,
@@ -99,11 +109,12 @@ class SecretFiles:
                 hint=problem.hint,
             )
         except Exception:  # the other secrets must still be looked at
-            known.refused = "a bug"
+            known.refused, known.rejected = "a bug", known.seen
             log.exception("reading a secret again broke, and that of before stays", secret=secret.name)
         else:
             # One that was written while it was read differs from this, and is read again.
-            known.in_force, known.refused, known.not_before_s = known.seen, "", 0.0
+            known.in_force = known.seen
+            known.forgive()
             log.info("has read a secret again", secret=secret.name)
 
 
