@@ -234,3 +234,7 @@ def test_what_the_cluster_does_not_say_of_remote_storage_is_not_known_and_no_top
     plan = plan_of(facts=with_remote(four_days(), None, None))
     assert (plan.remote, [f.code for f in plan.findings if "remote" in f.code]) == ((), ["source_remote_unknown"])
     assert [f.code for f in plan_of().findings if "remote" in f.code] == []
+    some = plan_of(facts=with_remote(four_days(), None, 7))
+    told = {f.code: f.message for f in some.findings if "remote" in f.code}
+    assert told["source_remote_unknown"].endswith("which part of partition 0 lies there")
+    assert (list(some.remote), "source_remote" in told) == ([RemoteRange(1, 0, 7)], True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from recoveryd.recovery.model import Finding, Plan, RemoteRange, Severity
 from recoveryd.recovery.params import Params
+from recoveryd.recovery.pinning import listed
 from recoveryd.recovery.plan_facts import PlanFacts
 
 
@@ -26,11 +27,9 @@ def remote_ranges(plan: Plan, facts: PlanFacts) -> tuple[RemoteRange, ...]:
 def remote_findings(ranges: Sequence[RemoteRange], facts: PlanFacts, params: Params) -> list[Finding]:
     if facts.source is None or not facts.source.is_remote:
         return []
-    if all(p.local_start is None for p in facts.source_partitions):
-        text = "the source has remote storage, and the cluster did not say which part of it lies there"
-        return [Finding("source_remote_unknown", Severity.WARN, text)]
+    untold = _untold(facts)
     if not ranges:
-        return []
+        return untold
     offsets = sum(each.stop - each.start for each in ranges)
     first = ranges[0]
     more = f" and of {len(ranges) - 1} more partitions" if len(ranges) > 1 else ""
@@ -38,4 +37,14 @@ def remote_findings(ranges: Sequence[RemoteRange], facts: PlanFacts, params: Par
         f"{offsets:,} offsets lie in remote storage, [{first.start:,}, {first.stop:,}) of partition {first.partition}{more}: "
         f"no more than {params.remote_bytes_per_s:,.0f} B/s are expected of them (rates.remote_bytes_per_s)"
     )
-    return [Finding("source_remote", Severity.INFO, text)]
+    return [*untold, Finding("source_remote", Severity.INFO, text)]
+
+
+def _untold(facts: PlanFacts) -> list[Finding]:
+    """Where the leader of a partition did not say."""
+    silent = [p.partition for p in facts.source_partitions if p.local_start is None]
+    if not silent:
+        return []
+    of = "it" if len(silent) == len(facts.source_partitions) else f"partition {listed(silent)}"
+    text = f"the source has remote storage, and the cluster did not say which part of {of} lies there"
+    return [Finding("source_remote_unknown", Severity.WARN, text)]

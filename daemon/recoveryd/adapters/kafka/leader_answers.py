@@ -6,6 +6,7 @@ Both make plans better and no plan needs them: whatever goes wrong here (a missi
 aiokafka) leads to None. Sizes are then estimated from samples, and a plan says that the remote part is not known.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -50,12 +51,18 @@ class LeaderAnswers:
         if access is None:
             return None
         found: dict[int, int] = {}
+
+        async def ask(client: RawClient, broker: int) -> None:
+            """One that is silent, or refuses, costs only its own answer."""
+            asked = [partition for partition, at in leaders.items() if at == broker]
+            try:
+                found.update(await question.ask(client, broker, topic, asked))
+            except Exception as error:  # noqa: BLE001  (as below)
+                _log.info("No %s from broker %d: %s: %s", what, broker, type(error).__name__, error)
+
         try:
             async with connected(access, question.client_id, f"read {what}", question.deadline_s) as client:
-                for broker in sorted(set(leaders.values())):
-                    asked = [partition for partition, at in leaders.items() if at == broker]
-                    found |= await question.ask(client, broker, topic, asked)
+                await asyncio.gather(*(ask(client, broker) for broker in sorted(set(leaders.values()))))
         except Exception as error:  # noqa: BLE001  (see the module's docstring: a plan is never refused for want of a number)
-            _log.info("No %s: %s: %s", what, type(error).__name__, error)
-            return None
+            _log.info("Not all %s: %s: %s", what, type(error).__name__, error)
         return found or None
