@@ -4,12 +4,14 @@ import asyncio
 import threading
 from dataclasses import replace
 
+from recoveryd.holds.events import GroupSeen
 from recoveryd.kernel.events import CommandReceived, Tick
 from recoveryd.live.events import OffsetsSampled, ReaderSampled, ReadingTaken
 from recoveryd.live.freshness import Reading
 from recoveryd.live.lag.book import Reader
 from recoveryd.recovery.events import AttemptExited
-from recoveryd.runtime.inbox import Inbox
+from recoveryd.runtime.inbox import Inbox, Item, without_hints
+from recoveryd.units.events import RetentionSeen
 from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat
 from tests.builders.core import command
 from tests.runtime.fakes import record, within
@@ -54,6 +56,32 @@ async def test_a_newer_look_at_a_group_takes_the_place_of_a_waiting_one_but_ever
     for event in (ReaderSampled(one, (), ()), ReaderSampled(other, (), ()), peak, calm, ReaderSampled(one, (0,), ())):
         inbox.emit(event)
     assert await take_all(inbox) == [ReaderSampled(one, (0,), ()), ReaderSampled(other, (), ()), peak, calm]
+
+
+async def test_what_is_seen_of_members_and_of_retention_does_not_pile_up() -> None:
+    """As while the journal cannot be written, and nothing is taken out."""
+    inbox = Inbox()
+    others = [GroupSeen("dr", "g", 1, ()), GroupSeen("main", "other", 1, ()), RetentionSeen("other", {})]
+    for at_ms in range(5):
+        for event in (GroupSeen("main", "g", at_ms, ()), RetentionSeen("u", {"t": at_ms})):
+            inbox.emit(event)
+    for event in others:
+        inbox.emit(event)
+    assert await take_all(inbox) == [GroupSeen("main", "g", 4, ()), RetentionSeen("u", {"t": 4}), *others]
+
+
+async def test_hints_that_come_soon_again_are_dropped_and_what_is_asked_every_few_minutes_stays() -> None:
+    inbox, kept = Inbox(capacity=1), RetentionSeen("u", {"t": 1})
+    inbox.emit(GroupSeen("main", "g", 1, ()))
+    inbox.drop_hints()
+    inbox.emit(kept)
+    inbox.drop_hints()
+    inbox.emit(Tick())
+    assert inbox.dropped_hints == 1, "there is no room beside the one that stayed"
+    items = await inbox.take(10, 0.01)
+    assert [item.event for item in without_hints([*items, Item(Tick())])] == [kept]
+    inbox.emit(Tick())
+    assert await take_all(inbox) == [Tick()]
 
 
 async def test_samples_coalesce_and_a_taken_hint_does_not_swallow_the_next() -> None:

@@ -1,7 +1,7 @@
 """Where events wait for the loop: one queue in order of arrival, with bounded numbers of control records and of hints.
 
 For control records there is back-pressure: `put_control` waits for room. A hint (heartbeat, offset sample, tick)
-replaces a waiting one of the same lane, driver or kind, because only the newest matters, and keeps its place. Results
+replaces a waiting one of the same lane, driver, group or kind, because only the newest matters, and keeps its place. Results
 of effects are few (one per effect) and are never dropped.
 """
 
@@ -11,9 +11,11 @@ from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
+from recoveryd.holds.events import GroupSeen
 from recoveryd.kernel.events import Event, Tick
 from recoveryd.live.events import OffsetsSampled, ReaderSampled, ReadingTaken
 from recoveryd.ports import ControlRecord
+from recoveryd.units.events import RetentionSeen
 from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat
 
 
@@ -95,10 +97,10 @@ class Inbox:
         return items
 
     def drop_hints(self) -> None:
-        """Drop the waiting hints: new ones come within seconds."""
+        """Drop the waiting hints of which new ones come within seconds."""
         with self._lock:
-            self._items = OrderedDict((k, i) for k, i in self._items.items() if isinstance(k, int))
-            self._hints = 0
+            self._items = OrderedDict((k, i) for k, i in self._items.items() if not _comes_soon_again(i.event))
+            self._hints = sum(_hint_key(item.event) is not None for item in self._items.values())
 
     def nudge(self) -> None:
         """Let a waiting `take` return at once, with nothing."""
@@ -124,7 +126,12 @@ class Inbox:
 
 def without_hints(items: Sequence[Item]) -> list[Item]:
     """Items that were taken already, as `drop_hints` leaves those that wait."""
-    return [item for item in items if _hint_key(item.event) is None]
+    return [item for item in items if not _comes_soon_again(item.event)]
+
+
+def _comes_soon_again(event: Event) -> bool:
+    """How long topics are kept is asked every few minutes only."""
+    return _hint_key(event) is not None and not isinstance(event, RetentionSeen)
 
 
 def _hint_key(event: Event) -> Hashable | None:
@@ -141,6 +148,10 @@ def _hint_key(event: Event) -> Hashable | None:
             key = "offsets"
         case ReaderSampled():
             key = ("reader", event.reader)
+        case GroupSeen():
+            key = ("group", event.cluster, event.group)
+        case RetentionSeen():
+            key = ("retention", event.unit)
         case ReadingTaken():  # each by itself, so that a low value does not hide the peak before it
             key = ("reading", event.domain, event.reading.name, event.reading.sampled_at_ms)
         case Tick():
