@@ -75,6 +75,13 @@ def test_a_new_leader_passes_over_a_record_that_cannot_be_folded_at_all(monkeypa
     assert {key: seen.offset for key, seen in found.items()} == {(KEY[0], "another"): 8}
 
 
+def test_a_new_leader_remembers_a_command_in_binary_mode_that_quotes_a_signal() -> None:
+    event = {**COMMANDS["pause"], "data": {**COMMANDS["pause"]["data"], "reason": "as io.recoveryd.signal.lag.v1 says"}}
+    headers = {f"ce_{name}": str(value).encode() for name, value in event.items() if name != "data"}
+    binary = ControlRecord(0, 7, NOW_MS, None, json.dumps(event["data"]).encode(), tuple(headers.items()))
+    assert {key: seen.offset for key, seen in fold_seen(make_codec(), [binary, record(8, LAG)]).items()} == {KEY: 7}
+
+
 @pytest.mark.parametrize("others", [[], {}, [[]], {"0": 1}])
 @pytest.mark.parametrize("verb", ["replay", "verify", "schedule"])
 def test_others_of_any_type_is_answered_and_keeps_no_leader_from_leading(verb: str, others: object) -> None:

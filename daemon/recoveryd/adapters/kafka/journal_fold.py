@@ -33,6 +33,7 @@ SEEN_AT_MOST = 100_000
 
 _SIGNAL = b"io.recoveryd.signal."
 _COMMAND = b"io.recoveryd.command."
+_TYPE_HEADER = "ce_type"
 _END_TIMEOUT_S = 10.0
 
 _is_kept = threading.Event()  # what an earlier `kept_for_good` kept is kept still
@@ -56,8 +57,8 @@ def fold_seen(codec: Codec, records: Iterable[ControlRecord]) -> dict[tuple[str,
     """
     seen: dict[tuple[str, str], Seen] = {}
     for record in records:
-        if record.value is not None and _SIGNAL in record.value and _COMMAND not in record.value:
-            continue  # signals are most of the topic and have no answer: not worth decoding
+        if _is_signal(record):
+            continue  # most of the topic, and without an answer: not worth decoding
         try:
             identity = _identity(codec, record)
         except Exception:
@@ -68,6 +69,13 @@ def fold_seen(codec: Codec, records: Iterable[ControlRecord]) -> dict[tuple[str,
             if len(seen) > SEEN_AT_MOST:
                 del seen[next(iter(seen))]
     return seen
+
+
+def _is_signal(record: ControlRecord) -> bool:
+    """By its bytes alone. In binary mode the value tells no type, and that of a command may quote a signal."""
+    if record.value is None or _SIGNAL not in record.value or _COMMAND in record.value:
+        return False
+    return not any(name.lower() == _TYPE_HEADER for name, _ in record.headers)
 
 
 def fold_sequences(records: Iterable[ControlRecord]) -> dict[str, int]:
