@@ -16,7 +16,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from structlog.testing import capture_logs
 
-from recoveryd.adapters.http.signed_posts import TRIES, WebhookTarget
+from recoveryd.adapters.http.signed_posts import BACKOFF_MAX_S, TOTAL_S, TRIES, TRY_TIMEOUT_S, WebhookTarget
 from recoveryd.adapters.http.webhooks import HttpWebhooks
 from recoveryd.kernel.events import Event
 from recoveryd.watches.effects import CallWebhook
@@ -129,6 +129,10 @@ async def test_a_failure_that_stays_is_given_up_after_the_last_try(receiver: tup
     server.answer = answering(502)
     assert await deliver(url) == WebhookEnded("w1", False, 502, TRIES, "502")
     assert len(server.got) == TRIES
+
+
+def test_there_is_time_for_every_try_and_the_longest_pauses() -> None:
+    assert TOTAL_S > TRIES * TRY_TIMEOUT_S + (TRIES - 1) * BACKOFF_MAX_S
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 422])

@@ -1,4 +1,4 @@
-"""Signed POSTs to webhooks: retried for two minutes, redirects never followed.
+"""Signed POSTs to webhooks: retried for a few minutes, redirects never followed.
 
 Only URLs of the config are called. Neither a URL (its path may be a secret) nor a secret is ever logged or told; a
 webhook goes by its name. What counts as delivered: any 2xx. Tried again: no answer, 408, 429 and 5xx. Everything else
@@ -28,7 +28,8 @@ TRIES: Final = 6
 TRY_TIMEOUT_S: Final = 10.0
 BACKOFF_FIRST_S: Final = 2.0
 BACKOFF_MAX_S: Final = 30.0
-TOTAL_S: Final = 150.0
+# So long do they take where none is answered and each pause is the longest that a receiver may ask for.
+TOTAL_S: Final = TRIES * TRY_TIMEOUT_S + (TRIES - 1) * BACKOFF_MAX_S + 5.0
 _TRY_AGAIN: Final = frozenset({408, 429})
 
 
