@@ -13,9 +13,9 @@ from recoveryd.kernel.states import State
 from recoveryd.units.facts import Member
 from recoveryd.units.model import ControlKind, Output, Unit, UnitKind
 from recoveryd.units.topology import Topology, parse_topology
-from recoveryd.workflows.model.actions import AwaitStarted
+from recoveryd.workflows.model.actions import AwaitStarted, AwaitStopped
 from recoveryd.workflows.model.effects import TakeStep
-from recoveryd.workflows.model.events import Outcome, StepReported
+from recoveryd.workflows.model.events import START_FAILED, Outcome, StepReported
 from recoveryd.workflows.model.spec import OnIncompatible, Upgrade, UpgradeSpec
 from recoveryd.workflows.model.workflow import UnitUndo
 from tests.workflows.app_world import GROUP, PARTITIONS, UNIT, AppWorld, Log
@@ -111,6 +111,26 @@ def test_where_the_daemon_starts_it_nobody_is_asked() -> None:
     world.stops()
     world.starts(says_it=False)
     assert world.workflow.state is State.COMPLETED
+
+
+def test_a_new_version_whose_start_failed_is_stopped_before_the_old_one_runs_again() -> None:
+    world = begun(replace(FITS, control=ControlKind.KUBERNETES))
+
+    def fails(effect: TakeStep) -> StepReported | None:
+        if effect.step != "start_application":
+            return None
+        return report(effect, Outcome.NOT_YET, "1 of 3 is ready", evidence={**effect.seen, START_FAILED: True})
+
+    world.fault = fails
+    world.stops()
+    world.pass_time(10)
+    assert (world.waits_at, world.stop()) == ("decide_start_application", "accepted")
+    world.fault = lambda _: None
+    assert world.rollback() == "accepted"
+    back = world.workflow.steps[-len(BACK) :]
+    assert tuple(step.name for step in back) == BACK
+    assert isinstance(back[0].action, AwaitStopped)
+    assert back[0].action.unit == "shop-v2"
 
 
 @pytest.mark.scenario("S-WIKI-7b")

@@ -16,11 +16,11 @@ from recoveryd.live.lag.book import Reader
 from recoveryd.recovery.commands import Pause, Resume
 from recoveryd.units.events import UnitsRead
 from recoveryd.units.facts import PartitionEnds
-from recoveryd.units.model import Output, Unit
+from recoveryd.units.model import ControlKind, Output, Unit
 from recoveryd.workflows.machine.draft import WORKFLOWS
-from recoveryd.workflows.model.actions import AwaitStarted
+from recoveryd.workflows.model.actions import AwaitStarted, AwaitStopped
 from recoveryd.workflows.model.effects import TakeStep
-from recoveryd.workflows.model.events import Outcome, StepReported
+from recoveryd.workflows.model.events import START_FAILED, Outcome, StepReported
 from recoveryd.workflows.model.near import Readiness
 from recoveryd.workflows.model.spec import Cutover, ReadyWhen, Upgrade, UpgradeMode, UpgradeSpec
 from recoveryd.workflows.model.workflow import OffsetUndo
@@ -465,6 +465,43 @@ def test_a_tail_that_nobody_started_is_known_not_to_be_read_also_after_a_kill_of
     world.people()
     assert world.look("w2").state is State.COMPLETED
     each_came_out_once(world)
+
+
+def failed_on_the_tail() -> TwoVersions:
+    """One instance of the tail's unit reads, the others do not come up, and nobody wants it to be started once more."""
+    world = two_versions(OLD, LIVE, STAGED, replace(TAIL, control=ControlKind.KUBERNETES))
+
+    def fails(effect: TakeStep) -> StepReported | None:
+        if effect.step != "start_on_tail":
+            return None
+        world.start(TAIL.name)
+        world.reads("next")
+        return report(effect, Outcome.NOT_YET, "1 of 3 is ready", evidence={**effect.seen, START_FAILED: True})
+
+    world.fault = fails
+    assert upgrade(world) == "accepted", world.answers[-1]
+    world.people(until="decide_start_on_tail")
+    assert (world.waits_at, world.stop()) == ("decide_start_on_tail", "accepted")
+    world.fault = lambda _: None
+    return world
+
+
+@pytest.mark.scenario("S-WIKI-8")
+def test_a_start_on_the_tail_that_failed_is_not_forgotten_by_the_question_whether_to_start_it_once_more() -> None:
+    world = failed_on_the_tail()
+    assert (upgrade(world, "w2"), world.answers[-1].code) == ("rejected", Code.TARGET_NOT_EMPTY.value)
+    assert world.rollback() == "accepted"
+    assert "ahead of its offsets" in world.answers[-1].message
+    world.people()
+    assert world.workflow.state is State.ROLLED_BACK, world.workflow.why
+    is_as_before(world)
+    back = {step.name: step.action for step in world.workflow.steps}
+    assert isinstance(back["stop_new_version"], AwaitStopped)
+    assert back["stop_new_version"].unit == TAIL.name
+    assert {"look_at_tail", "await_nobody_on_tail"} <= back.keys()
+    assert "begin shop-v2 anew" in world.workflow.why
+    assert (upgrade(world, "w3"), world.answers[-1].code) == ("rejected", Code.TARGET_NOT_EMPTY.value)
+    assert "w1 ended while" in world.answers[-1].message
 
 
 def test_without_a_rollback_nobody_knows_whether_a_tail_was_read() -> None:

@@ -48,7 +48,7 @@ def with_decision(units: Units, workflow: Workflow, step: WorkflowStep, event: S
 def told_appended(units: Units, workflow: Workflow) -> str:
     """Of a workflow that failed behind a start: what it means for whoever starts it again. Empty = nothing."""
     for step in workflow.steps:
-        if isinstance(step.action, AwaitStarted) and step.began_ms is not None and (named := appends(units, step)):
+        if isinstance(step.action, AwaitStarted) and step.has_begun and (named := appends(units, step)):
             return (
                 f"{step.action.unit} was started and appends to {', '.join(named)}: compare before you start it again"
             )

@@ -60,6 +60,11 @@ class WorkflowStep:
     tries: int = 0
     failures: int = 0
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether it ever began, also one that failed and is to begin anew: what it did then may have had effects."""
+        return self.began_ms is not None or self.tries > 0
+
 
 @dataclass(frozen=True, slots=True)
 class Change:

@@ -60,7 +60,6 @@ from recoveryd.workflows.model.size import refuse_size
 from recoveryd.workflows.model.spec import OnIncompatible, UpgradeMode, UpgradeSpec
 from recoveryd.workflows.model.workflow import (
     Change,
-    StepState,
     UnitUndo,
     VersionChange,
     Workflow,
@@ -257,7 +256,7 @@ def _undo(workflow: Workflow) -> tuple[WorkflowStep, ...]:
     if row is None or not is_begun:
         return ()
     start = AwaitStarted(spec.cluster, spec.group, spec.unit, ", the version before", ran_before(workflow))
-    if not any(s.name == START and s.state is not StepState.PENDING and s.began_ms is not None for s in workflow.steps):
+    if not any(s.name == START and s.has_begun for s in workflow.steps):
         return (WorkflowStep(START_OLD, start),)
     old = WorkflowStep(START_OLD, replace(start, is_told=row.is_told))
     return (

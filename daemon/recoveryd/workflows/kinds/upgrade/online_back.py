@@ -155,4 +155,4 @@ def may_have_read_tail(workflow: Workflow) -> bool:
 
 
 def _begun(workflow: Workflow) -> Mapping[str, WorkflowStep]:
-    return {s.name: s for s in workflow.steps if s.began_ms is not None and s.state is not StepState.PENDING}
+    return {step.name: step for step in workflow.steps if step.has_begun}

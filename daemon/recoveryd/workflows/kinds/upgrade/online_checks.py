@@ -45,7 +45,7 @@ def _read_in_part(spec: UpgradeSpec, workflows: Workflows) -> str | None:
     for each in sorted(workflows, key=lambda w: w.place):
         to = each.spec
         if isinstance(to, UpgradeSpec) and (to.cluster, to.to_group) == (spec.cluster, spec.to_group):
-            begun = {step.name for step in each.steps if step.began_ms is not None}
+            begun = {step.name for step in each.steps if step.has_begun}
             if not {DELETE_TAIL, COMPARE}.isdisjoint(begun):
                 last = None
             elif may_have_read_tail(each):
