@@ -23,6 +23,8 @@ from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.workflow import OffsetUndo
 from tests.builders.history import create_topics
+from tests.e2e.clients import commit
+from tests.e2e.processes import wait_for
 
 pytestmark = pytest.mark.broker
 
@@ -128,6 +130,51 @@ async def test_a_cut_of_one_that_stands_still_waits_for_offsets_that_are_about_t
     while (told := await noted(2)).outcome is Outcome.NOT_YET:
         assert time.monotonic() < give_up_s
     assert [row.to for row in told.undo] == [5]  # type: ignore[union-attr]
+
+
+def joined(cutter: Cutter) -> Consumer:
+    """Somebody started the application again."""
+    settings = {"group.id": cutter.group, "enable.auto.commit": False, "client.id": "again"}
+    member = Consumer({"bootstrap.servers": cutter.bootstrap, **settings})
+    member.subscribe([cutter.input])
+    wait_for(lambda: (member.poll(0.2), member.assignment())[1], 60.0)
+    return member
+
+
+async def test_one_that_was_started_again_is_not_cut_as_if_it_stood_still(cutter: Cutter) -> None:
+    action = TakeSnapshot("main", cutter.group, (cutter.input,), (cutter.state,), is_stable=True)
+    member = await asyncio.to_thread(joined, cutter)
+    told = await cutter.steps.take(TakeStep("w", "snapshot", 1, action))
+    assert (told.outcome, told.undo, told.members) == (Outcome.NOT_YET, (), ("again on 127.0.0.1",))
+    await asyncio.to_thread(member.close)
+    assert (await cutter.steps.take(TakeStep("w", "snapshot", 2, action))).outcome is Outcome.DONE
+
+
+@pytest.mark.parametrize("is_there_still", [True, False])
+async def test_one_that_is_started_again_while_it_is_noted_is_noticed(
+    cutter: Cutter, monkeypatch: pytest.MonkeyPatch, is_there_still: bool
+) -> None:
+    """By its members, and where they are gone already by what they committed."""
+    action = TakeSnapshot("main", cutter.group, (cutter.input,), (cutter.state,), is_stable=True)
+    members: list[Consumer] = []
+
+    def look(*where: Any, **how: Any) -> Any:
+        found = read_committed(*where, **how)
+        if not how.get("stable") and not members:
+            members.append(joined(cutter))
+            if not is_there_still:
+                commit(members[0], [TopicPartition(cutter.input, 0, 9)])
+                members[0].close()
+        return found
+
+    monkeypatch.setattr(offset_steps, "read_committed", look)
+    told = await cutter.steps.take(TakeStep("w", "snapshot", 1, action))
+    assert (told.outcome, told.undo) == (Outcome.NOT_YET, ())
+    if is_there_still:
+        assert told.members == ("again on 127.0.0.1",)
+        await asyncio.to_thread(members[0].close)
+    else:
+        assert "somebody committed" in told.why
 
 
 async def test_offsets_that_are_committed_while_it_looks_make_it_inexact(

@@ -72,8 +72,9 @@ class TakeSnapshot:
     logs and those of `end_topics` begin and end. `is_live`: while members commit; then ends are those of committed records,
     and it is noted whether nobody committed between the two looks. `topic_ids`: of topics that must still be those of the
     plan. `state_topics`: those of them that members write in one transaction with their offsets; then it is noted as well
-    whether both are seen of each transaction. `is_stable`: of one that is not live, wait until no transaction is about to
-    commit offsets; one that a member left when it was killed may have its state in the log, and its offsets not yet.
+    whether both are seen of each transaction. `is_stable`: of one that is not live, wait until the group has no members, before
+    and after, and no transaction is about to commit offsets; one that a member left when it was killed may have its state in
+    the log, and its offsets not yet.
     `partitions`: of topics that must still have as many as the plan saw.
     """
 

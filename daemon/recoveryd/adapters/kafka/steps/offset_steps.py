@@ -48,7 +48,17 @@ class OffsetSteps:
         self._control, self._connectors = control, connectors
 
     async def note(self, effect: TakeStep, action: TakeSnapshot) -> StepReported:
-        return await self._reach.run(action.cluster, self._note, effect, action)
+        """Of one that stands still: long after it was stopped somebody may have started it again, also while it is noted."""
+        if (there := await self._who_is_there(effect, action)) is not None:
+            return there
+        told = await self._reach.run(action.cluster, self._note, effect, action)
+        return told if told.outcome is not Outcome.DONE else await self._who_is_there(effect, action) or told
+
+    async def _who_is_there(self, effect: TakeStep, action: TakeSnapshot) -> StepReported | None:
+        if not _stands_still(action):
+            return None
+        members = await self._reach.members(action.cluster, action.group)
+        return not_empty(effect, action.group, members, is_tried=True) if members else None
 
     def _note(self, effect: TakeStep, action: TakeSnapshot) -> StepReported:
         properties, admin = self._reach.clusters[action.cluster], self._reach.admin(action.cluster)
@@ -63,7 +73,10 @@ class OffsetSteps:
         found = read_committed(properties, action.group, keys, access=access)
         states = asyncio.run(_transactions(access)) if action.state_topics else {}
         logs = {s.topic: read_log(admin, s, committed=action.is_live) for s in shapes.values() if s is not None}
-        is_still = not action.is_live or read_committed(properties, action.group, keys, access=access) == found
+        is_compared = action.is_live or _stands_still(action)
+        is_still = not is_compared or read_committed(properties, action.group, keys, access=access) == found
+        if not is_still and _stands_still(action):
+            return report(effect, Outcome.NOT_YET, f"somebody committed for {action.group} while it was noted")
         if is_still and action.state_topics:
             behind = _with_open(admin, [s for n in action.state_topics if (s := shapes[n]) is not None], logs)
             is_still = is_settled(action.group, states, is_open=behind) and _is_stable(properties, action, keys, found)
@@ -187,6 +200,11 @@ class OffsetSteps:
         doing = f"take offsets of group {action.group} away"
         async with connected(self._reach.accesses[action.cluster], "recoveryd-groups", doing, TIMEOUT_S) as client:
             await client.delete_offsets(action.group, by_topic)
+
+
+def _stands_still(action: TakeSnapshot) -> bool:
+    """Whether what is noted counts as of one moment because nobody is there who could change it."""
+    return action.is_stable and not action.is_live
 
 
 async def _transactions(access: ClientAccess) -> dict[str, str]:
