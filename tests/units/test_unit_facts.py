@@ -15,8 +15,9 @@ from recoveryd.adapters.kafka.offsets import EARLIEST
 from recoveryd.adapters.kafka.topic_admin import TopicShape
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
+from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.contract import make_contract
-from recoveryd.units.facts import UnitFacts
+from recoveryd.units.facts import GroupType, UnitFacts
 from recoveryd.units.findings import Grade
 from recoveryd.units.model import Output, Unit, UnitKind
 
@@ -204,3 +205,48 @@ def test_a_cluster_that_fell_silent_is_not_asked_for_hours(cluster: Cluster, mon
     assert now_s[0] <= 150.0
     assert limit == "of 300 groups only 8 were asked whether they read its outputs"
     assert silent.startswith("8 groups did not tell")
+
+
+def says(answer: object) -> Callable[..., Any]:
+    """A question whose answer this is, or which fails so."""
+
+    async def asked(*_args: object) -> object:
+        if isinstance(answer, ClusterProblem):
+            raise answer
+        return answer
+
+    return asked
+
+
+SILENT = ClusterProblem("broker 2 does not answer")
+REFUSED = ClusterProblem("may not", retriable=False)
+NEWER = {"app": GroupType.STREAMS}
+
+
+@pytest.mark.parametrize(
+    ("newer", "internal", "why"),
+    [(SILENT, {}, "are not listed"), (NEWER, SILENT, "is not told"), (REFUSED, {}, "are not listed")],
+)
+@pytest.mark.parametrize("for_plan", [True, False])
+def test_a_broker_that_does_not_answer_is_told_but_no_plan_is_made_of_the_answers_of_the_others(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, newer: object, internal: object, why: str, for_plan: bool
+) -> None:
+    listed: list[bool] = []
+    monkeypatch.setattr(unit_facts, "newer_groups", says(newer))
+    monkeypatch.setattr(unit_facts, "internal_topics_of", says(internal))
+    monkeypatch.setattr(unit_facts, "read_group", lambda *_, is_listed: listed.append(is_listed))
+    monkeypatch.setattr(
+        unit_facts, "read_guarantee", lambda *_: SimpleNamespace(is_exactly_once=None, why="not looked up")
+    )
+    cluster.groups = []
+
+    def look() -> UnitFacts:
+        return unit_facts.read_unit({}, UNIT, [UNIT], 0, ClientAccess("b"), for_plan=for_plan)
+
+    if for_plan and SILENT in (newer, internal):
+        with pytest.raises(ClusterProblem, match="broker 2") as caught:
+            look()
+        assert caught.value.retriable
+        return
+    assert why in look().problems[0]
+    assert listed == [for_plan or newer is NEWER]

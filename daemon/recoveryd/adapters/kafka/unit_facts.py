@@ -46,27 +46,29 @@ def read_unit(
     access: ClientAccess | None = None,
     *,
     with_readers: bool = True,
+    for_plan: bool = False,
 ) -> UnitFacts:
     """Facts about `unit` on the cluster of these client properties; `units` are all that the config names. Raises
     `ClusterProblem`.
 
     Without readers only the unit's own group is asked. `access`, the same properties for other clients, is needed for
-    the metadata of commits.
+    the metadata of commits. `for_plan`: something is to be changed by what is told, so one broker that does not answer is an
+    error: what it would have told of whose the internal topics are does not look as if there were none.
     """
     admin = make_admin(properties)
     names, (groups, problems) = _list_topics(admin), list_groups(admin)
-    newer, untold_newer = _list_newer(access)
+    newer, untold_newer = _list_newer(access, for_plan=for_plan)
     groups |= newer.keys()
     beside = [other for other in units if other.name != unit.name and other.cluster == unit.cluster]
     own = unit.group if unit.group in groups else unit.consumer_group
-    told, untold_owners = _told_owners(access, newer, own, unit)
+    told, untold_owners = _told_owners(access, newer, own, unit, for_plan=for_plan)
     others = [*map(_owner_of, beside), *_owners(groups, unit, beside, told)]
     internal = find_internal_topics(_owner_of(unit), names, others, told.get(own, frozenset()))
     # Also those that are not listed: a cluster leaves out what the user has no right to.
     wanted = sorted({*unit.own_topics, *internal.certain})
     shapes = {name: shape for name, shape in describe(admin, wanted, _TIMEOUT_S).items() if shape is not None}
     # Before the ends: an application at work commits on, and must not look as if it were beyond them.
-    group = read_group(properties, admin, own, shapes, access, is_listed=own in groups)
+    group = read_group(properties, admin, own, shapes, access, is_listed=for_plan or own in groups)
     topics = {name: _read_topic(admin, shape) for name, shape in shapes.items()}
     asked = groups - {own} if with_readers else frozenset()
     readers, untold = _readers(properties, admin, unit, shapes, asked, access)
@@ -126,18 +128,20 @@ def _near(groups: Iterable[str], unit: Unit) -> list[str]:
     return sorted(g for g in groups if g.startswith(f"{unit.group}-") or unit.group.startswith(f"{g}-"))
 
 
-def _list_newer(access: ClientAccess | None) -> tuple[dict[str, GroupType], tuple[str, ...]]:
+def _list_newer(access: ClientAccess | None, *, for_plan: bool) -> tuple[dict[str, GroupType], tuple[str, ...]]:
     """Groups that librdkafka does not list, and a sentence when they are not known."""
     if access is None:
         return {}, ()
     try:
         return asyncio.run(newer_groups(access)), ()
     except ClusterProblem as reason:
+        if for_plan and reason.retriable:
+            raise
         return {}, (f"share groups and those of the streams protocol are not listed: {reason.message}",)
 
 
 def _told_owners(
-    access: ClientAccess | None, newer: Mapping[str, GroupType], own: str, unit: Unit
+    access: ClientAccess | None, newer: Mapping[str, GroupType], own: str, unit: Unit, *, for_plan: bool
 ) -> tuple[dict[str, frozenset[str]], tuple[str, ...]]:
     """Internal topics by group, where the broker knows them, and a sentence when it could not be asked."""
     asked = [name for name in sorted({own, *_near(newer, unit)}) if newer.get(name) is GroupType.STREAMS]
@@ -146,6 +150,8 @@ def _told_owners(
     try:
         return asyncio.run(internal_topics_of(access, asked)), ()
     except ClusterProblem as reason:
+        if for_plan and reason.retriable:
+            raise
         return {}, (f"whether the broker knows its internal topics is not told: {reason.message}",)
 
 

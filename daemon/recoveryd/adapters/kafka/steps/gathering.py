@@ -92,6 +92,7 @@ class Gatherer:
             now_ms,
             self._reach.accesses[unit.cluster],
             with_readers=with_readers,
+            for_plan=True,
         )
 
     async def _find_contract(self, unit: Unit, now_ms: int) -> UnitFacts | None:
