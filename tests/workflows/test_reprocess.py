@@ -26,6 +26,7 @@ STEPS = (
 )  # fmt: skip
 ASKED = {"clean_local_state", "confirm_output"}
 TAKEN = [name for name in STEPS if name not in ASKED]
+CHANGING = ("delete_internal_topics", "recreate_topics", "create_outputs", "set_offsets")
 
 
 def places(topic: str, offset: int) -> dict[tuple[str, int], int]:
@@ -354,6 +355,26 @@ def test_a_daemon_that_dies_before_or_after_the_effect_of_a_step_goes_on(name: s
     assert world.workflow.state is State.COMPLETED
     assert len(world.done) == len(set(world.done)) or world.done.count("set") == 2, "nothing was made or dropped twice"
     assert [name for name in world.topics if name in INTERNAL] == []
+
+
+@pytest.mark.scenario("S-WIKI-2a")
+@pytest.mark.parametrize("name", CHANGING)
+@pytest.mark.parametrize("is_done", [False, True])
+@pytest.mark.parametrize("how", ["stop", "pause"])
+def test_a_change_that_was_called_off_while_no_daemon_led_is_not_made(name: str, is_done: bool, how: str) -> None:
+    world = AppWorld()
+    world.die_at(name, is_done=is_done)
+    world.reprocess()
+    world.run_through()
+    before, committed = dict(world.topics), dict(world.committed)
+    world.live_again(world.stop if how == "stop" else lambda: world.send(Pause))
+    assert world.workflow.state is (State.STOPPED if how == "stop" else State.PAUSED)
+    assert (world.topics, world.committed) == (before, committed)
+    assert next(s for s in world.workflow.steps if s.name == name).state.value == ("done" if is_done else "running")
+    if how == "pause":
+        assert world.send(Resume) == "accepted"
+        world.run_through()
+        assert world.workflow.state is State.COMPLETED, world.workflow.why
 
 
 @pytest.mark.scenario("S-WIKI-1i")

@@ -104,7 +104,7 @@ def take_anew(draft: WorkflowDraft, workflow: Workflow) -> None:
 
 def take_again(draft: WorkflowDraft, workflow: Workflow) -> None:
     """Ask for the present step once more: it was not done yet, nothing was heard of it, or this daemon is new. Where somebody
-    holds a topic that it changes, it is only looked how far the last try came.
+    holds a topic that it changes, or called the change off, it is only looked how far the last try came.
     """
     step = workflow.step
     if step is None or step.state not in _TAKEN:
@@ -112,9 +112,15 @@ def take_again(draft: WorkflowDraft, workflow: Workflow) -> None:
     elif _waits_for_holds(draft, workflow, step):
         return
     elif not _is_at_rest(workflow, step):
-        _take(draft, workflow, step, is_look=_is_only_looked_at(draft, workflow, step))
+        is_look = _is_called_off(workflow, step) or _is_only_looked_at(draft, workflow, step)
+        _take(draft, workflow, step, is_look=is_look)
     elif not _fails_by_hold(draft, workflow, step):
         _take(draft, workflow, step)
+
+
+def _is_called_off(workflow: Workflow, step: WorkflowStep) -> bool:
+    """Whether a stop or a pause came while a change was under way, of which nothing was heard: what is left of it is not made."""
+    return workflow.state in {State.STOPPING, State.PAUSING} and type(step.action) in CHANGES
 
 
 def _is_only_looked_at(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> bool:
