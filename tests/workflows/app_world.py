@@ -250,7 +250,9 @@ class AppWorld(WorkflowWorld):
         if other and not action.is_back:
             return report(effect, Outcome.FAILED, f"{other[0]} was created again", code=Code.TOPIC_RECREATED.value)
         rows = [row for row in effect.rows if isinstance(row, OffsetUndo)]
-        foreign = [r for r in rows if self.committed.get((r.name, r.partition)) not in {r.to, r.was_set}]
+        foreign = [
+            r for r in rows if r.name in other or self.committed.get((r.name, r.partition)) not in {r.to, r.was_set}
+        ]
         if foreign and not action.is_back:
             return report(effect, Outcome.FAILED, "somebody else set it", code=Code.GROUP_CHANGED.value)
         for row in rows:

@@ -17,7 +17,7 @@ from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.positions import AtTopicOffsets, Current, OnOutOfRange, Shift, To
 from recoveryd.workflows.model.spec import OutputChoice, OutputPolicy, ReprocessSpec
-from recoveryd.workflows.model.workflow import StepState
+from recoveryd.workflows.model.workflow import OffsetUndo, StepState, UndoState
 from tests.workflows.app_world import AGAIN, INTERNAL, OUTPUTS, PARTITIONS, AppWorld, Log
 
 STEPS = (
@@ -442,6 +442,21 @@ def test_a_rollback_says_what_is_gone_for_good_and_leaves_what_the_application_r
     assert world.workflow.state is State.ROLLED_BACK
     assert world.committed["orders", 0] == 100
     assert "log-2" in world.topics, "somebody's records lie there"
+
+
+def test_a_rollback_puts_no_offsets_of_a_topic_that_went_into_the_one_that_has_its_name_now() -> None:
+    """Also where the group stands there at the very offset that was set, as at its start."""
+    world = begun()
+    world.stops()
+    assert (world.waits_at, world.stop()) == ("clean_local_state", "accepted")
+    assert world.committed == places("orders", 0) | places("steps", 80)
+    world.topics["orders"] = Log("orders-again", 0, 100)
+    assert world.rollback() == "accepted"
+    world.pass_time(5)
+    assert world.workflow.state is State.ROLLED_BACK
+    assert world.committed == places("orders", 0) | places("steps", 70)
+    states = {row.name: row.state for row in world.workflow.undo if isinstance(row, OffsetUndo)}
+    assert (states["orders"], states["steps"]) == (UndoState.KEPT, UndoState.DONE)
 
 
 def test_pause_stop_and_a_second_one_on_the_same_unit() -> None:

@@ -16,6 +16,7 @@ from recoveryd.workflows.model.actions import (
     SetConfigs,
     SetOffsets,
     SetQuotas,
+    TakeSnapshot,
 )
 from recoveryd.workflows.model.workflow import (
     ConfigUndo,
@@ -49,7 +50,8 @@ def rollback_steps(workflow: Workflow) -> tuple[WorkflowStep, ...]:
         if stop is not None:
             steps.append(WorkflowStep(f"stop_again{end}", stop))
         steps.append(WorkflowStep(f"await_empty_again{end}", AwaitEmpty(cluster, group)))
-        back = SetOffsets(cluster, group, is_back=True, connector=connector)
+        ids = noted_ids(workflow, group)
+        back = SetOffsets(cluster, group, is_back=True, connector=connector, topic_ids=ids)
         steps.append(WorkflowStep(f"put_back_offsets{end}", back))
         if start is not None:
             steps.append(WorkflowStep(f"start_again{end}", start))
@@ -63,6 +65,16 @@ def rollback_steps(workflow: Workflow) -> tuple[WorkflowStep, ...]:
     if made:
         steps.append(WorkflowStep("delete_made_topics", DeleteTopics(workflow.spec.cluster, made, is_back=True)))
     return tuple(steps)
+
+
+def noted_ids(workflow: Workflow, group: str) -> dict[str, str]:
+    """Of the topics in which the offsets of the group were noted, without those that it has made again itself: one that has
+    another id by now was made by somebody since, and what was noted means nothing there.
+    """
+    own = {row.name for row in workflow.undo if isinstance(row, TopicUndo) and row.is_changed}
+    notes = (step.action for step in workflow.steps if isinstance(step.action, TakeSnapshot))
+    pinned = (each for note in notes if note.group == group for each in note.topic_ids.items())
+    return {topic: topic_id for topic, topic_id in pinned if topic not in own}
 
 
 def _connector_of(workflow: Workflow, group: str) -> str:

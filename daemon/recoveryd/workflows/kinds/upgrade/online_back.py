@@ -16,6 +16,7 @@ from recoveryd.workflows.kinds.upgrade.names import (
     START_TAIL,
     STOP_NEW,
 )
+from recoveryd.workflows.machine.undoing import noted_ids
 from recoveryd.workflows.model.actions import (
     MEMBERS,
     AwaitEmpty,
@@ -63,7 +64,8 @@ def undo_online(workflow: Workflow, spec: UpgradeSpec) -> tuple[WorkflowStep, ..
         old = AwaitStarted(cluster, spec.group, spec.unit, ", the version before", ran_before(workflow))
         steps.append(WorkflowStep(START_OLD, old))
     if SET in begun and not {START_TAIL, START} & begun.keys():
-        steps.append(WorkflowStep("put_back_offsets", SetOffsets(cluster, group, is_back=True)))
+        back = SetOffsets(cluster, group, is_back=True, topic_ids=noted_ids(workflow, group))
+        steps.append(WorkflowStep("put_back_offsets", back))
     made = (r for r in workflow.undo if isinstance(r, TopicUndo) and r.to is None and r.state is UndoState.OPEN)
     tails = {r.name: r.was_set for r in made if r.was_set}
     if tails:
