@@ -167,6 +167,28 @@ async def test_a_topic_that_was_created_again_is_neither_noted_nor_set_back(sett
     assert await asyncio.to_thread(setter.committed) == [-1001, -1001]
 
 
+async def test_offsets_of_a_topic_that_is_gone_are_left_and_do_not_keep_others_from_being_put_back(
+    setter: Setter, bootstrap: str, unique: str
+) -> None:
+    gone = Setter(bootstrap, f"{unique}gone-")
+    gone.group = setter.group
+    await asyncio.to_thread(gone.fill)
+    await asyncio.to_thread(gone.commit, 0, 3)
+    await asyncio.to_thread(delete, gone.admin, gone.topic, 60.0)
+    await asyncio.to_thread(
+        wait_for, lambda: describe(gone.admin, [gone.topic], 60.0)[gone.topic] is None and gone.committed()[0] < 0, 60.0
+    )
+    assert (await setter.set()).outcome is Outcome.DONE
+    lost = (OffsetUndo(gone.topic, 0, 7, None), OffsetUndo(gone.topic, 1, 7, 3), OffsetUndo(setter.topic, 9, 7, None))
+    action = SetOffsets("main", setter.group, is_back=True)
+    told = await setter.steps.take(TakeStep("w", "s", 1, action, (*lost, *setter.rows)))
+    assert told.outcome is Outcome.DONE, told.why
+    states = [row.state for row in told.undo if isinstance(row, OffsetUndo)]
+    assert states == [UndoState.KEPT] * 3 + [UndoState.DONE] * 2
+    assert await asyncio.to_thread(setter.committed) == [7, -1001]
+    await gone.steps.close()
+
+
 def delete_before(setter: Setter, partition: int, offset: int) -> None:
     where = TopicPartition(setter.topic, partition, offset)
     for answer in setter.admin.delete_records([where]).values():

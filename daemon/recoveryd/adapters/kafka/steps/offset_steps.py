@@ -96,14 +96,16 @@ class OffsetSteps:
         rows = tuple(row for row in effect.rows if isinstance(row, OffsetUndo))
         keys = [(row.name, row.partition) for row in rows]
         try:
+            named = dict.fromkeys((*action.topic_ids, *(row.name for row in rows if action.is_back)))
             shapes = await self._reach.run(
-                action.cluster, describe, self._reach.admin(action.cluster), action.topic_ids, TIMEOUT_S
+                action.cluster, describe, self._reach.admin(action.cluster), named, TIMEOUT_S
             )
             before = await self._standing(action, keys)
         except ClusterProblem as problem:
             return untried(effect, problem)
         others = _others(shapes, action.topic_ids)
-        foreign = {row for row in rows if row.name in others or not _is_free(row, before)}
+        gone = {row for row in rows if action.is_back and not _is_there(row, shapes)}
+        foreign = {row for row in rows if row in gone or row.name in others or not _is_free(row, before)}
         if foreign and not action.is_back:
             return _somebodys(effect, action, next(row for row in rows if row in foreign), others, before)
         left = [
@@ -111,7 +113,7 @@ class OffsetSteps:
         ]
         if effect.is_look and left:
             return not_done(effect, f"{len(left)} of {len(rows)} offsets of {action.group}")
-        gone = [row for row in left if _goal(row, is_back=action.is_back) is None]
+        bare = [row for row in left if _goal(row, is_back=action.is_back) is None]
         kept = [row for row in left if _goal(row, is_back=action.is_back) is not None]
         goals = {(row.name, row.partition): _goal(row, is_back=action.is_back) for row in kept}
         wanted = {key: goal for key, goal in goals.items() if goal is not None}
@@ -119,7 +121,7 @@ class OffsetSteps:
         if outside and not action.is_back:
             return report(effect, Outcome.FAILED, _first_of(outside), code=Code.OFFSET_OUTSIDE_LOG.value)
         try:
-            await self._put(action, kept, gone, wanted)
+            await self._put(action, kept, bare, wanted)
         except ClusterProblem as refused:
             members = await self._members_again(action, refused)
             if not members:
@@ -259,6 +261,12 @@ def _goal(row: OffsetUndo, *, is_back: bool) -> int | None:
     return row.to if is_back else row.was_set
 
 
+def _is_there(row: OffsetUndo, shapes: Mapping[str, TopicShape | None]) -> bool:
+    """Whether there is such a partition to go back to: a topic may have gone since, or have fewer of them now."""
+    shape = shapes[row.name]
+    return shape is not None and row.partition in shape.leaders
+
+
 def _is_free(row: OffsetUndo, found: _Found) -> bool:
     """Whether it is as it was before this step, or done already."""
     return offset_in(found, row) in {row.to, row.was_set}
@@ -307,9 +315,7 @@ def _set_report(
     done = tuple(replace(row, state=UndoState.KEPT if row in foreign else UndoState.DONE) for row in rows)
     why = f"{count} offsets of {action.group} are as they were before"
     if foreign:
-        why += (
-            f"; {len(foreign)} were changed by somebody else since, or their topic was made again, and are left alone"
-        )
+        why += f"; {len(foreign)} were changed by somebody else since, or their topic went or was made again, and are left alone"
     if outside:
         why += f"; records that lay there are gone: {_first_of(outside)}"
     evidence = {"offsets": count, "kept": len(foreign), "outside_log": len(outside)}
