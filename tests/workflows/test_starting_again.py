@@ -137,6 +137,15 @@ def test_one_that_was_started_since_is_stopped_before_its_offsets_are_put_back()
     assert orders(world) == {60}
 
 
+def test_a_rollback_that_fails_says_that_it_left_the_application_stopped() -> None:
+    world = failed(plain(), "await_caught_up")
+    world.fail_at("put_back_offsets", retriable=False)
+    assert world.rollback() == "accepted"
+    world.pass_time(20)
+    assert (world.workflow.state, world.replicas) == (State.FAILED, 0)
+    assert world.workflow.why == "put_back_offsets: no answer; shop is stopped"
+
+
 def test_one_that_was_told_to_stop_is_stopped_before_it_is_started() -> None:
     world = plain()
 

@@ -2,7 +2,7 @@
 step does.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
@@ -223,12 +223,18 @@ def fail(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, why: str,
     ended = replace(step, state=StepState.FAILED, why=why, ended_ms=draft.now_ms)
     draft.notice("step_failed", workflow.id, {"step": step.name, "why": why, "code": code})
     failed = workflow.with_step(ended)
-    if not workflow.is_rolling_back:
-        can_go_back = puts_back(failed, draft.kind_of(workflow).undo(failed))
-        appended = told_appended(draft.params.units, failed)
-        back = "`rollback` puts back what was changed" if can_go_back else ""
-        told = "; ".join(filter(None, (told, told_lost(failed), told_stopped(failed), appended, back)))
-    end(draft, failed, Ending(State.FAILED, told, code))
+    end(draft, failed, Ending(State.FAILED, "; ".join((told, *_told_after(draft, failed))), code))
+
+
+def _told_after(draft: WorkflowDraft, failed: Workflow) -> Iterator[str]:
+    """How it leaves things, for whoever goes on with them. On the way back the answer to `rollback` said the rest."""
+    stopped = told_stopped(failed)
+    if failed.is_rolling_back:
+        yield from filter(None, (stopped,))
+        return
+    can_go_back = puts_back(failed, draft.kind_of(failed).undo(failed))
+    back = "`rollback` puts back what was changed" if can_go_back else ""
+    yield from filter(None, (told_lost(failed), stopped, told_appended(draft.params.units, failed), back))
 
 
 def leave(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, why: str) -> None:
