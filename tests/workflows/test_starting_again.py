@@ -109,7 +109,7 @@ def test_an_application_that_was_stopped_is_started_as_it_ran_once_its_offsets_a
     assert (world.asked, orders(world)) == (["stop_application: 0"], {0})
     assert world.rollback() == "accepted"
     assert "not started" not in world.answers[-1].message
-    taken_back(world, *BACK)
+    taken_back(world, "stop_application_again", *BACK)
     assert (world.asked[1:], orders(world)) == (["start_application_again: 3"], {60})
 
 
@@ -134,6 +134,17 @@ def test_one_that_was_started_since_is_stopped_before_its_offsets_are_put_back()
     assert world.rollback() == "accepted"
     taken_back(world, "stop_application_again", *BACK)
     assert world.asked[2:] == ["stop_application_again: 0", "start_application_again: 3"]
+    assert orders(world) == {60}
+
+
+@pytest.mark.parametrize("step", ["set_offsets", "start_application"])
+def test_one_that_people_or_a_platform_started_since_is_stopped_before_its_offsets_are_put_back(step: str) -> None:
+    world = failed(plain(), step)
+    world.replicas = 2
+    world.starts_now()
+    assert world.rollback() == "accepted"
+    taken_back(world, "stop_application_again", *BACK)
+    assert world.asked[1:] == ["stop_application_again: 0", "start_application_again: 3"]
     assert orders(world) == {60}
 
 

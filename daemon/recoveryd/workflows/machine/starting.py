@@ -15,8 +15,8 @@ _NAMED_MOST: Final = 5
 
 
 def started_again(workflow: Workflow, back: tuple[WorkflowStep, ...], cleaned: str) -> tuple[WorkflowStep, ...]:
-    """The steps `back` of a rollback, before them a stop of what was started or told to stop since, and behind them the
-    start. Where records went, or local state by the step `cleaned`, a person says first that it can go on: it would
+    """The steps `back` of a rollback, before them a stop, since somebody may have started it meanwhile, also without a word to
+    the workflow, and behind them the start. What is stopped already stays so. Where records went, or local state by the step `cleaned`, a person says first that it can go on: it would
     begin with what is left.
     """
     stopped = _stop_of(workflow)
@@ -34,7 +34,7 @@ def started_again(workflow: Workflow, back: tuple[WorkflowStep, ...], cleaned: s
     start = AwaitStarted(action.cluster, action.group, action.unit, ", as it ran before", before)
     doubt = _doubt(workflow, action.unit, cleaned)
     return (
-        *((stop,) if is_under_way or (was_started and back) else ()),
+        *((stop,) if is_under_way or back else ()),
         *back,
         *((WorkflowStep(CONFIRM_START, AskPerson(doubt)),) if doubt else ()),
         WorkflowStep(START_AGAIN, start),
