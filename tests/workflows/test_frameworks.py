@@ -58,6 +58,19 @@ def test_a_connector_is_stopped_set_by_connect_and_started_and_a_rollback_does_t
 
 
 @pytest.mark.scenario("S-RUN-22")
+def test_the_answer_to_a_rollback_does_not_say_that_what_it_starts_stays_stopped() -> None:
+    world = ControlledWorld(SINK)
+    world.fail_at("set_offsets", retriable=False)
+    world.send(lambda meta: Reset(meta, ResetSpec("main", "", Earliest(), unit="sink")))
+    world.pass_time(10)
+    assert (world.workflow.state, world.replicas) == (State.FAILED, 0)
+    world.fault = lambda _: None
+    assert (world.rollback(), world.answers[-1].message) == ("accepted", "w1 is rolled back")
+    world.pass_time(20)
+    assert (world.workflow.state, world.replicas) == (State.ROLLED_BACK, 3)
+
+
+@pytest.mark.scenario("S-RUN-22")
 @pytest.mark.parametrize("name", ["snapshot", "set_offsets"])
 def test_a_connector_whose_offsets_could_not_be_set_is_said_to_be_stopped(name: str) -> None:
     world = AppWorld(SINK)
