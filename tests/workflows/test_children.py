@@ -454,6 +454,19 @@ def test_a_stop_on_the_way_back_stops_what_is_put_back_and_a_later_rollback_goes
     finishes_back(world)
 
 
+def test_a_stop_that_nobody_has_read_when_all_had_ended_does_not_end_a_later_rollback() -> None:
+    world = taken_back()
+    assert world.stop() == "accepted"
+    assert world.send(StopCommand, subject="w1-anew") == "accepted", "a person was quicker"
+    world.pass_time(60)
+    assert (world.workflow.state, world.look("w1-anew").state) == (State.STOPPED, State.STOPPED)
+    sent = len(of(world, "stop"))
+    assert sent
+    assert world.rollback() == "accepted"
+    finishes_back(world)
+    assert len(of(world, "stop")) == sent
+
+
 def test_what_was_put_back_by_the_time_of_a_stop_is_no_failure() -> None:
     world = taken_back()
     assert world.stop() == "accepted"

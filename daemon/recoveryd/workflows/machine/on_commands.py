@@ -235,6 +235,7 @@ def on_rollback(draft: WorkflowDraft, event: CommandReceived, command: Rollback)
         taken_back_by=command.meta.id,
         error_code=None,
         stop=None,
+        steering=None,
     )
     go_on(draft, draft.move(back, State.RUNNING, why))
 

@@ -254,8 +254,10 @@ def _stop_others_first(draft: WorkflowDraft, workflow: Workflow, step: WorkflowS
 
 
 def end(draft: WorkflowDraft, workflow: Workflow, ending: Ending) -> None:
-    """Into its last state; before that, put back what was changed for its own time only."""
-    workflow = without_unbegun(workflow)
+    """Into its last state; before that, put back what was changed for its own time only. What it began has ended, so nothing is
+    wanted of that any more: a stop that nobody has read would end what a rollback begins there.
+    """
+    workflow = replace(without_unbegun(workflow), steering=None)
     restore = restore_step(workflow)
     if restore is None:
         data = {"code": ending.code} if ending.code else {}
