@@ -23,7 +23,7 @@ from recoveryd.workflows.model.actions import (
     TopicForm,
 )
 from recoveryd.workflows.model.effects import TakeStep
-from recoveryd.workflows.model.events import Outcome
+from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.workflow import ConfigUndo, OffsetUndo, QuotaUndo, TopicUndo, UndoState
 from tests.builders.configs import await_configs, set_configs
 from tests.builders.history import create_topics
@@ -36,7 +36,11 @@ pytestmark = pytest.mark.broker
 
 @pytest.fixture
 async def steps(bootstrap: str, unique: str) -> AsyncIterator[KafkaSteps]:
-    units = {"app": Unit("app", UnitKind.GROUP, "main", f"{unique}group", (), control=ControlKind.KUBERNETES)}
+    kinds = {"app": UnitKind.GROUP, "job": UnitKind.FLINK}
+    units = {
+        name: Unit(name, kind, "main", f"{unique}group", (), control=ControlKind.KUBERNETES)
+        for name, kind in kinds.items()
+    }
     made = KafkaSteps(
         {"main": {"bootstrap.servers": bootstrap}},
         {"main": ClientAccess(bootstrap)},
@@ -68,6 +72,24 @@ async def test_a_start_that_was_only_said_is_not_read_back_before_a_member_joine
     behind = await steps.take(effect(9))
     assert (behind.outcome, behind.code) == (Outcome.FAILED, Code.GROUP_CHANGED.value)
     await asyncio.to_thread(member.close)
+    await setter.steps.close()
+
+
+async def test_a_job_of_flink_is_started_without_a_member_and_its_offsets_are_read_back(
+    steps: KafkaSteps, bootstrap: str, unique: str
+) -> None:
+    setter = Setter(bootstrap, unique)
+    await asyncio.to_thread(setter.fill)
+    await asyncio.to_thread(setter.commit, 0, 7)
+    action = AwaitStarted("main", setter.group, "job")
+
+    async def told(was_set: int) -> StepReported:
+        rows = (OffsetUndo(setter.topic, 0, None, was_set, group=setter.group),)
+        return await steps.take(TakeStep("w", "start", 1, action, rows))
+
+    assert (await told(7)).outcome is Outcome.DONE
+    behind = await told(9)
+    assert (behind.outcome, behind.code) == (Outcome.FAILED, Code.GROUP_CHANGED.value)
     await setter.steps.close()
 
 

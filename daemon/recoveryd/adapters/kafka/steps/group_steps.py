@@ -68,12 +68,12 @@ class GroupSteps:
             return report(effect, Outcome.NOT_YET, why, members=members, evidence={MEMBERS: len(members)})
         return report(effect, Outcome.DONE, f"{action.unit} runs: {told(action.group, members)}", members=members)
 
-    async def look_after_start(self, effect: TakeStep, action: AwaitStarted) -> StepReported | None:
+    async def look_after_start(self, effect: TakeStep, action: AwaitStarted, *, joins: bool) -> StepReported | None:
         """Whether it did not begin as was meant: behind the offsets that were set, or with state of an earlier run. None
         when there is nothing of it to be looked at, or all is well. What is told before its first member joined says
-        nothing of it.
+        nothing of it, unless it never `joins`.
         """
-        has_to_join = bool(action.changelogs) or any(_is_set(row) for row in effect.rows)
+        has_to_join = joins and (bool(action.changelogs) or any(_is_set(row) for row in effect.rows))
         if has_to_join and not await self._reach.members(action.cluster, action.group):
             why = f"{action.unit} is started: its group {action.group} has no members yet"
             return report(effect, Outcome.NOT_YET, why, is_under_way=True)

@@ -17,7 +17,7 @@ from recoveryd.adapters.kafka.steps.unit_steps import UnitSteps
 from recoveryd.errors import ClusterProblem
 from recoveryd.ports import ApplicationControl, ConnectorOffsets
 from recoveryd.settings.kafka_properties import ClientAccess
-from recoveryd.units.model import Unit
+from recoveryd.units.model import Unit, UnitKind
 from recoveryd.workflows.model.actions import (
     CHANGES,
     AwaitCaughtUp,
@@ -54,6 +54,7 @@ class KafkaSteps:
         connectors: ConnectorOffsets | None = None,
     ) -> None:
         self._reach = Reach(clusters, accesses)
+        self._units = units
         quotas = QuotaSteps(accesses)
         self._gatherer = Gatherer(self._reach, units, quotas, now_ms)
         self._applications = ApplicationSteps(units, control)
@@ -86,7 +87,8 @@ class KafkaSteps:
         if self._applications.takes(effect.action):
             told = await self._applications.take(effect)
             if isinstance(effect.action, AwaitStarted) and told.outcome is Outcome.DONE:
-                return await self._groups.look_after_start(effect, effect.action) or told
+                joins = self._joins_its_group(effect.action.unit)
+                return await self._groups.look_after_start(effect, effect.action, joins=joins) or told
             return told
         if type(effect.action) in CHANGES:
             return await self._change(effect)
@@ -108,6 +110,11 @@ class KafkaSteps:
         del self._under_way[name]
         if not done.cancelled():
             done.exception()  # of which nobody hears if it was not waited for any more
+
+    def _joins_its_group(self, name: str) -> bool:
+        """A job of Flink commits for its group, and is never a member of it."""
+        unit = self._units().get(name)
+        return unit is None or unit.kind is not UnitKind.FLINK
 
     async def close(self) -> None:
         """Calls under way end at their own deadlines."""
