@@ -150,6 +150,24 @@ async def test_an_empty_topic_that_was_there_at_the_first_try_is_not_ours(
     assert again.undo == (TopicUndo(new, None, shapes[new].topic_id, cluster="main"),)  # type: ignore[union-attr]
 
 
+async def test_a_topic_that_the_plan_saw_is_somebody_elses_also_where_nothing_was_heard_of_the_first_try(
+    steps: KafkaSteps, bootstrap: str, unique: str
+) -> None:
+    admin, there = AdminClient({"bootstrap.servers": bootstrap}), f"{unique}theirs"
+    await asyncio.to_thread(create_topics, bootstrap, {there: 1})
+    known = (await asyncio.to_thread(await_topic, admin, there, 60.0)).topic_id
+    action = CreateTopics("main", (TopicForm(there, 1, 1),))
+
+    async def made_by_us(seen: str) -> list[str]:
+        row = TopicUndo(there, seen, state=UndoState.KEPT, cluster="main")
+        told = await steps.take(TakeStep("w", "create", 2, action, (row,)))
+        assert told.outcome is Outcome.DONE
+        return [row.name for row in told.undo]
+
+    assert await made_by_us(known) == []
+    assert await made_by_us("another") == [there], "what the plan saw went, and this is not it"
+
+
 async def test_a_try_that_found_members_changed_nothing_so_that_the_next_one_is_the_first(
     steps: KafkaSteps, bootstrap: str, unique: str
 ) -> None:

@@ -266,7 +266,12 @@ class AppWorld(WorkflowWorld):
 
     def _create(self, effect: TakeStep, action: Action) -> StepReported:
         assert isinstance(action, CreateTopics)
-        there = [form.name for form in action.topics if form.name in self.topics] if effect.try_number == 1 else []
+        kept = {r.name: r.to for r in effect.rows if isinstance(r, TopicUndo) and r.state is UndoState.KEPT}
+        there = [
+            form.name
+            for form in action.topics
+            if form.name in self.topics and (effect.try_number == 1 or kept.get(form.name) == self.topics[form.name].id)
+        ]
         if there and action.is_own:
             return report(effect, Outcome.FAILED, f"{there[0]} was there before", code=Code.TOPIC_CHANGED.value)
         made = [(form.name, self._make(form.name, form.configs)) for form in action.topics]

@@ -459,6 +459,23 @@ def test_a_rollback_puts_no_offsets_of_a_topic_that_went_into_the_one_that_has_i
     assert (states["orders"], states["steps"]) == (UndoState.KEPT, UndoState.DONE)
 
 
+@pytest.mark.parametrize("is_done", [False, True])
+def test_an_empty_topic_of_somebody_stays_theirs_also_over_the_death_of_the_daemon_that_found_it(is_done: bool) -> None:
+    world = AppWorld()
+    world.topics["log-2"] = Log("theirs", 0, 0)
+    world.die_at("create_outputs", is_done=is_done)
+    assert world.reprocess() == "accepted"
+    world.run_through()
+    world.live_again()
+    world.run_through()
+    assert world.workflow.state is State.COMPLETED, world.workflow.why
+    world.members = []
+    assert world.rollback() == "accepted"
+    world.pass_time(5)
+    assert world.workflow.state is State.ROLLED_BACK
+    assert world.topics["log-2"].id == "theirs"
+
+
 def test_pause_stop_and_a_second_one_on_the_same_unit() -> None:
     world = begun()
     assert world.send(Pause) == "accepted"

@@ -76,6 +76,8 @@ from recoveryd.workflows.model.workflow import (
     ConfigUndo,
     OffsetUndo,
     RowKey,
+    TopicUndo,
+    UndoState,
     Workflow,
     WorkflowPlan,
     WorkflowStep,
@@ -223,7 +225,7 @@ def _plan(spec: ReprocessSpec, found: Found, params: WorkflowParams) -> Planned 
     ids = {name: topic_id for group in found.groups for name, topic_id in group.topic_ids.items()}
     steps = (*kept, *_steps(spec, unit, facts, forms, internal, ids))
     leases = frozenset().union(*_leases(spec, unit, found), form_leases(spec, found, again))
-    return Planned(plan, steps, told, rows, leases=leases)
+    return Planned(plan, steps, told, (*rows, *theirs(spec.cluster, found, forms)), leases=leases)
 
 
 def _leases(spec: ReprocessSpec, unit: Unit, found: Found) -> Iterator[frozenset[RowKey]]:
@@ -268,6 +270,14 @@ def forms_of(spec: WithOutputs, found: Found, intermediate: Iterable[str] = ()) 
         if choice.name is not None and (topic := found.topics[name]) is not None
     ]
     return {RECREATE: again, CREATE: new}
+
+
+def theirs(cluster: str, found: Found, forms: Forms) -> Iterator[TopicUndo]:
+    """Topics that are there before they are to be made: they stay somebody else's, whatever is heard of the step that finds them."""
+    for _, form in forms[CREATE]:
+        there = found.topics[form.name]
+        if there is not None:
+            yield TopicUndo(form.name, there.id, state=UndoState.KEPT, cluster=cluster)
 
 
 def kept_ids(ids: Mapping[str, str], *made: Forms) -> dict[str, str]:

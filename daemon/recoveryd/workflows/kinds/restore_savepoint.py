@@ -38,6 +38,7 @@ from recoveryd.workflows.kinds.reprocess import (
     new_names,
     output_steps,
     outputs_left_out,
+    theirs,
     topic_changes,
 )
 from recoveryd.workflows.kinds.reprocess_checks import findings_of_outputs, output_problem
@@ -188,7 +189,7 @@ def _plan(spec: RestoreSpec, found: Found, params: WorkflowParams) -> Planned | 
         ambiguous_topics=tuple(name for name, _ in found.units[spec.unit].internal.ambiguous),
     )
     told = f"{len(cut.topics)} internal topics of {spec.group} are to be filled, {len(positions)} offsets set or taken away"
-    rows = tuple(_still_rows(spec, cut))
+    rows = (*_still_rows(spec, cut), *theirs(spec.cluster, found, forms))
     steps = tuple(_steps(spec, unit, found, state, forms, gone))
     copies = tuple(topic.copy for topic in cut.topics if topic.offsets)
     return Planned(plan, steps, told, rows, leases=form_leases(spec, found), reads=copies)

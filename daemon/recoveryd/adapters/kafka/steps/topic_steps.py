@@ -239,14 +239,15 @@ class TopicSteps:
 
 
 def _theirs(admin: AdminClient, effect: TakeStep, action: CreateTopics) -> list[TopicUndo]:
-    """Rows of topics that were there before anything was tried: they are somebody else's, also at a later try. Raises
-    `_SomebodyElseError` where such a one is in the way, and `ClusterProblem`.
+    """Rows of topics that were there before anything was tried: they are somebody else's, also at a later try, as long as they
+    have the id that the plan or the first try saw. Raises `_SomebodyElseError` where such a one is in the way, and `ClusterProblem`.
     """
     names = [form.name for form in action.topics]
+    found = describe(admin, names, TIMEOUT_S)
     if not is_first(effect):
-        rows = (row for row in effect.rows if isinstance(row, TopicUndo) and row.name in names)
-        return [row for row in rows if row.state is UndoState.KEPT]
-    shapes = [shape for shape in describe(admin, names, TIMEOUT_S).values() if shape is not None]
+        rows = (row for row in effect.rows if isinstance(row, TopicUndo) and row.state is UndoState.KEPT)
+        return [row for row in rows if (there := found.get(row.name)) is not None and there.topic_id == row.to]
+    shapes = [shape for shape in found.values() if shape is not None]
     if shapes and action.is_own:
         raise _SomebodyElseError(f"{shapes[0].topic} was there before: somebody else made it")
     return [TopicUndo(s.topic, s.topic_id, state=UndoState.KEPT, cluster=action.cluster) for s in shapes]
