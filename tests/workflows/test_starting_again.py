@@ -8,7 +8,7 @@ from typing import TypeVar
 import pytest
 
 from recoveryd.kernel.states import State
-from recoveryd.units.model import Behaviour, Output
+from recoveryd.units.model import Behaviour, ControlKind, Output
 from recoveryd.workflows.model.actions import AwaitStarted, AwaitStopped
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
@@ -230,6 +230,22 @@ def test_a_restore_that_is_taken_back_starts_it_too() -> None:
     assert world.ack("confirm_start", "w2") == "accepted"
     world.pass_time(10)
     assert (world.look("w2").state, world.asked[-1]) == (State.ROLLED_BACK, "start_application_again: 3")
+
+
+def test_a_savepoint_says_beforehand_and_at_its_end_that_it_leaves_the_application_stopped() -> None:
+    world = ControlledWorld(replace(UNIT, control=ControlKind.PROCESS))
+    assert save(world) == "accepted"
+    plan = world.workflow.plan
+    assert plan is not None
+    assert "shop is stopped for it, and not started again" in "\n".join(plan.findings)
+    for _ in range(3):
+        world.complete_children()
+    assert (world.workflow.state, world.replicas) == (State.COMPLETED, 0), world.workflow.why
+    assert world.workflow.why.endswith("completed; shop is stopped")
+    by_hand = AppWorld()
+    assert save(by_hand) == "accepted"
+    assert by_hand.workflow.plan is not None
+    assert "stopped for it" not in "\n".join(by_hand.workflow.plan.findings)
 
 
 class SlowWorld(ControlledWorld):

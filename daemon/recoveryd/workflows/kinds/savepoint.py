@@ -12,7 +12,7 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
 from recoveryd.recovery.kept_topics import AS_WRITTEN, FOREVER
 from recoveryd.units.facts import PartitionEnds, UnitFacts
-from recoveryd.units.model import Unit, UnitKind
+from recoveryd.units.model import ControlKind, Unit, UnitKind
 from recoveryd.workflows.kinds.earlier import savepoint_of
 from recoveryd.workflows.kinds.reset import refuse_group, unit_of
 from recoveryd.workflows.machine.kind import Knows, Planned, WorkflowKind
@@ -140,6 +140,8 @@ def _problem(spec: SavepointSpec, found: Found, facts: UnitFacts) -> Refused | N
 
 
 def _findings(spec: SavepointSpec, unit: Unit, facts: UnitFacts) -> Iterator[str]:
+    if not spec.live and unit.control is not ControlKind.MANUAL:
+        yield f"{unit.name} is stopped for it, and not started again: start it once the savepoint is completed"
     if spec.live and facts.is_exactly_once is not True:
         yield (
             f"{unit.name} is cut while it runs, and {_not_once(facts)}: state and offsets can be of different "

@@ -416,7 +416,7 @@ def _has_to_rest(draft: WorkflowDraft, workflow: Workflow) -> bool:
 def _end(draft: WorkflowDraft, workflow: Workflow) -> None:
     last = workflow.steps[-1].why
     if not workflow.is_rolling_back:
-        end(draft, workflow, Ending(State.COMPLETED, last))
+        end(draft, workflow, Ending(State.COMPLETED, "; ".join(filter(None, (last, told_stopped(workflow))))))
         return
     steps = tuple(
         replace(s, state=StepState.UNDONE) if type(s.action) in CHANGES and not _is_back(s.action) else s
