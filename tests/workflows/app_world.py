@@ -88,6 +88,7 @@ class AppWorld(WorkflowWorld):
         self.kind, self.made = GroupType.CLASSIC, 0
         self.configs: dict[str, dict[str, str]] = {name: {"cleanup.policy": "compact"} for name in INTERNAL}
         self.refused: set[tuple[str, str]] = set()
+        self.internal = INTERNAL
         self.is_still, self.metadata, self.tells_ends = True, "", True
         super().__init__(Params(units={unit.name: unit for unit in units or (UNIT,)}))
 
@@ -154,7 +155,7 @@ class AppWorld(WorkflowWorld):
         wanted = effect.wanted
         groups = tuple(self._group(g.topics or {}) for g in wanted.groups)
         topics = {n: UnitTopic(n, log.id, _ends(log, self.partitions), 1) for n, log in self.topics.items()}
-        internal = InternalTopics(tuple(n for n in INTERNAL if n in self.topics))
+        internal = self._internal()
         facts = UnitFacts(self.now_ms, topics, groups[0].group, internal, self.readers)
         units = dict.fromkeys((*wanted.units, *wanted.contracts), facts)
         names = [name for _, name in wanted.topics] + (list(internal.certain) if wanted.internal else [])
@@ -164,6 +165,13 @@ class AppWorld(WorkflowWorld):
         names = names_of(self.topics if wanted.names_on else ())
         told = Found(groups, units, found, counts, self.now_ms, names=names)
         return WorkflowFacts(effect.workflow, told, effect.version)
+
+    def _internal(self) -> InternalTopics:
+        return InternalTopics(tuple(name for name in self.internal if name in self.topics))
+
+    def look_at(self, _unit: str) -> UnitFacts:
+        """What a step that looks at a unit is told."""
+        return UnitFacts(self.now_ms, internal=self._internal())
 
     def _topic(self, name: str) -> TopicFound | None:
         log, configs = self.topics.get(name), self.configs.get(name, {"cleanup.policy": "delete"})
@@ -242,7 +250,8 @@ class AppWorld(WorkflowWorld):
             t: _ends(self.topics[t], self.partitions) for t in (*action.topics, *action.end_topics) if t in self.topics
         }
         evidence = {"is_still": self.is_still}
-        return report(effect, Outcome.DONE, "noted", evidence=evidence, undo=rows, logs=logs)
+        found = Found(units={action.unit: self.look_at(action.unit)}) if action.unit else None
+        return report(effect, Outcome.DONE, "noted", evidence=evidence, undo=rows, logs=logs, found=found)
 
     def _set(self, effect: TakeStep, action: Action) -> StepReported:
         assert isinstance(action, SetOffsets)

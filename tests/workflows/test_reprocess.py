@@ -459,6 +459,17 @@ def test_a_rollback_puts_no_offsets_of_a_topic_that_went_into_the_one_that_has_i
     assert (states["orders"], states["steps"]) == (UndoState.KEPT, UndoState.DONE)
 
 
+def test_an_internal_topic_that_was_made_since_the_plan_ends_it_before_anything_is_changed() -> None:
+    world = begun()
+    world.internal = (*world.internal, "app-late-changelog")
+    world.topics["app-late-changelog"] = Log("late-1", 0, 5)
+    before = dict(world.committed)
+    world.stops()
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.STALE_PLAN.value)
+    assert "app-late-changelog is an internal topic of shop" in world.workflow.why
+    assert (world.done, world.committed) == ([], before)
+
+
 @pytest.mark.parametrize("is_done", [False, True])
 def test_an_empty_topic_of_somebody_stays_theirs_also_over_the_death_of_the_daemon_that_found_it(is_done: bool) -> None:
     world = AppWorld()

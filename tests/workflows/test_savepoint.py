@@ -134,6 +134,24 @@ def test_a_changelog_that_went_or_grew_since_the_plan_is_noticed_before_a_copy_i
     assert {name: world.configs[name] for name in INTERNAL} == COMPACTED
 
 
+@pytest.mark.parametrize("live", [False, True])
+def test_an_internal_topic_that_was_made_since_the_plan_is_not_left_out_of_the_cut(live: bool) -> None:
+    world = AppWorld()
+
+    def made(effect: TakeStep) -> StepReported | None:
+        if effect.step == "snapshot":
+            world.internal = (*INTERNAL, "app-late-changelog")
+            world.topics["app-late-changelog"] = Log("late-1", 0, 5)
+        return None
+
+    world.fault = made
+    assert save(world, live=live) == "accepted"
+    world.stops()
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.STALE_PLAN.value)
+    assert "app-late-changelog is an internal topic of shop" in world.workflow.why
+    assert world.sent == []
+
+
 def test_a_live_cut_does_not_pass_over_an_input_that_went_since_the_plan() -> None:
     world = AppWorld()
 

@@ -225,6 +225,9 @@ class TwoVersions(AppWorld):
         group = replace(found, id=unit.group) if is_known else None
         return UnitFacts(self.now_ms, topics, group, InternalTopics(internal), self.readers)
 
+    def look_at(self, unit: str) -> UnitFacts:
+        return self.facts(self.units[unit])
+
     def take(self, effect: TakeStep) -> StepReported:
         group = getattr(effect.action, "group", "")
         if not group:

@@ -9,7 +9,7 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
 from recoveryd.recovery.spec import AtOffset, Earliest, Latest
 from recoveryd.workflows.model.actions import AwaitStarted
-from recoveryd.workflows.model.events import StepReported
+from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.positions import (
     AtTopicOffsets,
     Current,
@@ -88,6 +88,23 @@ def refuse_grown(planned: Mapping[str, int], event: StepReported) -> Refused | N
             message = f"{name} has {now} partitions, and had {count} when the plan was made; no offset was set"
             return Refused(Code.STALE_PLAN, message, "Send it again: its plan will have them.")
     return None
+
+
+def with_new_topics_told(unit: str | None, known: Collection[str], event: StepReported) -> StepReported:
+    """Where the unit has internal topics, or may have some, that are not `known` to the plan, as one that it made between the
+    plan and its stop: they would be neither deleted nor copied, so nothing is done by this plan.
+    """
+    facts = None if event.found is None else event.found.units.get(unit or "")
+    if facts is None or event.outcome is not Outcome.DONE:
+        return event
+    now = (*facts.internal.certain, *(name for name, _ in facts.internal.ambiguous))
+    new = next((name for name in now if name not in known), None)
+    if new is None:
+        return event
+    why = (
+        f"{new} is an internal topic of {unit}, or may be one, and was not there when the plan was made; send it again"
+    )
+    return replace(event, outcome=Outcome.FAILED, why=why, code=Code.STALE_PLAN.value, undo=(), logs={})
 
 
 def planned_partitions(workflow: Workflow) -> Counter[str]:

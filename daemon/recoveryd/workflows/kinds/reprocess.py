@@ -24,6 +24,7 @@ from recoveryd.workflows.kinds.noting import (
     planned_partitions,
     refuse_grown,
     rows_of,
+    with_new_topics_told,
     with_positions,
     with_start_as_before,
     without_commits,
@@ -31,7 +32,7 @@ from recoveryd.workflows.kinds.noting import (
 from recoveryd.workflows.kinds.reprocess_checks import find_problem, findings_of, missing_in
 from recoveryd.workflows.kinds.reset import outside_log, unit_of
 from recoveryd.workflows.kinds.state import CLEAN, REPROCESSED, clean_text
-from recoveryd.workflows.machine.kind import Knows, Planned, WorkflowKind, lost_only
+from recoveryd.workflows.machine.kind import Around, Knows, Planned, WorkflowKind, lost_only
 from recoveryd.workflows.machine.leases import lease_keys, lease_rows, lease_step, nothing_goes
 from recoveryd.workflows.machine.starting import started_again
 from recoveryd.workflows.machine.undoing import rollback_steps
@@ -314,7 +315,7 @@ def _steps(
     read = (*unit.inputs, *unit.intermediate)
     yield WorkflowStep(STOP, AwaitStopped(cluster, group, unit.name))
     yield WorkflowStep(EMPTY, AwaitEmpty(cluster, group))
-    yield WorkflowStep(NOTE, TakeSnapshot(cluster, group, read, tuple(unit.outputs), topic_ids=ids))
+    yield WorkflowStep(NOTE, TakeSnapshot(cluster, group, read, tuple(unit.outputs), topic_ids=ids, unit=unit.name))
     if internal:
         yield WorkflowStep(DELETE, DeleteTopics(cluster, internal, group=group))
     yield from output_steps(spec, forms)
@@ -374,6 +375,14 @@ def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> 
     caught_up = next(s for s in workflow.steps if s.name == CATCH_UP)
     pinned = replace(caught_up, action=AwaitCaughtUp(spec.cluster, spec.group, ends))
     return with_positions(workflow.with_step(pinned), event, spec.group, after)
+
+
+def _judge(workflow: Workflow, _step: WorkflowStep, event: StepReported, _around: Around) -> StepReported:
+    spec, plan = workflow.spec, workflow.plan
+    assert isinstance(spec, ReprocessSpec)
+    assert plan is not None
+    deleted = next((s.action.topics for s in workflow.steps if isinstance(s.action, DeleteTopics)), {})
+    return with_new_topics_told(spec.unit, {*deleted, *plan.ambiguous_topics}, event)
 
 
 def _partitions(workflow: Workflow, spec: ReprocessSpec) -> dict[str, int]:
@@ -468,5 +477,6 @@ REPROCESS = WorkflowKind(
     topics=lambda spec: (*spec.outputs, *new_names(spec), *spec.intermediate),
     after_step=_after_step,
     undo=lambda workflow: started_again(workflow, rollback_steps(workflow), CLEAN),
+    judge=_judge,
     stays=lost_only,
 )

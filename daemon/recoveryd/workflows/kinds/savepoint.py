@@ -14,8 +14,9 @@ from recoveryd.recovery.kept_topics import AS_WRITTEN, FOREVER
 from recoveryd.units.facts import PartitionEnds, UnitFacts
 from recoveryd.units.model import ControlKind, Unit, UnitKind
 from recoveryd.workflows.kinds.earlier import savepoint_of
+from recoveryd.workflows.kinds.noting import with_new_topics_told
 from recoveryd.workflows.kinds.reset import refuse_group, unit_of
-from recoveryd.workflows.machine.kind import Knows, Planned, WorkflowKind
+from recoveryd.workflows.machine.kind import Around, Knows, Planned, WorkflowKind
 from recoveryd.workflows.machine.leases import lease_keys, lease_rows, lease_step, nothing_goes
 from recoveryd.workflows.model.actions import (
     AwaitEmpty,
@@ -214,7 +215,7 @@ def _steps(
     ends = (*changelogs, *unit.outputs)
     state = (*changelogs, *between) if spec.live else ()
     note = TakeSnapshot(cluster, group, committed, ends, spec.live, ids, state, is_stable=not spec.live)
-    yield WorkflowStep(NOTE, note)
+    yield WorkflowStep(NOTE, replace(note, unit=unit.name))
     if copies:
         yield WorkflowStep(CREATE, CreateTopics(cluster, copies, is_own=True))
         yield WorkflowStep(COPY, RunChildren())
@@ -237,6 +238,11 @@ def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> 
     runs = tuple(_copy_run(workflow, spec, number, topic) for number, topic in enumerate(cut.topics) if topic.offsets)
     steps = tuple(replace(s, action=RunChildren(runs)) if s.name == COPY else s for s in workflow.steps)
     return replace(workflow, steps=steps, cut=cut)
+
+
+def _judge(workflow: Workflow, _step: WorkflowStep, event: StepReported, _around: Around) -> StepReported:
+    known = () if workflow.cut is None else tuple(topic.name for topic in workflow.cut.topics)
+    return with_new_topics_told(workflow.unit, known, event)
 
 
 def _moved_on(planned: Cut, event: StepReported) -> Refused | None:
@@ -359,5 +365,6 @@ SAVEPOINT = WorkflowKind(
     topics=lambda _spec: (),
     after_step=_after_step,
     undo=_delete,
+    judge=_judge,
     ends=lambda _spec: "-9999",
 )

@@ -75,7 +75,8 @@ class TakeSnapshot:
     whether both are seen of each transaction. `is_stable`: of one that is not live, wait until the group has no members, before
     and after, and no transaction is about to commit offsets; one that a member left when it was killed may have its state in
     the log, and its offsets not yet.
-    `partitions`: of topics that must still have as many as the plan saw.
+    `partitions`: of topics that must still have as many as the plan saw. `unit`: of which the cluster is asked once more, so
+    that the core can tell whether it has internal topics of which the plan knew nothing.
     """
 
     cluster: str
@@ -87,6 +88,7 @@ class TakeSnapshot:
     state_topics: tuple[str, ...] = ()
     is_stable: bool = False
     partitions: Mapping[str, int] = field(default_factory=dict)
+    unit: str = ""
     do: Literal["snapshot"] = "snapshot"
 
 

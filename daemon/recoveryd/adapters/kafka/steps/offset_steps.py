@@ -18,6 +18,7 @@ from recoveryd.adapters.kafka.group_facts import read_committed
 from recoveryd.adapters.kafka.offsets import LATEST, read_offsets
 from recoveryd.adapters.kafka.raw_groups import Commit
 from recoveryd.adapters.kafka.raw_requests import connected
+from recoveryd.adapters.kafka.steps.gathering import Gatherer
 from recoveryd.adapters.kafka.steps.members import not_empty
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S, offset_in, read_log
@@ -32,6 +33,7 @@ from recoveryd.units.facts import Committed, PartitionEnds
 from recoveryd.workflows.model.actions import SetOffsets, TakeSnapshot
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
+from recoveryd.workflows.model.facts import WantedFacts
 from recoveryd.workflows.model.workflow import OffsetUndo, UndoState
 
 _STABLE_S: Final = 3.0
@@ -43,8 +45,11 @@ _Key = tuple[str, int]
 class OffsetSteps:
     """`control` and `connectors` for offsets that Kafka Connect sets."""
 
-    def __init__(self, reach: Reach, control: ApplicationControl, connectors: ConnectorOffsets | None = None) -> None:
+    def __init__(
+        self, reach: Reach, gatherer: Gatherer, control: ApplicationControl, connectors: ConnectorOffsets | None = None
+    ) -> None:
         self._reach = reach
+        self._gatherer = gatherer
         self._control, self._connectors = control, connectors
 
     async def note(self, effect: TakeStep, action: TakeSnapshot) -> StepReported:
@@ -52,7 +57,16 @@ class OffsetSteps:
         if (there := await self._who_is_there(effect, action)) is not None:
             return there
         told = await self._reach.run(action.cluster, self._note, effect, action)
-        return told if told.outcome is not Outcome.DONE else await self._who_is_there(effect, action) or told
+        if told.outcome is not Outcome.DONE:
+            return told
+        return await self._who_is_there(effect, action) or await self._with_unit(told, action)
+
+    async def _with_unit(self, told: StepReported, action: TakeSnapshot) -> StepReported:
+        """Asked for last: what was made after the ends were read is told rather than left out."""
+        if not action.unit:
+            return told
+        wanted = WantedFacts(units=(action.unit,), with_readers=False)
+        return replace(told, found=await self._gatherer.gather(wanted))
 
     async def _who_is_there(self, effect: TakeStep, action: TakeSnapshot) -> StepReported | None:
         if not _stands_still(action):

@@ -59,7 +59,7 @@ class KafkaSteps:
         self._gatherer = Gatherer(self._reach, units, quotas, now_ms)
         self._applications = ApplicationSteps(units, control)
         groups, topics = GroupSteps(self._reach), TopicSteps(self._reach)
-        offsets = OffsetSteps(self._reach, control, connectors)
+        offsets = OffsetSteps(self._reach, self._gatherer, control, connectors)
         self._groups = groups
         self._under_way: dict[str, asyncio.Task[StepReported]] = {}  # changes, by workflow
         self._takers: Mapping[type, Callable[[TakeStep, Any], Awaitable[StepReported]]] = {
