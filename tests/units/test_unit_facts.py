@@ -232,9 +232,13 @@ def test_a_broker_that_does_not_answer_is_told_but_no_plan_is_made_of_the_answer
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, newer: object, internal: object, why: str, for_plan: bool
 ) -> None:
     listed: list[bool] = []
+
+    def group(*_: object, is_listed: bool) -> None:
+        listed.append(is_listed)
+
     monkeypatch.setattr(unit_facts, "newer_groups", says(newer))
     monkeypatch.setattr(unit_facts, "internal_topics_of", says(internal))
-    monkeypatch.setattr(unit_facts, "read_group", lambda *_, is_listed: listed.append(is_listed))
+    monkeypatch.setattr(unit_facts, "read_group", group)
     monkeypatch.setattr(
         unit_facts, "read_guarantee", lambda *_: SimpleNamespace(is_exactly_once=None, why="not looked up")
     )
