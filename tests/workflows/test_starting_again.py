@@ -140,7 +140,7 @@ def test_one_that_was_started_since_is_stopped_before_its_offsets_are_put_back()
 @pytest.mark.parametrize("step", ["set_offsets", "start_application"])
 def test_one_that_people_or_a_platform_started_since_is_stopped_before_its_offsets_are_put_back(step: str) -> None:
     world = failed(plain(), step)
-    world.replicas = 2
+    world.replicas = 3
     world.starts_now()
     assert world.rollback() == "accepted"
     taken_back(world, "stop_application_again", *BACK)

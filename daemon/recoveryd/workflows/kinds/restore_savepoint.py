@@ -84,6 +84,7 @@ from recoveryd.workflows.model.workflow import (
     Change,
     ConfigUndo,
     TopicUndo,
+    Undo,
     UndoState,
     Workflow,
     WorkflowPlan,
@@ -189,7 +190,7 @@ def _plan(spec: RestoreSpec, found: Found, params: WorkflowParams) -> Planned | 
         ambiguous_topics=tuple(name for name, _ in found.units[spec.unit].internal.ambiguous),
     )
     told = f"{len(cut.topics)} internal topics of {spec.group} are to be filled, {len(positions)} offsets set or taken away"
-    rows = (*_still_rows(spec, cut), *theirs(spec.cluster, found, forms))
+    rows: tuple[Undo, ...] = (*_still_rows(spec, cut), *theirs(spec.cluster, found, forms))
     steps = tuple(_steps(spec, unit, found, state, forms, gone))
     copies = tuple(topic.copy for topic in cut.topics if topic.offsets)
     return Planned(plan, steps, told, rows, leases=form_leases(spec, found), reads=copies)
