@@ -101,6 +101,33 @@ def names_in(heard: StepReported) -> set[str]:
     return {row.name for row in heard.undo if isinstance(row, TopicUndo)}
 
 
+@pytest.mark.parametrize("kind", ["create", "recreate", "back"])
+async def test_what_earlier_tries_made_takes_no_time_of_a_later_one(
+    steps: KafkaSteps, topics: Topics, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    names = [f"t{number:03}" for number in range(60)]
+    forms, ids = tuple(TopicForm(name, 1, 1) for name in names), {name: f"{name}-0" for name in names}
+    topics.ids, topics.takes_s = dict(ids) if kind == "recreate" else {}, 3.0 if kind == "create" else 2.0
+
+    def slow(_admin: object, _shape: TopicShape) -> dict[int, object]:
+        topics.now_s += 3.0
+        return {}
+
+    monkeypatch.setattr(topic_steps, "read_log", slow)
+    describe = topics.describe
+
+    def asked(admin: object, wanted: Iterable[str], *more: object) -> dict[str, TopicShape | None]:
+        topics.now_s += 0.5
+        return describe(admin, wanted, *more)
+
+    monkeypatch.setattr(topic_steps, "describe", asked)
+    is_back = kind == "back"
+    action = CreateTopics("main", forms) if kind == "create" else RecreateTopics("main", forms, ids, is_back=is_back)
+    told = await tries(steps, action)
+    assert (told[-1].outcome, names_in(told[-1])) == (Outcome.DONE, set(names))
+    assert len(told) < 8
+
+
 @pytest.mark.parametrize("kind", ["create", "delete", "recreate", "back"])
 async def test_a_try_ends_in_time_and_the_next_one_goes_on(steps: KafkaSteps, topics: Topics, kind: str) -> None:
     ids: Mapping[str, str] = {name: f"{name}-0" for name in NAMES}

@@ -79,7 +79,9 @@ class TopicSteps:
             return untried(effect, problem)
         asked = None
         try:
-            for form in at.each(action.topics):
+            done = _done_before(admin, effect, action.topics)
+            rows += done.values()
+            for form in at.each(form for form in action.topics if form.name not in done):
                 is_theirs = any(row.name == form.name for row in kept)
                 asked = None if is_theirs else form
                 shape = _made(admin, effect, form, at)
@@ -159,7 +161,8 @@ class TopicSteps:
         rows: list[TopicUndo] = []
         try:
             shapes = describe(admin, action.ids, TIMEOUT_S, ("Delete",) if is_first(effect) else ())
-            foreign, done = _compared(admin, effect, action, shapes)
+            before = _of_rows(effect, shapes)
+            foreign, done = _compared(admin, effect, action, shapes, before)
             if foreign is not None:
                 return _made_again(effect, foreign, done)
             if effect.is_look and (told := _not_anew(admin, effect, action, shapes, done)) is not None:
@@ -170,7 +173,8 @@ class TopicSteps:
             return untried(effect, problem)
         going, is_gone = None, False  # asked to go, and not made again yet
         try:
-            for form in at.each(action.topics):
+            rows += before.values()
+            for form in at.each(form for form in action.topics if form.name not in before):
                 old = action.ids[form.name]
                 shape = describe(admin, [form.name], TIMEOUT_S)[form.name]
                 is_there = shape is not None and shape.topic_id == old
@@ -200,7 +204,9 @@ class TopicSteps:
         rows: list[TopicUndo] = []
         made: list[str] = []
         try:
-            for form in at.each(action.topics):
+            done = _done_before(admin, effect, action.topics, UndoState.DONE)
+            rows += done.values()
+            for form in at.each(form for form in action.topics if form.name not in done):
                 if describe(admin, [form.name], TIMEOUT_S)[form.name] is None:
                     if effect.is_look:
                         return not_done(effect, f"{form.name} has to be made again", rows)
@@ -251,6 +257,25 @@ def _theirs(admin: AdminClient, effect: TakeStep, action: CreateTopics) -> list[
     if shapes and action.is_own:
         raise _SomebodyElseError(f"{shapes[0].topic} was there before: somebody else made it")
     return [TopicUndo(s.topic, s.topic_id, state=UndoState.KEPT, cluster=action.cluster) for s in shapes]
+
+
+def _done_before(
+    admin: AdminClient, effect: TakeStep, forms: Sequence[TopicForm], state: UndoState = UndoState.OPEN
+) -> dict[str, TopicUndo]:
+    """As `_of_rows`, of these topics. Raises `ClusterProblem`."""
+    is_heard = any(isinstance(row, TopicUndo) and row.was_set for row in effect.rows)
+    return _of_rows(effect, describe(admin, [form.name for form in forms], TIMEOUT_S), state) if is_heard else {}
+
+
+def _of_rows(
+    effect: TakeStep, shapes: Mapping[str, TopicShape | None], state: UndoState = UndoState.OPEN
+) -> dict[str, TopicUndo]:
+    """What an earlier try made and told, by name, where it is there still. To look at each again would take the time in which
+    the others are made. `state`: of the rows of this way, forth or back.
+    """
+    rows = (row for row in effect.rows if isinstance(row, TopicUndo) and row.state is state)
+    told = (row for row in rows if row.was_set and not row.is_gone)
+    return {row.name: row for row in told if (shape := shapes.get(row.name)) and shape.topic_id == row.was_set}
 
 
 def _not_made(
@@ -344,13 +369,17 @@ def _fate(admin: AdminClient, effect: TakeStep, asked: TopicUndo) -> tuple[Topic
 
 
 def _compared(
-    admin: AdminClient, effect: TakeStep, action: RecreateTopics, shapes: Mapping[str, TopicShape | None]
+    admin: AdminClient,
+    effect: TakeStep,
+    action: RecreateTopics,
+    shapes: Mapping[str, TopicShape | None],
+    before: Mapping[str, TopicUndo],
 ) -> tuple[str | None, list[TopicUndo]]:
     """A topic that is neither what the plan saw nor, at a later try, one that an earlier one made; and rows of what earlier
-    tries took away, or made again, of which nothing may have been heard.
+    tries took away, or made again, of which nothing may have been heard. `before`: what was heard.
     """
-    foreign, rows = None, []
-    for form in action.topics:
+    foreign, rows = None, list(before.values())
+    for form in (form for form in action.topics if form.name not in before):
         shape, old = shapes[form.name], action.ids[form.name]
         if shape is None:
             rows.append(TopicUndo(form.name, old, None, is_gone=True, cluster=action.cluster))
