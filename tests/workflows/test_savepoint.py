@@ -415,6 +415,25 @@ def test_a_commit_where_there_was_none_at_the_cut_is_taken_away_and_comes_back_w
     assert world.committed[place] == at
 
 
+def test_a_restore_leaves_no_internal_topic_that_was_made_since_the_plan() -> None:
+    world = saved()
+    before = dict(world.committed)
+
+    def made(effect: TakeStep) -> StepReported | None:
+        if effect.step == "snapshot":
+            world.internal = (*INTERNAL, "app-late-changelog")
+            world.topics["app-late-changelog"] = Log("late-1", 0, 5)
+        return None
+
+    world.fault = made
+    assert restore(world) == "accepted"
+    world.run_through("w2")
+    back = world.look("w2")
+    assert (back.state, back.error_code) == (State.FAILED, Code.STALE_PLAN.value)
+    assert "app-late-changelog is an internal topic of shop" in back.why
+    assert world.committed == before
+
+
 @pytest.mark.scenario("S-WIKI-3a")
 def test_what_cannot_be_restored_is_refused() -> None:
     world = AppWorld()

@@ -101,9 +101,7 @@ def with_new_topics_told(unit: str | None, known: Collection[str], event: StepRe
     new = next((name for name in now if name not in known), None)
     if new is None:
         return event
-    why = (
-        f"{new} is an internal topic of {unit}, or may be one, and was not there when the plan was made; send it again"
-    )
+    why = f"{new} is an internal topic of {unit}, or may be one, of which the plan knows nothing; send it again"
     return replace(event, outcome=Outcome.FAILED, why=why, code=Code.STALE_PLAN.value, undo=(), logs={})
 
 

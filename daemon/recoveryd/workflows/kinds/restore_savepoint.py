@@ -21,6 +21,7 @@ from recoveryd.workflows.kinds.noting import (
     inside_log,
     refuse_grown,
     rows_of,
+    with_new_topics_told,
     with_positions,
     with_start_as_before,
     without_commits,
@@ -45,7 +46,7 @@ from recoveryd.workflows.kinds.reprocess_checks import findings_of_outputs, outp
 from recoveryd.workflows.kinds.reset import outside_log, refuse_group, unit_of
 from recoveryd.workflows.kinds.savepoint import copy_data
 from recoveryd.workflows.kinds.state import CLEAN
-from recoveryd.workflows.machine.kind import Knows, Planned, WorkflowKind, lost_only
+from recoveryd.workflows.machine.kind import Around, Knows, Planned, WorkflowKind, lost_only
 from recoveryd.workflows.machine.starting import started_again
 from recoveryd.workflows.machine.undoing import rollback_steps
 from recoveryd.workflows.model.actions import (
@@ -353,7 +354,8 @@ def _steps(
     yield WorkflowStep(EMPTY, AwaitEmpty(cluster, group))
     read = (*unit.inputs, *unit.intermediate, *between)
     others = tuple(name for name in planned if name not in read)
-    yield WorkflowStep(NOTE, TakeSnapshot(cluster, group, read, others, topic_ids=ids, partitions=planned))
+    note = TakeSnapshot(cluster, group, read, others, topic_ids=ids, partitions=planned, unit=unit.name)
+    yield WorkflowStep(NOTE, note)
     if gone:
         yield WorkflowStep(DELETE, DeleteTopics(cluster, gone, group=group))
     if state[RECREATE_STATE]:
@@ -401,6 +403,17 @@ def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> 
     if step.name != NOTE or not isinstance(step.action, TakeSnapshot):
         return workflow.with_undo(event.undo)
     return refuse_grown(step.action.partitions, event) or _noted(workflow, spec, event)
+
+
+def _judge(workflow: Workflow, _step: WorkflowStep, event: StepReported, _around: Around) -> StepReported:
+    """A store that it made since the plan would stay as it is, ahead of the offsets of the cut."""
+    spec, plan = workflow.spec, workflow.plan
+    assert isinstance(spec, RestoreSpec)
+    assert plan is not None
+    cut = _cut_of(spec)
+    filled = (_name_now(spec, cut, topic) for topic in cut.topics)
+    deleted = next((s.action.topics for s in workflow.steps if isinstance(s.action, DeleteTopics)), {})
+    return with_new_topics_told(spec.unit, {*filled, *deleted, *plan.ambiguous_topics}, event)
 
 
 def _noted(workflow: Workflow, spec: RestoreSpec, event: StepReported) -> Workflow | Refused:
@@ -487,6 +500,7 @@ RESTORE_SAVEPOINT = WorkflowKind(
     topics=lambda spec: (*spec.outputs, *new_names(spec)),
     after_step=_after_step,
     undo=lambda workflow: started_again(workflow, _undo(workflow), CLEAN),
+    judge=_judge,
     stays=lost_only,
     ends=lambda _spec: "-9999",
 )
