@@ -238,3 +238,5 @@ def test_what_the_cluster_does_not_say_of_remote_storage_is_not_known_and_no_top
     told = {f.code: f.message for f in some.findings if "remote" in f.code}
     assert told["source_remote_unknown"].endswith("which part of partition 0 lies there")
     assert (list(some.remote), "source_remote" in told) == ([RemoteRange(1, 0, 7)], True)
+    one = plan_of(make_spec(partitions=(1,)), with_remote(four_days(), None, 7))
+    assert [f.code for f in one.findings if "remote" in f.code] == ["source_remote"], "the other one is not copied"

@@ -38,8 +38,8 @@ def with_forecast(
     """The plan with `eta_seconds`, `forecast` and a finding for each verdict but OK. `history` holds offset samples of
     the source, if it is watched.
     """
-    remote = remote_ranges(plan, facts)
-    plan = replace(plan, remote=remote, findings=(*plan.findings, *remote_findings(remote, facts, params)))
+    remote, planned = remote_ranges(plan, facts), {p.partition for p in plan.partitions}
+    plan = replace(plan, remote=remote, findings=(*plan.findings, *remote_findings(remote, facts, params, planned)))
     live, live_source = live_rates(facts, history)
     answer = ask(_question(plan, spec, facts, params, live))
     found = answer.forecast

@@ -2,7 +2,7 @@
 and often costs money.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from recoveryd.recovery.model import Finding, Plan, RemoteRange, Severity
 from recoveryd.recovery.params import Params
@@ -24,10 +24,13 @@ def remote_ranges(plan: Plan, facts: PlanFacts) -> tuple[RemoteRange, ...]:
     return tuple(ranges)
 
 
-def remote_findings(ranges: Sequence[RemoteRange], facts: PlanFacts, params: Params) -> list[Finding]:
+def remote_findings(
+    ranges: Sequence[RemoteRange], facts: PlanFacts, params: Params, planned: Collection[int]
+) -> list[Finding]:
+    """`planned`: the partitions that are copied."""
     if facts.source is None or not facts.source.is_remote:
         return []
-    untold = _untold(facts)
+    untold = _untold(facts, planned)
     if not ranges:
         return untold
     offsets = sum(each.stop - each.start for each in ranges)
@@ -40,11 +43,11 @@ def remote_findings(ranges: Sequence[RemoteRange], facts: PlanFacts, params: Par
     return [*untold, Finding("source_remote", Severity.INFO, text)]
 
 
-def _untold(facts: PlanFacts) -> list[Finding]:
+def _untold(facts: PlanFacts, planned: Collection[int]) -> list[Finding]:
     """Where the leader of a partition did not say."""
-    silent = [p.partition for p in facts.source_partitions if p.local_start is None]
+    silent = [p.partition for p in facts.source_partitions if p.local_start is None and p.partition in planned]
     if not silent:
         return []
-    of = "it" if len(silent) == len(facts.source_partitions) else f"partition {listed(silent)}"
+    of = "it" if len(silent) == len(planned) else f"partition {listed(silent)}"
     text = f"the source has remote storage, and the cluster did not say which part of {of} lies there"
     return [Finding("source_remote_unknown", Severity.WARN, text)]

@@ -91,8 +91,9 @@ def check(admin: AdminClient, wanted: Iterable[OwnTopic], *, may_miss: bool = Fa
         if d.fatal
     ]
     if wrong or (missing and not may_miss):
-        code = Code.OWN_TOPIC_MISSING if missing else Code.OWN_TOPIC_WRONG
-        raise OwnTopicProblem([*missing, *wrong], code=code)
+        refused = [] if may_miss else missing
+        code = Code.OWN_TOPIC_MISSING if refused else Code.OWN_TOPIC_WRONG
+        raise OwnTopicProblem([*refused, *wrong], code=code)
     return tuple(missing)
 
 
