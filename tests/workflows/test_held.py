@@ -373,6 +373,59 @@ def test_a_change_that_is_only_looked_at_outlasts_a_silence_of_its_cluster() -> 
     assert ("totals" in world.topics, "log-2" in world.topics) == (True, False)
 
 
+@pytest.mark.parametrize("verb", [StopCommand, Pause])
+def test_a_change_that_is_called_off_is_looked_at_until_the_cluster_answers(verb: type[StopCommand | Pause]) -> None:
+    """Else it would end without a word of what went, which no rollback would make again."""
+    world = died_halfway("recreate_topics", ("create", "totals"))
+    world.lost = False
+
+    def silence() -> None:
+        assert world.send(verb) == "accepted"
+        world.fail_at("recreate_topics", retriable=True, times=9)
+
+    world.live_again(silence)
+    world.pass_time(60)
+    state, end = (State.STOPPING, State.STOPPED) if verb is StopCommand else (State.PAUSING, State.PAUSED)
+    assert (world.workflow.state, world.waits_at) == (state, "recreate_topics")
+    world.pass_time(300)
+    assert (world.workflow.state, world.waits_at) == (end, None)
+    assert world.workflow.why.startswith("stopped by" if verb is StopCommand else "paused by")
+    assert "totals" not in world.topics, "what is left of it is not made"
+    if verb is Pause:
+        assert world.stop() == "accepted"
+    assert world.rollback() == "accepted"
+    world.pass_time(5)
+    assert (world.workflow.state, "totals" in world.topics) == (State.ROLLED_BACK, True)
+
+
+def test_a_pause_after_tries_that_may_have_changed_something_ends_nothing() -> None:
+    world = GroupWorld()
+    world.fail_at("set_offsets", retriable=True, times=6)
+    world.reset()
+    world.pass_time(30)
+    step = world.workflow.step
+    assert step is not None
+    assert (step.name, step.failures) == ("set_offsets", 4)
+    assert world.send(Pause) == "accepted"
+    world.pass_time(300)
+    assert (world.workflow.state, world.workflow.waiting_for, world.sets) == (State.PAUSED, None, 0)
+    assert world.send(Resume) == "accepted"
+    assert (world.workflow.state, world.committed) == (State.COMPLETED, at(LOG[0]))
+
+
+def test_looks_that_failed_before_a_pause_took_place_are_no_tries_of_what_is_resumed() -> None:
+    world = GroupWorld()
+    world.fail_at("set_offsets", retriable=True, times=9)
+    world.reset()
+    assert world.send(Pause) == "accepted"
+    world.pass_time(100)
+    assert world.workflow.state is State.PAUSING
+    assert world.send(Resume) == "accepted"
+    assert (world.workflow.state, world.workflow.waiting_for) == (State.RUNNING, None)
+    world.pass_time(100)
+    assert (world.workflow.state, world.committed) == (State.COMPLETED, at(LOG[0]))
+
+
 def test_what_is_put_back_is_not_where_somebody_holds_the_topic_since() -> None:
     world = GroupWorld()
     world.reset()

@@ -198,8 +198,11 @@ def on_resume(draft: WorkflowDraft, event: CommandReceived, command: Resume) -> 
         wrong_state(draft, event, workflow)
         return
     draft.answer(event, "accepted", f"{workflow.id} goes on")
-    was_paused = workflow.state is State.PAUSED
-    running = draft.move(steer_children(draft, workflow, "resume"), State.RUNNING, f"resumed by {command.meta.who}")
+    was_paused, step = workflow.state is State.PAUSED, workflow.step
+    if step is not None and not was_paused:
+        workflow = workflow.with_step(replace(step, failures=0))  # looks that failed meanwhile are no tries
+    why = f"resumed by {command.meta.who}"
+    running = draft.move(steer_children(draft, workflow, "resume"), State.RUNNING, why, waiting_for=None)
     if was_paused:
         take_anew(draft, running)
 

@@ -112,10 +112,14 @@ def take_again(draft: WorkflowDraft, workflow: Workflow) -> None:
     elif _waits_for_holds(draft, workflow, step):
         return
     elif not _is_at_rest(workflow, step):
-        is_look = _is_called_off(workflow, step) or _is_only_looked_at(draft, workflow, step)
-        _take(draft, workflow, step, is_look=is_look)
+        _take(draft, workflow, step, is_look=_is_look(draft, workflow, step))
     elif not _fails_by_hold(draft, workflow, step):
         _take(draft, workflow, step)
+
+
+def _is_look(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> bool:
+    """Whether it is only looked how far the last try came, however often that takes."""
+    return _is_called_off(workflow, step) or _is_only_looked_at(draft, workflow, step)
 
 
 def _is_called_off(workflow: Workflow, step: WorkflowStep) -> bool:
@@ -190,11 +194,11 @@ def take_report(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, ev
         wait(draft, workflow, step, event)
     elif event.outcome is Outcome.LEFT:
         _left(draft, workflow, step, event)
-    elif outlasts(step, event, is_look=_is_only_looked_at(draft, workflow, step)):
+    elif _is_nothing_begun(draft, workflow, step, event) and _has_to_rest(draft, workflow):
+        return  # to try it again would make the change that was called off
+    elif outlasts(step, event, is_look=_is_look(draft, workflow, step)):
         _wait_unanswered(draft, workflow, step, event)
     elif event.is_retriable and step.failures < draft.params.tries_most - 1:
-        if event.is_untried and _can_rest(draft, workflow, step) and _has_to_rest(draft, workflow):
-            return  # to try it again would make the change that was called off
         seen = event.evidence or step.evidence
         is_unchanged = event.is_untried and type(step.action) in CHANGES
         workflow = replace(workflow, rest=_rest_of(step)) if is_unchanged else workflow
@@ -354,7 +358,7 @@ def _tell_wait(draft: WorkflowDraft, waits: Workflow, waits_for: WaitingFor, why
 def _left(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: StepReported) -> None:
     """It was only looked how far it came: what is left is called off if the hold is still there, else it is done now."""
     seen = workflow.with_step(replace(step, state=StepState.RUNNING, failures=0)).with_undo(event.undo)
-    seen = replace(seen, rest=_rest_of(step))
+    seen = replace(seen, rest=_rest_of(step), waiting_for=None)
     draft.reason = f"{step.name}: {event.why}"
     rested = draft.move(seen, State.RUNNING, event.why) if workflow.state is State.WAITING else draft.revise(seen)
     if not _has_to_rest(draft, rested):
@@ -402,12 +406,17 @@ def _can_rest(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> b
     return type(step.action) in CHANGES
 
 
+def _is_nothing_begun(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: StepReported) -> bool:
+    """Whether no try of it came so far as to change anything, so that there is nothing to look for."""
+    return event.is_retriable and event.is_untried and _can_rest(draft, workflow, step)
+
+
 def _has_to_rest(draft: WorkflowDraft, workflow: Workflow) -> bool:
     """Whether a stop or a pause waited only until it is known that nothing is being changed; then it takes place."""
     if workflow.stop is not None:
         end(draft, workflow, Ending(State.STOPPED, workflow.why, workflow.error_code))
     elif workflow.state is State.PAUSING:
-        draft.move(workflow, State.PAUSED, workflow.why)
+        draft.move(workflow, State.PAUSED, workflow.why, waiting_for=None)
     else:
         return False
     return True
