@@ -148,6 +148,16 @@ def test_one_that_people_or_a_platform_started_since_is_stopped_before_its_offse
     assert orders(world) == {60}
 
 
+def test_one_that_people_started_since_runs_on_where_nothing_has_to_be_put_back() -> None:
+    world = failed(plain(), "recreate_topics", outputs={"log": OutputChoice(OutputPolicy.RECREATE)})
+    world.replicas = 3
+    world.starts_now()
+    assert world.rollback() == "accepted"
+    taken_back(world, "start_application_again")
+    assert (world.asked, orders(world)) == (["stop_application: 0"], {60})
+    assert "put_back_offsets" not in {step.name for step in world.workflow.steps}
+
+
 def test_a_rollback_that_fails_says_that_it_left_the_application_stopped() -> None:
     world = failed(plain(), "await_caught_up")
     world.fail_at("put_back_offsets", retriable=False)

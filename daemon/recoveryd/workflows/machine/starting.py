@@ -5,7 +5,7 @@ again. Who stopped one by hand starts it by hand.
 from collections.abc import Mapping
 from typing import Final
 
-from recoveryd.workflows.machine.undoing import lost_for_good
+from recoveryd.workflows.machine.undoing import lost_for_good, puts_back
 from recoveryd.workflows.model.actions import AskPerson, AwaitStarted, AwaitStopped
 from recoveryd.workflows.model.workflow import StepState, Workflow, WorkflowStep
 
@@ -16,8 +16,8 @@ _NAMED_MOST: Final = 5
 
 def started_again(workflow: Workflow, back: tuple[WorkflowStep, ...], cleaned: str) -> tuple[WorkflowStep, ...]:
     """The steps `back` of a rollback, before them a stop, since somebody may have started it meanwhile, also without a word to
-    the workflow, and behind them the start. What is stopped already stays so. Where records went, or local state by the step `cleaned`, a person says first that it can go on: it would
-    begin with what is left.
+    the workflow, and behind them the start. What is stopped already stays so, and what runs runs on where nothing is put back.
+    Where records went, or local state by the step `cleaned`, a person says first that it can go on: it would begin with what is left.
     """
     stopped = _stop_of(workflow)
     if stopped is None or not _ran(stopped):
@@ -26,10 +26,12 @@ def started_again(workflow: Workflow, back: tuple[WorkflowStep, ...], cleaned: s
     assert isinstance(action, AwaitStopped)
     assert isinstance(before, Mapping)
     begun = {step.name for step in workflow.steps if step.began_ms is not None}
+    is_under_way = stopped.state is not StepState.DONE
+    if not is_under_way and not puts_back(workflow, back):
+        back = ()  # what was only noted is as it was
     was_started = any(isinstance(s.action, AwaitStarted) and s.name in begun for s in workflow.steps)
     if was_started and not back and not begun & {STOP_AGAIN, START_AGAIN}:
         return ()  # it runs
-    is_under_way = stopped.state is not StepState.DONE
     stop = WorkflowStep(STOP_AGAIN, AwaitStopped(action.cluster, action.group, action.unit))
     start = AwaitStarted(action.cluster, action.group, action.unit, ", as it ran before", before)
     doubt = _doubt(workflow, action.unit, cleaned)
