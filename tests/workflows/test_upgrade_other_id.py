@@ -11,7 +11,7 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.states import State
 from recoveryd.units.approvals import ApprovalBy, ApprovalRule, ApprovedVerb
-from recoveryd.units.model import Output
+from recoveryd.units.model import ControlKind, Output
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.spec import Upgrade, UpgradeSpec
@@ -103,6 +103,15 @@ def test_the_old_version_begins_at_the_cut_where_its_commits_went_since() -> Non
     world.groups["app"].committed.clear()
     world.rolls_back()
     assert [r for r, n in world.published.items() if n > 1 and r[2] < cut[r[0], r[1]]] == []
+
+
+def test_the_savepoint_that_it_takes_advises_nobody_to_start_the_old_version() -> None:
+    world = TwoVersions(replace(UNIT, control=ControlKind.PROCESS), NEW, suffixes=SUFFIXES)
+    assert upgrade(world) == "accepted"
+    world.people(until="restore_savepoint")
+    plan = world.look("w1-cut").plan
+    assert plan is not None
+    assert "start it once" not in "\n".join(plan.findings)
 
 
 def with_internal(name: str) -> Callable[[TwoVersions], None]:

@@ -124,7 +124,8 @@ def _plan(spec: SavepointSpec, found: Found, params: WorkflowParams) -> Planned 
     )
     told = f"{len(copies)} internal topics of {spec.group} are to be copied"
     leases = (lease_keys(spec.cluster, form, _standing_still(form)) for form in forms.values())
-    return Planned(plan, steps, told, rows, cut, frozenset().union(*leases), tuple(forms))
+    held = frozenset().union(*leases)
+    return Planned(plan, steps, told, rows, cut, held, tuple(forms), tuple(_advice(spec, unit)))
 
 
 def _problem(spec: SavepointSpec, found: Found, facts: UnitFacts) -> Refused | None:
@@ -140,9 +141,12 @@ def _problem(spec: SavepointSpec, found: Found, facts: UnitFacts) -> Refused | N
     return refuse_group(spec.group, group.group)
 
 
-def _findings(spec: SavepointSpec, unit: Unit, facts: UnitFacts) -> Iterator[str]:
+def _advice(spec: SavepointSpec, unit: Unit) -> Iterator[str]:
     if not spec.live and unit.control is not ControlKind.MANUAL:
         yield f"{unit.name} is stopped for it, and not started again: start it once the savepoint is completed"
+
+
+def _findings(spec: SavepointSpec, unit: Unit, facts: UnitFacts) -> Iterator[str]:
     if spec.live and facts.is_exactly_once is not True:
         yield (
             f"{unit.name} is cut while it runs, and {_not_once(facts)}: state and offsets can be of different "

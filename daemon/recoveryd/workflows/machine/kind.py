@@ -33,7 +33,8 @@ class Knows:
 @dataclass(frozen=True, slots=True)
 class Planned:
     """`told` says in words what is to happen. `undo`: what is known already of what can be put back. `leases`: keys of what
-    has to stay as it makes it until it ends, whatever it is now. `reads`: topics that it is to have copied.
+    has to stay as it makes it until it ends, whatever it is now. `reads`: topics that it is to have copied. `advice`: findings for
+    whoever goes on with it, which another workflow that began it does itself.
     """
 
     plan: WorkflowPlan
@@ -43,6 +44,7 @@ class Planned:
     cut: Cut | None = None
     leases: frozenset[RowKey] = frozenset()
     reads: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from recoveryd.kernel.effects import WakeAt
 from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.states import State
 from recoveryd.units.approvals import Approval, approval_of_all
+from recoveryd.workflows.machine.command_ids import begins_by
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.guarding import guarded
 from recoveryd.workflows.machine.holding import held_from
@@ -50,7 +51,9 @@ def _plan(draft: WorkflowDraft, workflow: Workflow, found: Found) -> None:
         return
     writers = writers_of(draft, workflow.spec.cluster, {c.name for c in made.plan.changes if c.what == "offset"})
     told = (*users_of(draft, made.steps), *(() if held is None else (held.message,)))
-    plan = replace(made.plan, findings=(*made.plan.findings, *writers, *told))
+    is_begun = any(begins_by(other, workflow.id, workflow.command) for other in draft.workflows.live.values())
+    advice = () if is_begun else made.advice
+    plan = replace(made.plan, findings=(*advice, *made.plan.findings, *writers, *told))
     held = held_from(draft, workflow, plan, made.reads)
     if held is not None and not workflow.spec.dry_run:
         refuse(draft, workflow, held.code, held.message, held.hint)
