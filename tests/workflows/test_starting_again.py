@@ -258,6 +258,33 @@ def test_a_savepoint_says_beforehand_and_at_its_end_that_it_leaves_the_applicati
     assert "stopped for it" not in "\n".join(by_hand.workflow.plan.findings)
 
 
+def test_whether_the_application_of_a_completed_savepoint_runs_nobody_knows_who_deletes_it() -> None:
+    world = ControlledWorld()
+    assert save(world) == "accepted"
+    for _ in range(3):
+        world.complete_children()
+    assert world.workflow.state is State.COMPLETED
+    world.replicas = 3
+    world.starts_now()
+    world.fail_at("delete_copies", retriable=False)
+    assert world.rollback() == "accepted"
+    assert "stopped" not in world.answers[-1].message
+    assert (world.workflow.state, world.workflow.why) == (State.FAILED, "delete_copies: no answer")
+    assert world.rollback() == "accepted"
+    assert (world.workflow.state, world.workflow.why) == (State.FAILED, "delete_copies: no answer")
+
+
+def test_one_that_was_stopped_for_a_savepoint_that_ended_early_is_said_to_be_stopped() -> None:
+    world = ControlledWorld()
+    assert save(world) == "accepted"
+    world.pass_time(10)
+    assert (world.waits_at, world.stop()) == ("copy_state", "accepted")
+    assert world.workflow.state is State.STOPPED
+    world.fail_at("delete_copies", retriable=False)
+    assert world.rollback() == "accepted"
+    assert (world.workflow.state, world.workflow.why) == (State.FAILED, "delete_copies: no answer; shop is stopped")
+
+
 class SlowWorld(ControlledWorld):
     """The application takes its time to end. `is_at_it`: whoever controls it needs nobody for that."""
 

@@ -12,6 +12,7 @@ from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.states import State
 from recoveryd.units.approvals import ApprovalBy, ApprovalRule, ApprovedVerb
 from recoveryd.units.model import ControlKind, Output
+from recoveryd.workflows.model.actions import AwaitStopped
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.spec import Upgrade, UpgradeSpec
@@ -103,6 +104,26 @@ def test_the_old_version_begins_at_the_cut_where_its_commits_went_since() -> Non
     world.groups["app"].committed.clear()
     world.rolls_back()
     assert [r for r, n in world.published.items() if n > 1 and r[2] < cut[r[0], r[1]]] == []
+
+
+def test_each_version_that_a_rollback_leaves_stopped_is_named_where_it_fails() -> None:
+    world = two_versions()
+
+    def controlled(effect: TakeStep) -> StepReported | None:
+        if isinstance(effect.action, AwaitStopped):
+            world.stop_group(effect.action.group)
+            return report(effect, Outcome.DONE, "stopped", evidence={"before": {"replicas": 3}})
+        is_broken = effect.step == "await_empty_again"
+        return report(effect, Outcome.FAILED, "no answer") if is_broken else None
+
+    world.fault = controlled
+    assert upgrade(world) == "accepted"
+    world.people()
+    assert (world.workflow.state, world.groups["next"].runs) == (State.COMPLETED, NEW.name)
+    assert world.rollback() == "accepted"
+    world.people()
+    told = "await_empty_again: no answer; shop is stopped; shop-v2 is stopped"
+    assert (world.workflow.state, world.workflow.why) == (State.FAILED, told)
 
 
 def test_the_savepoint_that_it_takes_advises_nobody_to_start_the_old_version() -> None:

@@ -32,7 +32,7 @@ from recoveryd.workflows.kinds.noting import (
 from recoveryd.workflows.kinds.reprocess_checks import find_problem, findings_of, missing_in
 from recoveryd.workflows.kinds.reset import outside_log, unit_of
 from recoveryd.workflows.kinds.state import CLEAN, REPROCESSED, clean_text
-from recoveryd.workflows.machine.kind import Around, Knows, Planned, WorkflowKind, lost_only
+from recoveryd.workflows.machine.kind import Around, Knows, Planned, WorkflowKind
 from recoveryd.workflows.machine.leases import lease_keys, lease_rows, lease_step, nothing_goes
 from recoveryd.workflows.machine.starting import started_again
 from recoveryd.workflows.machine.undoing import rollback_steps
@@ -478,5 +478,4 @@ REPROCESS = WorkflowKind(
     after_step=_after_step,
     undo=lambda workflow: started_again(workflow, rollback_steps(workflow), CLEAN),
     judge=_judge,
-    stays=lost_only,
 )

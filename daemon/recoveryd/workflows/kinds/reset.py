@@ -29,7 +29,7 @@ from recoveryd.workflows.kinds.noting import (
 )
 from recoveryd.workflows.kinds.starting_points import start_findings
 from recoveryd.workflows.kinds.state import CLEAN, clean_text, refuse_state, told_of_state
-from recoveryd.workflows.machine.kind import Knows, Planned, WorkflowKind, lost_only
+from recoveryd.workflows.machine.kind import Knows, Planned, WorkflowKind
 from recoveryd.workflows.machine.starting import started_again
 from recoveryd.workflows.machine.undoing import START, STOP, rollback_steps
 from recoveryd.workflows.model.actions import (
@@ -319,5 +319,4 @@ RESET = WorkflowKind(
     topics=lambda spec: spec.topics or (),
     after_step=_noted,
     undo=lambda workflow: started_again(workflow, rollback_steps(workflow), CLEAN),
-    stays=lost_only,
 )

@@ -46,7 +46,7 @@ from recoveryd.workflows.kinds.reprocess_checks import findings_of_outputs, outp
 from recoveryd.workflows.kinds.reset import outside_log, refuse_group, unit_of
 from recoveryd.workflows.kinds.savepoint import copy_data
 from recoveryd.workflows.kinds.state import CLEAN
-from recoveryd.workflows.machine.kind import Around, Knows, Planned, WorkflowKind, lost_only
+from recoveryd.workflows.machine.kind import Around, Knows, Planned, WorkflowKind
 from recoveryd.workflows.machine.starting import started_again
 from recoveryd.workflows.machine.undoing import rollback_steps
 from recoveryd.workflows.model.actions import (
@@ -501,6 +501,5 @@ RESTORE_SAVEPOINT = WorkflowKind(
     after_step=_after_step,
     undo=lambda workflow: started_again(workflow, _undo(workflow), CLEAN),
     judge=_judge,
-    stays=lost_only,
     ends=lambda _spec: "-9999",
 )

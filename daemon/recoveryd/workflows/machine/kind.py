@@ -9,7 +9,7 @@ from typing import Any
 
 from recoveryd.kernel.refused import Refused
 from recoveryd.units.model import Unit
-from recoveryd.workflows.machine.undoing import rollback_steps, told_lost, told_stopped
+from recoveryd.workflows.machine.undoing import rollback_steps, told_lost
 from recoveryd.workflows.model.cut import Cut
 from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.facts import Found, WantedFacts
@@ -85,13 +85,8 @@ def _is_apart(_workflow: Workflow, _later: Workflow) -> bool:
     return False
 
 
-def _left_so(workflow: Workflow) -> tuple[str, ...]:
-    stopped = told_stopped(workflow)
-    return tuple(filter(None, (told_lost(workflow), f"{stopped}, and is not started again" if stopped else "")))
-
-
-def lost_only(workflow: Workflow) -> tuple[str, ...]:
-    """Of a kind whose rollback starts the application again if it ran."""
+def _lost_only(workflow: Workflow) -> tuple[str, ...]:
+    """Of applications nothing: a rollback starts again what ran, or nobody knows whether it runs by then."""
     return tuple(filter(None, (told_lost(workflow),)))
 
 
@@ -116,7 +111,7 @@ class WorkflowKind:
     undo: Callable[[Workflow], tuple[WorkflowStep, ...]] = rollback_steps
     judge: Callable[[Workflow, WorkflowStep, StepReported, Around], StepReported] = _as_told
     report: Callable[[Workflow, Ending, int], Mapping[str, Any] | None] = _without_report
-    stays: Callable[[Workflow], tuple[str, ...]] = _left_so
+    stays: Callable[[Workflow], tuple[str, ...]] = _lost_only
     waived: frozenset[str] = frozenset()
     units: Callable[[Any], tuple[str, ...]] = _one_unit
     ends: Callable[[Any], str] = _no_children

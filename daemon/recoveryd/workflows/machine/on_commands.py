@@ -21,8 +21,8 @@ from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.holding import held_from, held_from_steps
 from recoveryd.workflows.machine.kind import Knows, WorkflowKind
 from recoveryd.workflows.machine.planning import asked_for_approval, gather
-from recoveryd.workflows.machine.steps import done, end, go_on, is_changing, take_again, take_anew
-from recoveryd.workflows.machine.undoing import set_by, told_stopped, with_left_open, without_lost_places
+from recoveryd.workflows.machine.steps import done, end, go_on, is_changing, stopped_by, take_again, take_anew
+from recoveryd.workflows.machine.undoing import set_by, with_left_open, without_lost_places
 from recoveryd.workflows.machine.waiving import waive
 from recoveryd.workflows.model.actions import ANSWERED_BY_PEOPLE, LookAtUnit
 from recoveryd.workflows.model.events import Outcome, StepReported
@@ -164,7 +164,7 @@ def on_stop(draft: WorkflowDraft, event: CommandReceived, command: StopCommand) 
 
 def stop_workflow(draft: WorkflowDraft, workflow: Workflow, why: str, code: str | None = None) -> None:
     stop = Stop(StopReason.OPERATOR, None, draft.now_ms)
-    why = "; ".join(filter(None, (why, told_stopped(workflow))))
+    why = "; ".join(filter(None, (why, stopped_by(draft, workflow))))
     if is_changing(workflow):
         draft.move(workflow, State.STOPPING, f"{why}; what is being changed is waited for", stop=stop, error_code=code)
     elif has_children(draft, workflow):

@@ -33,7 +33,14 @@ from recoveryd.workflows.machine.patience import (
     without_try,
 )
 from recoveryd.workflows.machine.readiness import look_at_readiness
-from recoveryd.workflows.machine.undoing import puts_back, restore_step, told_lost, told_stopped, without_unbegun
+from recoveryd.workflows.machine.undoing import (
+    puts_back,
+    restore_step,
+    told_left_stopped,
+    told_lost,
+    told_stopped,
+    without_unbegun,
+)
 from recoveryd.workflows.model.actions import (
     CHANGES,
     Action,
@@ -232,13 +239,20 @@ def fail(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, why: str,
 
 def _told_after(draft: WorkflowDraft, failed: Workflow) -> Iterator[str]:
     """How it leaves things, for whoever goes on with them. On the way back the answer to `rollback` said the rest."""
-    stopped = told_stopped(failed)
+    stopped = stopped_by(draft, failed)
     if failed.is_rolling_back:
         yield from filter(None, (stopped,))
         return
     can_go_back = puts_back(failed, draft.kind_of(failed).undo(failed))
     back = "`rollback` puts back what was changed" if can_go_back else ""
     yield from filter(None, (told_lost(failed), stopped, told_appended(draft.params.units, failed), back))
+
+
+def stopped_by(draft: WorkflowDraft, workflow: Workflow) -> str:
+    """What it leaves stopped if it ends now, in words."""
+    if workflow.is_rolling_back:
+        return told_left_stopped(workflow, draft.kind_of(workflow).undo(workflow))
+    return told_stopped(workflow)
 
 
 def leave(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, why: str) -> None:
