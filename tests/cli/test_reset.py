@@ -298,6 +298,12 @@ def test_describe_says_what_was_left_as_others_set_it() -> None:
     assert "went with" not in shown
 
 
+def test_describe_counts_no_topic_that_was_somebody_elses_before_the_plan() -> None:
+    noted = replace(COMPLETED, undo=(TopicUndo("totals", "id", state=UndoState.KEPT, cluster="main"),))
+    shown = run(ScriptedBackend({ID: to_document(noted)}), "describe", ID, env=WIDE).stdout
+    assert "stay as they are" not in shown
+
+
 def test_describe_says_which_offsets_went_with_their_topics() -> None:
     kept = (
         *(replace(row, state=UndoState.KEPT) for row in COMPLETED.undo),

@@ -32,7 +32,7 @@ def workflow_parts(document: Document) -> list[RenderableType]:
 
 def _kept_parts(rows: Sequence[Document]) -> list[RenderableType]:
     """How much of what was noted is not put back, and why."""
-    kept = [row for row in rows if row["state"] == "kept"]
+    kept = [row for row in rows if row["state"] == "kept" and not _is_foreign(row)]
     gone = {row["name"] for row in rows if row["what"] == "topic" and row["to"] and (row["was_set"] or row["is_gone"])}
     with_topics = sum(row["what"] == "offset" and row["name"] in gone for row in kept)
     told = {
@@ -42,6 +42,11 @@ def _kept_parts(rows: Sequence[Document]) -> list[RenderableType]:
         ),
     }
     return [part for text, count in told.items() if count for part in ("", Text(text))]
+
+
+def _is_foreign(row: Document) -> bool:
+    """Whether it is a topic of somebody else that the plan found: nothing was to be put back there."""
+    return row["what"] == "topic" and row["was_set"] is None and not row["is_gone"]
 
 
 def workflow_plan_parts(plan: Document) -> list[RenderableType]:
