@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from recoveryd.adapters.kafka.client_quotas import KafkaClientQuotas
+from recoveryd.adapters.kafka.client_quotas import CONSUME, PRODUCE, KafkaClientQuotas
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.recovery.effects import SetQuota, SweepQuotas
@@ -177,13 +177,11 @@ async def test_after_a_refusal_by_one_cluster_the_other_is_left_without_a_quota(
 ) -> None:
     accesses = {"main": ClientAccess(bootstrap), "guarded": ClientAccess(guarded.bootstrap)}
     quotas = KafkaClientQuotas(accesses, scope)
-    await quotas.set(SetQuota("r1", "main", "main", 1e6))
     (target,) = accesses.keys() - {source}
+    before = [CONSUME] if source == "main" else [PRODUCE, CONSUME]
     for bytes_per_s in (2e6, None):
+        await quotas._alter("main", "r1", before, 1e6)  # from when the other one did not refuse yet
+        assert entity(scope, "r1") in of_clients(bootstrap)
         with pytest.raises(ClusterProblem):
             await quotas.set(SetQuota("r1", source, target, bytes_per_s))
         assert entity(scope, "r1") not in of_clients(bootstrap)
-        await quotas.set(SetQuota("r1", "main", "main", 1e6))
-    with pytest.raises(ClusterProblem):
-        await quotas.set(SetQuota("r1", source, target, None))
-    assert entity(scope, "r1") not in of_clients(bootstrap)
