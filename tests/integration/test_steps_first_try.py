@@ -52,12 +52,18 @@ async def steps(bootstrap: str, unique: str) -> AsyncIterator[KafkaSteps]:
     await made.close()
 
 
-async def test_a_start_that_was_only_said_is_not_read_back_before_a_member_joined(
-    steps: KafkaSteps, bootstrap: str, unique: str
-) -> None:
+async def committed(bootstrap: str, unique: str) -> Setter:
+    """A group that has committed offset 7 of a topic with records."""
     setter = Setter(bootstrap, unique)
     await asyncio.to_thread(setter.fill)
     await asyncio.to_thread(setter.commit, 0, 7)
+    return setter
+
+
+async def test_a_start_that_was_only_said_is_not_read_back_before_a_member_joined(
+    steps: KafkaSteps, bootstrap: str, unique: str
+) -> None:
+    setter = await committed(bootstrap, unique)
     action = AwaitStarted("main", setter.group, "app")
 
     def effect(was_set: int) -> TakeStep:
@@ -78,9 +84,7 @@ async def test_a_start_that_was_only_said_is_not_read_back_before_a_member_joine
 async def test_a_job_of_flink_is_started_without_a_member_and_its_offsets_are_read_back(
     steps: KafkaSteps, bootstrap: str, unique: str
 ) -> None:
-    setter = Setter(bootstrap, unique)
-    await asyncio.to_thread(setter.fill)
-    await asyncio.to_thread(setter.commit, 0, 7)
+    setter = await committed(bootstrap, unique)
     action = AwaitStarted("main", setter.group, "job")
 
     async def told(was_set: int) -> StepReported:

@@ -59,6 +59,18 @@ def restore(world: AppWorld, workflow: str = "w2", outputs: Mapping[str, OutputC
     return world.send(lambda meta: RestoreSavepoint(meta, spec), subject=workflow)
 
 
+def makes_late_topic(world: AppWorld) -> Callable[[TakeStep], StepReported | None]:
+    """A fault that makes an internal topic just before the snapshot is taken."""
+
+    def made(effect: TakeStep) -> StepReported | None:
+        if effect.step == "snapshot":
+            world.internal = (*INTERNAL, "app-late-changelog")
+            world.topics["app-late-changelog"] = Log("late-1", 0, 5)
+        return None
+
+    return made
+
+
 def saved() -> AppWorld:
     world = AppWorld()
     save(world)
@@ -138,13 +150,7 @@ def test_a_changelog_that_went_or_grew_since_the_plan_is_noticed_before_a_copy_i
 def test_an_internal_topic_that_was_made_since_the_plan_is_not_left_out_of_the_cut(live: bool) -> None:
     world = AppWorld()
 
-    def made(effect: TakeStep) -> StepReported | None:
-        if effect.step == "snapshot":
-            world.internal = (*INTERNAL, "app-late-changelog")
-            world.topics["app-late-changelog"] = Log("late-1", 0, 5)
-        return None
-
-    world.fault = made
+    world.fault = makes_late_topic(world)
     assert save(world, live=live) == "accepted"
     world.stops()
     assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.STALE_PLAN.value)
@@ -419,13 +425,7 @@ def test_a_restore_leaves_no_internal_topic_that_was_made_since_the_plan() -> No
     world = saved()
     before = dict(world.committed)
 
-    def made(effect: TakeStep) -> StepReported | None:
-        if effect.step == "snapshot":
-            world.internal = (*INTERNAL, "app-late-changelog")
-            world.topics["app-late-changelog"] = Log("late-1", 0, 5)
-        return None
-
-    world.fault = made
+    world.fault = makes_late_topic(world)
     assert restore(world) == "accepted"
     world.run_through("w2")
     back = world.look("w2")

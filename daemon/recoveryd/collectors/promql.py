@@ -23,7 +23,7 @@ _WORDS: Final = re.compile(
     re.VERBOSE,
 )
 _KEYWORDS: Final = frozenset(
-    {
+    [
         "and",
         "or",
         "unless",
@@ -37,8 +37,10 @@ _KEYWORDS: Final = frozenset(
         "group_right",
         "inf",
         "nan",
-    }
-    | {"start", "end", "atan2"}
+        "start",
+        "end",
+        "atan2",
+    ]
 )
 
 

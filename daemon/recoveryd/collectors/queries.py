@@ -65,12 +65,13 @@ class QueryCollector:
 
     async def _repeat(self, query: Query) -> None:
         said, taken_ms = False, 0
+        age_text = age_query(query.query)
         while True:
             began_s = self._clock.monotonic_s()
             if self._leads():
                 # The age comes first: a scrape in between then makes a new value look old, and no old one new.
                 asked_at_ms = self._clock.now_ms()
-                age = await self._age(query)
+                age = await self._age(query, age_text)
                 answer = age if age.value is None else await self._ask(query, query.query)
                 if answer.value is not None and age.value is not None:
                     at_ms = asked_at_ms - round(1_000 * max(0.0, age.value))
@@ -82,12 +83,12 @@ class QueryCollector:
                 said = _say(query, answer, said)
             await asyncio.sleep(max(0.0, query.every_s - (self._clock.monotonic_s() - began_s)))
 
-    async def _age(self, query: Query) -> QueryAnswer:
+    async def _age(self, query: Query, text: str | None) -> QueryAnswer:
         """How long ago the newest sample behind the query was scraped, in seconds by the server's clock, which may differ
         from ours; 0 and empty where the query has no samples that could tell. Between two scrapes answers are the same
-        sample, and no new reading.
+        sample, and no new reading. `text`: what asks for it, None = nothing can.
         """
-        text, none = age_query(query.query), QueryAnswer(0.0, is_empty=True)
+        none = QueryAnswer(0.0, is_empty=True)
         answer = none if text is None else await self._ask(query, text)
         return none if answer.is_empty else answer
 

@@ -128,9 +128,7 @@ def _lent(
     """These, where several share a budget, with a ceiling of little more than what each uses: what one does not use others
     get, and it gets more as soon as it uses that. A share that lies idle would be a reason to raise nothing.
     """
-    parts = {
-        name: {d: part for d, part in c.parts.items() if d in params and part > 0} for name, c in controlled.items()
-    }
+    parts = {name: _parts_in(params, c) for name, c in controlled.items()}
     sharing = Counter(domain for found in parts.values() for domain in found)
     even = {domain: budgets.get(domain, 0.0) / members for domain, members in sharing.items()}
     return {name: _lending(claimant, parts[name], even, sharing) for name, claimant in controlled.items()}
@@ -178,8 +176,11 @@ def _spread(claimant: Claimant, domains: Mapping[str, object]) -> Spread:
     weight, achieved = claimant.claim.weight, claimant.achieved_bytes_per_s
     if achieved is not None:
         weight = deadline_weight(weight, claimant.required_bytes_per_s, achieved)
-    parts = {domain: part for domain, part in claimant.parts.items() if domain in domains and part > 0}
-    return Spread(replace(claimant.claim, weight=weight), parts)
+    return Spread(replace(claimant.claim, weight=weight), _parts_in(domains, claimant))
+
+
+def _parts_in(domains: Mapping[str, object], claimant: Claimant) -> dict[str, float]:
+    return {domain: part for domain, part in claimant.parts.items() if domain in domains and part > 0}
 
 
 def _grant(

@@ -260,7 +260,7 @@ def _apply(
     if recovery.held == TELEMETRY and recovery.state in _DRAINED:
         if not grant.pause and all(d.verdict not in _BLIND for d in bound):
             case.remember(effective_bytes_per_s=grant.bytes_per_s, rule=grant.why)
-            _release_if_held(case, "live traffic is measured again: goes on by itself", is_granted=True)
+            _release_if_held(case, "live traffic is measured again: goes on by itself")
     elif grant.pause:
         case.journal(rule=grant.why)
         evidence = {"domain": grant.domain, **decision_evidence(decisions[grant.domain])}
@@ -296,12 +296,12 @@ def _without_controller(case: Case, why: str) -> None:
         case.revise(effective_bytes_per_s=free.effective_bytes_per_s, rule=free.rule)
         if not recovery.attempt.released and recovery.state in WORKING:
             renew(case)
-    _release_if_held(case, why, is_granted=True)
+    _release_if_held(case, why)
 
 
-def _release_if_held(case: Case, why: str, *, is_granted: bool) -> None:
+def _release_if_held(case: Case, why: str) -> None:
     if case.recovery.held == TELEMETRY and case.recovery.state in _DRAINED and not hand_to_hold(case):
-        begin_resume(case, why, is_granted=is_granted)
+        begin_resume(case, why, is_granted=True)
 
 
 def _pause_pressed(

@@ -90,11 +90,8 @@ class Metrics(Collector):
     def _fresh(self) -> list[Sample]:
         oldest_s = time.monotonic() - LIVE_KEPT_S
         self._live = {of: entry for of, entry in self._live.items() if entry[1] >= oldest_s}
-        largest: dict[tuple[str, tuple[str, ...]], Sample] = {}
-        for sample in (sample for samples, _ in self._live.values() for sample in samples):
-            known = largest.setdefault((sample.metric.name, sample.labels), sample)
-            if sample.value > known.value:
-                largest[sample.metric.name, sample.labels] = sample
+        shown = (sample for samples, _ in self._live.values() for sample in samples)
+        largest = {(s.metric.name, s.labels): s for s in sorted(shown, key=lambda s: s.value)}  # the last one stays
         return list(largest.values())
 
     def _register(self, metric: Metric) -> None:

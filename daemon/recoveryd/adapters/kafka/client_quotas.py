@@ -39,22 +39,14 @@ class KafkaClientQuotas:
         )  # a verification reads both
         for cluster, kinds in wanted:
             rates[cluster] = list(dict.fromkeys((*rates.get(cluster, ()), *kinds)))
-        problems = [
-            (cluster, problem)
-            for cluster, names in rates.items()
-            if (problem := await self._try(cluster, effect.recovery, names, effect.bytes_per_s)) is not None
-        ]
-        refusing = {cluster for cluster, problem in problems if not problem.retriable}
+        found = await self._try(rates, effect.recovery, effect.bytes_per_s)
+        refusing = {cluster for cluster, problem in found.items() if not problem.retriable}
+        problems = [*found.values()]
         if refusing and effect.bytes_per_s is not None:
-            lifted = [
-                await self._try(cluster, effect.recovery, names, None)
-                for cluster, names in rates.items()
-                if cluster not in refusing
-            ]
-            problems += [("", problem) for problem in lifted if problem is not None]
-        # One that may go away comes first: it is asked again, and so is what was refused.
-        for _, problem in sorted(problems, key=lambda one: not one[1].retriable):
-            raise problem
+            others = {cluster: names for cluster, names in rates.items() if cluster not in refusing}
+            problems += (await self._try(others, effect.recovery, None)).values()
+        if problems:  # one that may go away comes first: it is asked again, and so is what was refused
+            raise next((problem for problem in problems if problem.retriable), problems[0])
         return QuotaSet(effect.recovery, effect.bytes_per_s)
 
     async def sweep(self, effect: SweepQuotas) -> QuotasSwept:
@@ -81,13 +73,16 @@ class KafkaClientQuotas:
         return QuotasSwept(effect.cluster, kept, tuple(sorted(gone)))
 
     async def _try(
-        self, cluster: str, recovery: str, names: list[str], bytes_per_s: float | None
-    ) -> ClusterProblem | None:
-        try:
-            await self._alter(cluster, recovery, names, bytes_per_s)
-        except ClusterProblem as problem:
-            return problem
-        return None
+        self, rates: Mapping[str, list[str]], recovery: str, bytes_per_s: float | None
+    ) -> dict[str, ClusterProblem]:
+        """What was in the way, by cluster; each of them is asked."""
+        problems: dict[str, ClusterProblem] = {}
+        for cluster, names in rates.items():
+            try:
+                await self._alter(cluster, recovery, names, bytes_per_s)
+            except ClusterProblem as problem:
+                problems[cluster] = problem
+        return problems
 
     async def _alter(self, cluster: str, recovery: str, names: list[str], bytes_per_s: float | None) -> None:
         whole = float(math.ceil(bytes_per_s or 0.0))  # brokers take no fractions of a byte

@@ -90,8 +90,8 @@ def check(admin: AdminClient, wanted: Iterable[OwnTopic], *, may_miss: bool = Fa
         for d in r.differences
         if d.fatal
     ]
-    if wrong or (missing and not may_miss):
-        refused = [] if may_miss else missing
+    refused = [] if may_miss else missing
+    if wrong or refused:
         code = Code.OWN_TOPIC_MISSING if refused else Code.OWN_TOPIC_WRONG
         raise OwnTopicProblem([*refused, *wrong], code=code)
     return tuple(missing)

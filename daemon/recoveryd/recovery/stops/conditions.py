@@ -12,10 +12,11 @@ from recoveryd.forecast.completion import Forecast
 from recoveryd.forecast.outlook import Outlook
 from recoveryd.forecast.track import ForecastTrack
 from recoveryd.kernel.states import StopReason
+from recoveryd.live.law.cause import FOREIGN_MS
 from recoveryd.live.law.types import ControllerState
 
-# After ten minutes a rise is tried, to see whether it is us, with the next sample that can tell (`live.law.rules`).
-PRESSED_MOST_MS = 660_000
+# By then a rise is tried, to see whether it is us, with the next sample that can tell (`live.law.rules`).
+PRESSED_MOST_MS = FOREIGN_MS + 60_000
 IDLE_AFTER_MS = 60_000
 _LISTED_MOST = 20
 

@@ -1,14 +1,15 @@
 """Once it is known where a group was: what is set in the end, and how each of it is put back."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Final
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
 from recoveryd.recovery.spec import AtOffset, Earliest, Latest
-from recoveryd.workflows.model.actions import AwaitStarted
+from recoveryd.workflows.model.actions import AwaitStarted, DeleteTopics
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.positions import (
     AtTopicOffsets,
@@ -90,13 +91,16 @@ def refuse_grown(planned: Mapping[str, int], event: StepReported) -> Refused | N
     return None
 
 
-def with_new_topics_told(unit: str | None, known: Collection[str], event: StepReported) -> StepReported:
-    """Where the unit has internal topics, or may have some, that are not `known` to the plan, as one that it made between the
-    plan and its stop: they would be neither deleted nor copied, so nothing is done by this plan.
+def with_new_topics_told(workflow: Workflow, event: StepReported, copied: Iterable[str] = ()) -> StepReported:
+    """Where the unit has internal topics, or may have some, of which the plan knows nothing, as one that it made between the
+    plan and its stop: they would be neither deleted nor copied, so nothing is done by this plan. `copied`: what it copies.
     """
+    unit, plan = workflow.unit, workflow.plan
     facts = None if event.found is None else event.found.units.get(unit or "")
     if facts is None or event.outcome is not Outcome.DONE:
         return event
+    deleted = (step.action.topics for step in workflow.steps if isinstance(step.action, DeleteTopics))
+    known = {*chain.from_iterable(deleted), *copied, *(plan.ambiguous_topics if plan is not None else ())}
     now = (*facts.internal.certain, *(name for name, _ in facts.internal.ambiguous))
     new = next((name for name in now if name not in known), None)
     if new is None:

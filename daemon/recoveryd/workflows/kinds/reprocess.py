@@ -378,11 +378,7 @@ def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> 
 
 
 def _judge(workflow: Workflow, _step: WorkflowStep, event: StepReported, _around: Around) -> StepReported:
-    spec, plan = workflow.spec, workflow.plan
-    assert isinstance(spec, ReprocessSpec)
-    assert plan is not None
-    deleted = next((s.action.topics for s in workflow.steps if isinstance(s.action, DeleteTopics)), {})
-    return with_new_topics_told(spec.unit, {*deleted, *plan.ambiguous_topics}, event)
+    return with_new_topics_told(workflow, event)
 
 
 def _partitions(workflow: Workflow, spec: ReprocessSpec) -> dict[str, int]:

@@ -407,13 +407,10 @@ def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> 
 
 def _judge(workflow: Workflow, _step: WorkflowStep, event: StepReported, _around: Around) -> StepReported:
     """A store that it made since the plan would stay as it is, ahead of the offsets of the cut."""
-    spec, plan = workflow.spec, workflow.plan
+    spec = workflow.spec
     assert isinstance(spec, RestoreSpec)
-    assert plan is not None
     cut = _cut_of(spec)
-    filled = (_name_now(spec, cut, topic) for topic in cut.topics)
-    deleted = next((s.action.topics for s in workflow.steps if isinstance(s.action, DeleteTopics)), {})
-    return with_new_topics_told(spec.unit, {*filled, *deleted, *plan.ambiguous_topics}, event)
+    return with_new_topics_told(workflow, event, (_name_now(spec, cut, topic) for topic in cut.topics))
 
 
 def _noted(workflow: Workflow, spec: RestoreSpec, event: StepReported) -> Workflow | Refused:

@@ -245,8 +245,8 @@ def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> 
 
 
 def _judge(workflow: Workflow, _step: WorkflowStep, event: StepReported, _around: Around) -> StepReported:
-    known = () if workflow.cut is None else tuple(topic.name for topic in workflow.cut.topics)
-    return with_new_topics_told(workflow.unit, known, event)
+    topics = () if workflow.cut is None else workflow.cut.topics
+    return with_new_topics_told(workflow, event, (topic.name for topic in topics))
 
 
 def _moved_on(planned: Cut, event: StepReported) -> Refused | None:
