@@ -15,7 +15,7 @@ from recoveryd_sandbox.gameday.day import Day, verdicts
 from recoveryd_sandbox.gameday.judge import Quiet, Second, Tally, judge_cut, judge_quiet, judge_run, judge_target
 from recoveryd_sandbox.gameday.observer import _behind_s, _quantile
 from recoveryd_sandbox.gameday.report import draw, page, rows, section
-from recoveryd_sandbox.gameday.runs import CONTROLLER, QUIET, UNLIMITED, Phase, Poll
+from recoveryd_sandbox.gameday.runs import CONTROLLER, CUT, QUIET, UNLIMITED, Phase, Poll
 from recoveryd_sandbox.gameday.runs import FIXED as BEST
 from recoveryd_sandbox.gameday.scenario import FOLDER, NAMES, Slos, Target, read_gameday
 from recoveryd_sandbox.gameday.search import GIVE_UP, LEAST_SHARE, RUNS_MOST, bad_seconds_most, best_rate, next_rate
@@ -276,17 +276,63 @@ def test_a_day_is_judged_as_a_whole() -> None:
 
 def test_a_day_is_shown_as_a_table_a_picture_and_a_section(tmp_path: Path) -> None:
     day = a_day()
-    assert rows(day)[1] == ("unlimited", "3", "40", "2.1", "200", "200", "1.0", "20", "0", "20", "50.0%")
+    assert rows(day)[0][:5] == ("no replay", "2", "120", "-", "-")
+    assert rows(day)[1] == ("unlimited", "3", "40", "38", "0", "2.1", "200", "200", "1.0", "20", "0", "20", "50.0%")
     picture = tmp_path / "day.png"
     draw(picture, day)
     assert picture.read_bytes().startswith(b"\x89PNG")
     text = section(day, verdicts(day), "a machine")
-    assert "**missed**: the controller took 102 s, 1.11 times" in text
+    assert "**missed**: the controller took 102 s (101, 102, 103), 1.11 times" in text
     once = page("", {"swings": text})
     assert once.count("Not measured on this version yet.") == len(NAMES) - 1
+    overview = {line.split("`")[1]: line for line in once.splitlines() if line.startswith("| `")}
+    assert overview["swings"].endswith("| **missed**: 1.11 times best fixed, 0.0% bad |")
+    assert overview["today"].endswith("| not on this version yet |")
     twice = page(once, {"today": "measured today"})
     assert "**missed**: the controller took 102 s" in twice
     assert "measured today" in twice
+
+
+def with_proof(copied: Phase, lasts: int, granted: float) -> Phase:
+    """The same run with a proof behind it."""
+    begun = copied.stop_s
+    proof = [Poll(begun + at, "verifying", copied.polls[-1].copied, 90e6, granted, "") for at in range(lasts)]
+    return replace(copied, polls=[*copied.polls, *proof], stop_s=begun + lasts)
+
+
+def test_the_time_of_the_proof_is_shown_beside_that_of_the_copy(tmp_path: Path) -> None:
+    day = a_day()
+    proved = tuple(with_proof(each, 50, 90e6) for each in day.runs[CONTROLLER])
+    day = replace(day, runs={**day.runs, CONTROLLER: proved}, given_up=1)
+    told = {row[0]: row for row in rows(day)}
+    assert told["controller"][2:5] == ("152", "100", "50")
+    assert told["best fixed"][1] == "3 (and 1 stopped early)"
+    draw(tmp_path / "day.png", day)
+
+
+def test_where_unlimited_is_the_best_rate_it_is_named_so_and_drawn_once(tmp_path: Path) -> None:
+    day = a_day()
+    day = replace(day, runs={**day.runs, BEST: day.runs[UNLIMITED]})
+    assert "best fixed (unlimited)" in {row[0] for row in rows(day)}
+    picture, other = tmp_path / "day.png", tmp_path / "other.png"
+    draw(picture, day)
+    draw(other, a_day())
+    assert width_of(picture) < width_of(other)
+
+
+def width_of(picture: Path) -> int:
+    """Of a PNG, in pixels."""
+    return int.from_bytes(picture.read_bytes()[16:20], "big")
+
+
+def test_what_is_granted_to_the_proof_is_no_return_of_the_copy() -> None:
+    day = a_day()
+    blind = phase(CUT, 2_000_000.0, 100)
+    at_floor = [replace(poll, granted=day.scenario.floor) for poll in blind.polls[40:]]
+    blind = replace(blind, polls=[*blind.polls[:40], *at_floor], cut=(blind.start_s + 40, blind.start_s + 60))
+    found = verdicts(replace(day, runs={**day.runs, CUT: (with_proof(blind, 50, 90e6),)}))
+    (cut,) = (verdict for verdict in found if "without telemetry" in verdict.sentence)
+    assert not cut.passed
 
 
 @pytest.mark.parametrize(

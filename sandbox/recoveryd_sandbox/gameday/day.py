@@ -21,7 +21,8 @@ _SLOW_STRETCH_S = 30.0  # what of a stretch belongs to a slow broker
 @dataclass(frozen=True)
 class Day:
     """All that one scenario showed. `quiet`: the stretches without a replay; `runs` by kind, in the order in which they
-    ran; `tried`: the search for the best fixed rate, as (bytes/s, share of bad seconds). `best` None = there is none.
+    ran; `tried`: the search for the best fixed rate, as (bytes/s, share of bad seconds). `best` None = there is none;
+    `given_up`: how many runs at that rate were stopped early and are not among its runs.
     """
 
     scenario: Scenario
@@ -29,6 +30,7 @@ class Day:
     runs: Mapping[str, tuple[Phase, ...]]
     tried: tuple[tuple[int, float], ...]
     best: int | None
+    given_up: int = 0
 
     @property
     def judged_by(self) -> Quiet:
@@ -37,6 +39,11 @@ class Day:
 
     def tallies(self, kind: str) -> list[Tally]:
         return [tally_of(phase, self.scenario, self.judged_by) for phase in self.runs.get(kind, ())]
+
+    @property
+    def is_unlimited_best(self) -> bool:
+        """Whether no fixed rate was needed: the runs at the best one are the unlimited ones."""
+        return bool(self.runs.get(FIXED)) and self.runs[FIXED] == self.runs[UNLIMITED]
 
     def usual(self, kind: str) -> Phase:
         """The run of this kind that took the median time."""
@@ -110,9 +117,10 @@ def _all_runs(stage: Runs, scenario: Scenario, runs: int, say: Callable[[str], N
     by_kind = {UNLIMITED: tuple(unlimited), CONTROLLER: tuple(run(CONTROLLER) for _ in range(runs))}
     if best is not None:
         by_kind[FIXED] = tuple(phase for phase in fixed[best] if not phase.is_given_up)
+    given_up = sum(phase.is_given_up for phase in fixed.get(best or 0, ()))
     if scenario.cut is not None:
         by_kind[CUT] = (run(CUT),)
-    return Day(scenario, tuple(quiet), by_kind, tuple(tried), best)
+    return Day(scenario, tuple(quiet), by_kind, tuple(tried), best, given_up)
 
 
 def verdicts(day: Day) -> list[Verdict]:
@@ -129,7 +137,9 @@ def verdicts(day: Day) -> list[Verdict]:
         copied = median(phase.copied_bytes for phase in ran)
         found.append(judge_simulated(day.scenario, response, median(p.copying_s for p in ran), copied, len(ran)))
     for phase in day.runs.get(CUT, ()):
-        rates = [(poll.at_s, poll.granted) for poll in phase.polls if poll.granted is not None]
+        # What is granted to the proof says nothing of whether the copy came back.
+        until_s = math.inf if phase.proof_from_s is None else phase.proof_from_s
+        rates = [(poll.at_s, poll.granted) for poll in phase.polls if poll.granted is not None and poll.at_s < until_s]
         found.append(judge_cut(rates, phase.cut, day.scenario.floor))
     longest_s = max(phase.lasted_s for kind in day.runs.values() for phase in kind)
     quiet_s = sum(phase.lasted_s for phase in day.quiet)

@@ -123,6 +123,7 @@ def judge_target(
     other = unlimited if target.against == "unlimited" else fixed
     took_s, against_s = median(t.seconds for t in controller), median(t.seconds for t in other)
     times = took_s / against_s
+    each = _listed(t.seconds for t in controller)
     kept = times < target.most_times if target.strictly else times <= target.most_times
     bad = median(t.share for t in controller)
     harm = median(t.share for t in unlimited)
@@ -130,7 +131,7 @@ def judge_target(
     return [
         Verdict(
             kept,
-            f"the controller took {took_s:.0f} s, {times:.2f} times the {against_s:.0f} s of {target.against}"
+            f"the controller took {took_s:.0f} s ({each}), {times:.2f} times the {against_s:.0f} s of {target.against}"
             f" ({'less than' if target.strictly else 'at most'} {target.most_times:g} times)",
         ),
         Verdict(
@@ -145,10 +146,15 @@ def judge_target(
     ]
 
 
+def _listed(seconds: Iterable[float]) -> str:
+    """Single runs in their order: of several runs the later ones have a memory."""
+    return ", ".join(f"{each:.0f}" for each in seconds)
+
+
 def judge_cut(
     rates: Sequence[tuple[float, float]], cut: tuple[float, float] | None, floor_bytes_per_s: float
 ) -> Verdict:
-    """`rates`: (time, granted bytes/s) over the run. Without telemetry the rate must fall to the floor, and afterwards
+    """`rates`: (time, granted bytes/s) over the copy. Without telemetry the rate must fall to the floor, and afterwards
     come back.
     """
     if cut is None:

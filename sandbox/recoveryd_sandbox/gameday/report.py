@@ -1,5 +1,6 @@
 """The result of a game day: a table and a picture for each scenario, and the page of the docs."""
 
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,10 +13,14 @@ from recoveryd_sandbox.gameday.judge import Verdict, is_violated
 from recoveryd_sandbox.gameday.runs import CONTROLLER, CUT, FIXED, QUIET, UNLIMITED, Phase
 from recoveryd_sandbox.gameday.scenario import NAMES, Scenario, read_gameday
 
-COLUMNS = ("run", "runs", "took s", "MB/s", "p99 median ms", "worst ms", "longest lag s", "over p99 s", "over lag s",
+COLUMNS = ("run", "runs", "took s", "copy s", "proof s", "MB/s", "p99 median ms", "worst ms", "longest lag s", "over p99 s", "over lag s",
            "beyond no replay s", "share")  # fmt: skip
 KINDS = (QUIET, UNLIMITED, FIXED, CONTROLLER, CUT)
 _MB = 1e6
+_TOLD = re.compile(
+    r"^- (kept|\*\*missed\*\*): the controller took .*?, ([\d.]+) times the \d+ s of ([a-z ]+)", re.MULTILINE
+)
+_BAD = re.compile(r"^- (?:kept|\*\*missed\*\*): ([\d.]+%) of its seconds were bad", re.MULTILINE)
 
 
 def rows(day: Day) -> list[tuple[str, ...]]:
@@ -32,20 +37,27 @@ def _row(day: Day, kind: str, phases: Sequence[Phase]) -> tuple[str, ...]:
     p99s = sorted(s.p99_s for phase in phases for s in phase.seconds if s.p99_s is not None)
     lags = [s.lag_s for phase in phases for s in phase.seconds if s.lag_s is not None]
     is_run = kind != QUIET
-    took_s = median(t.seconds for t in tallies) if is_run else sum(t.seconds for t in tallies)
+    whole = median if is_run else sum  # stretches without a replay count together, runs one by one
+    took_s = whole(t.seconds for t in tallies)
     return (
-        kind,
-        str(len(phases)),
+        _named(day, kind),
+        f"{len(phases)} (and {day.given_up} stopped early)" if kind == FIXED and day.given_up else str(len(phases)),
         f"{took_s:.0f}",
+        f"{median(phase.copying_s for phase in phases):.0f}" if is_run else "-",
+        f"{median(phase.proving_s for phase in phases):.0f}" if is_run else "-",
         f"{median(phase.copied_bytes / phase.copying_s for phase in phases) / _MB:.1f}" if is_run else "-",
         f"{p99s[len(p99s) // 2] * 1000:.0f}" if p99s else "-",
         f"{p99s[-1] * 1000:.0f}" if p99s else "-",
         f"{max(lags, default=0.0):.1f}",
-        f"{median(t.by_p99_s for t in tallies):.0f}",
-        f"{median(t.by_lag_s for t in tallies):.0f}",
+        f"{whole(t.by_p99_s for t in tallies):.0f}",
+        f"{whole(t.by_lag_s for t in tallies):.0f}",
         f"{median(t.attributable_s for t in tallies):.0f}" if is_run else "-",
         f"{median(t.share for t in tallies):.1%}" if is_run else "-",
     )
+
+
+def _named(day: Day, kind: str) -> str:
+    return f"{FIXED} (unlimited)" if kind == FIXED and day.is_unlimited_best else kind
 
 
 def table(header: Sequence[str], found: Sequence[Sequence[str]]) -> str:
@@ -56,7 +68,8 @@ def table(header: Sequence[str], found: Sequence[Sequence[str]]) -> str:
 
 def draw(path: Path, day: Day) -> None:
     """One column per kind of run, each with the run that took the median time, and the same axes."""
-    shown = [day.usual(kind) for kind in KINDS if kind != QUIET and _is_there(day, kind)]
+    kinds = [kind for kind in KINDS if _is_there(day, kind) and not (kind == FIXED and day.is_unlimited_best)]
+    shown = [day.usual(kind) for kind in kinds if kind != QUIET]
     plot_columns(path, [_column(day, phase) for phase in (day.quiet[0], *shown)], f"Game day: {day.scenario.name}")
 
 
@@ -69,7 +82,11 @@ def _column(day: Day, phase: Phase) -> Column:
         if span
     ]
     polled = [poll.at_s - zero_s for poll in phase.polls]
-    rates = [Line("copied", polled, [poll.bytes_per_s / _MB for poll in phase.polls])]
+    proof_s = math.inf if phase.proof_from_s is None else phase.proof_from_s
+    rates = [Line("copied", polled, [poll.bytes_per_s / _MB if poll.at_s < proof_s else None for poll in phase.polls])]
+    if phase.proof_from_s is not None:
+        read = [poll.bytes_per_s / _MB if poll.at_s >= proof_s else None for poll in phase.polls]
+        rates.append(Line("read by the proof", polled, read))
     if any(poll.granted is not None for poll in phase.polls):
         granted = [None if poll.granted is None else poll.granted / _MB for poll in phase.polls]
         rates.append(Line("granted", polled, granted))
@@ -134,16 +151,33 @@ def page(before: str, sections: dict[str, str]) -> str:
     found = re.findall(r"^## Scenario `([\w-]+)`\n\n(.*?)(?=^## |\Z)", before, re.MULTILINE | re.DOTALL)
     kept = {name: text for name, text in found if unmeasured not in text}
     scenarios = [read_gameday(name) for name in NAMES]
-    parts = [
-        f"## Scenario `{scenario.name}`\n\n"
-        + (sections.get(scenario.name) or kept.get(scenario.name) or f"{_describe(scenario)}\n\n{unmeasured}").strip()
-        for scenario in scenarios
-    ]
+    texts = {
+        s.name: (sections.get(s.name) or kept.get(s.name) or f"{_describe(s)}\n\n{unmeasured}").strip()
+        for s in scenarios
+    }
+    parts = [f"## Scenario `{name}`\n\n{text}" for name, text in texts.items()]
     overview = table(
-        ("scenario", "what it shows", "SLOs", "promised of the controller"),
-        [(f"`{s.name}`", s.about, f"{s.slos.p99_s * 1000:.0f} ms, {s.slos.lag_s:g} s", _promise(s)) for s in scenarios],
+        ("scenario", "what it shows", "SLOs", "promised of the controller", "measured"),
+        [
+            (
+                f"`{s.name}`",
+                s.about,
+                f"{s.slos.p99_s * 1000:.0f} ms, {s.slos.lag_s:g} s",
+                _promise(s),
+                _measured(texts[s.name]),
+            )
+            for s in scenarios
+        ],
     )
     return _HEAD.replace("OVERVIEW", overview) + "\n\n".join(parts) + "\n"
+
+
+def _measured(text: str) -> str:
+    """What a section says of the promise, in short."""
+    told, bad = _TOLD.search(text), _BAD.search(text)
+    if told is None or bad is None:
+        return "not on this version yet"
+    return f"{told[1]}: {told[2]} times {told[3].strip()}, {bad[1]} bad"
 
 
 _HEAD = """# A game day
@@ -162,6 +196,11 @@ OVERVIEW
   Another file can be given instead of a name.
 - Live traffic is real flights written to `flights.live`, and the group `flights-board` that reads them. The recovery
   copies older records of the same topic to another one and proves the copy (`verify: source`); the time is that of both.
+  A fixed rate holds for the proof too, which reads both sides: at the rate of the copy it takes about twice as long. The
+  controller finds out that reading does less harm here, and lets the proof run quicker. So compare `copy s` as well: who
+  sits beside a recovery can lift its fixed rate when the proof begins, and would be done sooner than the table says.
+- The controller remembers what was safe, as it does from one recovery to the next: only the first of its runs begins
+  without that. The time of each is in brackets, in order.
 - In all scenarios but `harmless` the topic that is copied to has `compression.type=gzip`, so that the broker compresses
   what lanes bring: what they do themselves is done with low priority ([the processor
   first](policies/throttle.md#the-processor-first)), and an unlimited replay into a topic without it did no harm that
@@ -172,9 +211,9 @@ OVERVIEW
   at least as long as the longest run. "Beyond no replay" means the bad seconds of a run less those that live traffic alone
   would have had in the same time, the mean of one slow broker among them.
 - `best fixed` is the highest fixed rate whose bad seconds beyond no replay are at most 2 % of its run, found by
-  bisection on this machine; a rate is judged by most of its runs. Where unlimited is harmless, that is unlimited. A run
-  of the search is stopped early once its bad seconds exceed by a fifth what a whole run may have; its share is counted
-  up to that moment.
+  bisection on this machine, until the lowest bad rate is less than 1.15 times it; a rate is judged by most of its runs.
+  Where unlimited is harmless, that is unlimited. A run of the search is stopped early once its bad seconds exceed by a
+  fifth what a whole run may have; its share is counted up to that moment.
 - Where live traffic is that of `make response`, the simulator is asked how long the copy takes under the controller; what
   it says has to be within 25 % of what was seen.
 - Every kind of run is repeated three times (`--runs`), and judged by its median. The picture has the run of median time.

@@ -68,6 +68,15 @@ class Phase:
         return grown[-1] - grown[0] if len(grown) > 1 and grown[-1] > grown[0] else self.lasted_s
 
     @property
+    def proof_from_s(self) -> float | None:
+        """When the proof was first seen to run; None where it never was."""
+        return next((poll.at_s for poll in self.polls if poll.state == "verifying"), None)
+
+    @property
+    def proving_s(self) -> float:
+        return 0.0 if self.proof_from_s is None else self.stop_s - self.proof_from_s
+
+    @property
     def copied_bytes(self) -> float:
         return float((self.status.get("progress") or {}).get("bytes", 0))
 
