@@ -2,12 +2,16 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from confluent_kafka import Message
 
+from recoveryd.adapters.kafka import ledger
 from recoveryd.adapters.kafka.ledger import KafkaLedger
+from recoveryd.adapters.kafka.reading import read_range
 from recoveryd.recovery.effects import ReadLedger
 from recoveryd.recovery.events import LedgerRead
 from recoveryd_jobs import receipts
@@ -53,18 +57,21 @@ def finish(cluster: Cluster, recovery: Recovery, spec: JobSpec) -> None:
     assert_exact(recovery.ledger(), recovery.spec)
 
 
-def ask(recovery: Recovery, cluster: Cluster, offsets: tuple[int, ...]) -> LedgerRead:
+def ask(
+    recovery: Recovery, cluster: Cluster, offsets: tuple[int, ...], positions: Mapping[int, int] | None = None
+) -> LedgerRead:
     home = recovery.spec.receipts
     assert home is not None
     source, target = recovery.spec.source, recovery.spec.target
-    plan = make_plan((0, 0, COUNT), source=(source.topic, source.topic_id), target=(target.topic, target.topic_id))
+    ranges = [(r.partition, r.start, r.stop) for lane in recovery.spec.lanes for r in lane.partitions]
+    plan = make_plan(*ranges, source=(source.topic, source.topic_id), target=(target.topic, target.topic_id))
     plan = replace(
         plan,
         receipts=ReceiptsHome(home.topic, home.topic_id, home.partition, home.partitions, home.start),
     )
-    ledger = KafkaLedger({"main": cluster.client}, recovery.receipts, "test")
-    question = ReadLedger(recovery.id, 1, plan, fence=False, ledger_from=offsets)
-    return asyncio.run(ledger.read(question))
+    known = KafkaLedger({"main": cluster.client}, recovery.receipts, "test")
+    question = ReadLedger(recovery.id, 1, plan, fence=False, positions=positions or {}, ledger_from=offsets)
+    return asyncio.run(known.read(question))
 
 
 def test_the_next_attempt_and_the_daemon_read_only_what_lies_behind_the_newest_head(
@@ -80,6 +87,38 @@ def test_the_next_attempt_and_the_daemon_read_only_what_lies_behind_the_newest_h
     assert ledgers[0] == ledgers[1]
     assert ask(recovery, cluster, (offset,)) == ask(recovery, cluster, ())
     finish(cluster, recovery, again)
+
+
+def test_a_lane_that_ended_early_does_not_make_others_receipts_be_read(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It made one receipt, and what the other lane made lies behind it."""
+    monkeypatch.setattr(heads, "RECEIPTS_MAX", 10)
+    source, target = cluster.topic("in", 2), cluster.topic("out", 2)
+    cluster.fill(source, [*rows(20, partition=0), *rows(COUNT, partition=1)])
+    ranges = [[PartitionRange(0, 0, 20)], [PartitionRange(1, 0, COUNT)]]
+    recovery = Recovery(cluster, source, target, ranges=ranges, chunk=Recovery.chunk_limits(max_records=50))
+    for lane in recovery.spec.lanes:
+        assert run_lane(recovery.spec, lane) == LaneOutcome(lane.lane, "done")
+    early, late = (recovery.heartbeats(lane.lane)[-1].ledger_from for lane in recovery.spec.lanes)
+    assert 0 < early < late
+    bounds: list[tuple[int, int]] = []
+
+    def noted(properties: Any, topic: str, partition: int, asked: tuple[int, int], *more: Any) -> Iterator[Message]:
+        bounds.append(asked)
+        return read_range(properties, topic, partition, asked, *more)
+
+    monkeypatch.setattr(ledger, "read_range", noted)
+    whole = ask(recovery, cluster, ())
+    assert sum(stop - start for start, stop in bounds) > COUNT / 50
+    for positions in ({0: 20, 1: COUNT}, {0: 20, 1: COUNT - 1}):
+        bounds.clear()
+        assert ask(recovery, cluster, (early, late), positions) == whole
+        assert sum(stop - start for start, stop in bounds) < 15
+    bounds.clear()
+    assert ask(recovery, cluster, (early, late), {0: 19, 1: COUNT}) == whole  # it may have gone on
+    assert min(bounds)[0] == early
+    assert max(stop for _, stop in bounds) > late
 
 
 @pytest.mark.parametrize("beside", [1, 10_000], ids=["another record", "past the end"])

@@ -1,9 +1,10 @@
 """Heads: one record that sums up a lane's ledger, so that a recovery of a million receipts starts, pauses and stops as
 quickly as one of a thousand.
 
-A head is written in the transaction of a chunk, once enough was put on the receipts topic since the last one. Its
-offset travels with heartbeats to the daemon and back with the next attempt; a reader without it reads all receipts.
-Nothing depends on heads: the receipts say the same.
+A head is written in the transaction of a chunk, once enough was put on the receipts topic since the last one, and in
+that of the lane's last chunk: others may go on for long, and nobody has to look among their receipts for those of a
+lane that has ended. Its offset travels with heartbeats to the daemon and back with the next attempt; a reader without
+it reads all receipts. Nothing depends on heads: the receipts say the same.
 """
 
 import time
@@ -23,7 +24,7 @@ class Heads:
 
     def __init__(self, spec: JobSpec, lane: int, ranges: Iterable[PartitionRange], offset: int) -> None:
         self._spec, self._lane = spec, lane
-        self._starts = {r.partition: r.start for r in ranges}
+        self._ranges = {r.partition: r for r in ranges}
         self._began = spec.receipts.start if spec.receipts is not None else 0
         self.offset = offset
         self._receipts = 0  # since the newest head
@@ -51,13 +52,9 @@ class Heads:
         """The head to write with these receipts, None when none is due. `ledger` does not include them yet."""
         if self._spec.receipts is None:
             return None  # without a pinned place nobody knows where a reading that begins at a head must begin
-        waits = self._receipts + len(receipts)
-        if (
-            waits < max(RECEIPTS_MAX, 10 * len(self._starts))
-            and self._newest - (self.offset or self._began) < OFFSETS_MAX
-        ):
-            return None
         after = ledger.with_receipts(receipts)
+        if not self._is_due(self._receipts + len(receipts)) and not self._is_last(after):
+            return None
         claimed = dict(self._claimed)
         for receipt in receipts:
             _claim(claimed, receipt)
@@ -67,12 +64,22 @@ class Heads:
             lane=self._lane,
             attempt=attempt,
             next_chunk=after.next_chunk,
-            rows=tuple(_row(p, self._starts[p], s) for p, s in sorted(after.standings.items())),
+            rows=tuple(_row(p, self._ranges[p].start, s) for p, s in sorted(after.standings.items())),
             claimed=tuple(sorted(claimed.items())),
             source_topic_id=self._spec.source.topic_id,
             target_topic_id=self._spec.target.topic_id,
             written_ms=time.time_ns() // 1_000_000,
         )
+
+    def _is_due(self, waits: int) -> bool:
+        much = waits >= max(RECEIPTS_MAX, 10 * len(self._ranges))
+        return much or self._newest - (self.offset or self._began) >= OFFSETS_MAX
+
+    def _is_last(self, after: LaneLedger) -> bool:
+        """Whether the lane has nothing left, while others may go on."""
+        stops = {p: r.stop for p, r in self._ranges.items()}
+        at_end = all(stop is not None and after.standings[p].position >= stop for p, stop in stops.items())
+        return at_end and len(self._spec.lanes) > 1
 
     def on_receipt(self, error: KafkaError | None, message: Message) -> None:
         """Delivered, but not committed yet."""

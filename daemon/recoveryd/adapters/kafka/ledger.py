@@ -33,6 +33,7 @@ from recoveryd.adapters.kafka.receipts import (
     from_heads,
     heads_prefix,
     key_prefix,
+    last_heads,
     made_again,
     misplaced,
     newest_values,
@@ -249,21 +250,29 @@ class KafkaLedger:
                 return nothing_found(effect.plan, wrong)
             start = home.start
         at.topic, at.partition = topic, partition
-        heads = effect.ledger_from
-        if home is not None and len(heads) == len(effect.plan.lanes) and start < min(heads, default=0) < stop:
-            at.offset = min(heads)
-            short = self._behind_heads(properties, effect, at, stop)
-            if short is not None and not short.problems:
-                return short
+        short = self._behind_heads(properties, effect, at, (start, stop)) if home is not None else None
+        if short is not None and not short.problems:
+            return short
         at.offset = start
         values = self._values(properties, effect.recovery, at, stop)
         return add_up(self._receipts_of(effect.recovery, values), effect.plan, effect.positions)
 
-    def _behind_heads(self, properties: Properties, effect: ReadLedger, at: "_Place", stop: int) -> LedgerSum | None:
+    def _behind_heads(
+        self, properties: Properties, effect: ReadLedger, at: "_Place", bounds: tuple[int, int]
+    ) -> LedgerSum | None:
         """The ledger by the heads of all lanes and the receipts behind them; None when that does not work out, and all
         receipts must be read.
         """
-        values = self._values(properties, effect.recovery, at, stop)
+        places = last_heads(effect.plan, effect.positions, effect.ledger_from)
+        start, stop = bounds
+        if places is None or not all(start < offset < stop for offset in (*places.ended, *places.going_on)):
+            return None
+        begin, values = min(places.going_on, default=stop), dict[bytes, bytes]()
+        for offset in sorted(each for each in places.ended if each < begin):
+            at.offset = offset
+            values |= self._values(properties, effect.recovery, at, offset + 1)
+        at.offset = begin
+        values |= self._values(properties, effect.recovery, at, stop) if begin < stop else {}
         prefix = heads_prefix(self._scope, effect.recovery)
         known = from_heads({k: v for k, v in values.items() if k.startswith(prefix)}, effect.plan)
         if known is None:

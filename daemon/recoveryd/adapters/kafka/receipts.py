@@ -4,8 +4,9 @@ Pure, and written apart from the lanes' own reading on purpose: two views of one
 problem and not counted, never repaired.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from recoveryd.recovery.events import LedgerPartition
 from recoveryd.recovery.model import Plan, PlannedPartition
@@ -72,6 +73,27 @@ def nothing_found(plan: Plan, problem: str) -> LedgerSum:
     return LedgerSum(
         tuple(LedgerPartition(p.partition, p.start, p.start, 0, 0, 0, 0, 0) for p in plan.partitions), (problem,)
     )
+
+
+class HeadPlaces(NamedTuple):
+    """Offsets of the lanes' newest heads. Behind that of a lane that has ended there is nothing more of it."""
+
+    ended: tuple[int, ...]
+    going_on: tuple[int, ...]
+
+
+def last_heads(plan: Plan, positions: Mapping[int, int], heads: Sequence[int]) -> HeadPlaces | None:
+    """Where the heads of all lanes are, by `heads` (by lane, 0 = none); None unless each lane has one. `positions`: how
+    far each partition is known to be copied.
+    """
+    if len(heads) != len(plan.lanes) or 0 in heads or not heads:
+        return None
+    stops = {p.partition: p.stop for p in plan.partitions}
+    places: dict[bool, list[int]] = {True: [], False: []}
+    for partitions, offset in zip(plan.lanes, heads, strict=True):
+        ends = [(stops.get(partition), positions.get(partition, 0)) for partition in partitions]
+        places[all(stop is not None and known >= stop for stop, known in ends)].append(offset)
+    return HeadPlaces(tuple(places[True]), tuple(places[False]))
 
 
 def from_heads(values: Mapping[bytes, bytes], plan: Plan) -> dict[int, LedgerPartition] | None:
