@@ -31,7 +31,7 @@ from recoveryd.workflows.kinds.noting import (
 )
 from recoveryd.workflows.kinds.reprocess_checks import find_problem, findings_of, missing_in
 from recoveryd.workflows.kinds.reset import outside_log, unit_of
-from recoveryd.workflows.kinds.state import CLEAN, REPROCESSED, clean_text
+from recoveryd.workflows.kinds.state import REPROCESSED, clean_text
 from recoveryd.workflows.machine.kind import Around, Knows, Planned, WorkflowKind
 from recoveryd.workflows.machine.leases import lease_keys, lease_rows, lease_step, nothing_goes
 from recoveryd.workflows.machine.starting import started_again
@@ -65,12 +65,20 @@ from recoveryd.workflows.model.positions import (
     moving_notes,
     resolve,
 )
-from recoveryd.workflows.model.spec import (
-    IntermediatePolicy,
-    OutputChoice,
-    OutputPolicy,
-    ReprocessSpec,
-    WithOutputs,
+from recoveryd.workflows.model.spec import IntermediatePolicy, OutputChoice, OutputPolicy, ReprocessSpec, WithOutputs
+from recoveryd.workflows.model.step_names import (
+    CATCH_UP,
+    CLEAN,
+    CONFIRM,
+    CREATE,
+    DELETE,
+    EMPTY,
+    LOOK,
+    NOTE,
+    RECREATE,
+    SET,
+    START,
+    STOP,
 )
 from recoveryd.workflows.model.workflow import (
     Change,
@@ -84,12 +92,7 @@ from recoveryd.workflows.model.workflow import (
     WorkflowStep,
 )
 
-STOP, EMPTY, NOTE, DELETE, RECREATE = (
-    "stop_application", "await_empty", "snapshot", "delete_internal_topics", "recreate_topics"
-)  # fmt: skip
 KEEP = "keep_inputs"
-CREATE, SET, START = "create_outputs", "set_offsets", "start_application"
-CATCH_UP, LOOK, CONFIRM = "await_caught_up", "look_at_outputs", "confirm_output"
 
 
 def _complete(spec: ReprocessSpec, knows: Knows) -> ReprocessSpec | Refused:
@@ -472,6 +475,6 @@ REPROCESS = WorkflowKind(
     claims=_claims,
     topics=lambda spec: (*spec.outputs, *new_names(spec), *spec.intermediate),
     after_step=_after_step,
-    undo=lambda workflow: started_again(workflow, rollback_steps(workflow), CLEAN),
+    undo=lambda workflow: started_again(workflow, rollback_steps(workflow)),
     judge=_judge,
 )

@@ -28,10 +28,10 @@ from recoveryd.workflows.kinds.noting import (
     with_start_as_before,
 )
 from recoveryd.workflows.kinds.starting_points import start_findings
-from recoveryd.workflows.kinds.state import CLEAN, clean_text, refuse_state, told_of_state
+from recoveryd.workflows.kinds.state import clean_text, refuse_state, told_of_state
 from recoveryd.workflows.machine.kind import Knows, Planned, WorkflowKind
 from recoveryd.workflows.machine.starting import started_again
-from recoveryd.workflows.machine.undoing import START, STOP, rollback_steps
+from recoveryd.workflows.machine.undoing import rollback_steps
 from recoveryd.workflows.model.actions import (
     AskPerson,
     AwaitEmpty,
@@ -57,9 +57,8 @@ from recoveryd.workflows.model.positions import (
 )
 from recoveryd.workflows.model.size import refuse_size
 from recoveryd.workflows.model.spec import ResetSpec, StateChoice
+from recoveryd.workflows.model.step_names import CLEAN, CONFIRM, EMPTY, NOTE, SET, START, STOP
 from recoveryd.workflows.model.workflow import Workflow, WorkflowPlan, WorkflowStep
-
-CONFIRM, EMPTY, NOTE, SET = "confirm_output", "await_empty", "snapshot", "set_offsets"
 
 
 def _complete(spec: ResetSpec, knows: Knows) -> ResetSpec | Refused:
@@ -318,5 +317,5 @@ RESET = WorkflowKind(
     claims=lambda spec: frozenset({f"the group {spec.group} on {spec.cluster}"}),
     topics=lambda spec: spec.topics or (),
     after_step=_noted,
-    undo=lambda workflow: started_again(workflow, rollback_steps(workflow), CLEAN),
+    undo=lambda workflow: started_again(workflow, rollback_steps(workflow)),
 )

@@ -27,10 +27,6 @@ from recoveryd.workflows.kinds.noting import (
     without_commits,
 )
 from recoveryd.workflows.kinds.reprocess import (
-    CATCH_UP,
-    EMPTY,
-    NOTE,
-    STOP,
     Forms,
     form_leases,
     forms_of,
@@ -45,7 +41,6 @@ from recoveryd.workflows.kinds.reprocess import (
 from recoveryd.workflows.kinds.reprocess_checks import findings_of_outputs, output_problem
 from recoveryd.workflows.kinds.reset import outside_log, refuse_group, unit_of
 from recoveryd.workflows.kinds.savepoint import copy_data
-from recoveryd.workflows.kinds.state import CLEAN
 from recoveryd.workflows.machine.kind import Around, Knows, Planned, WorkflowKind
 from recoveryd.workflows.machine.starting import started_again
 from recoveryd.workflows.machine.undoing import rollback_steps
@@ -81,6 +76,7 @@ from recoveryd.workflows.model.positions import (
 )
 from recoveryd.workflows.model.size import refuse_copy, refuse_sizes
 from recoveryd.workflows.model.spec import OutputPolicy, RestoreSpec, SavepointSpec
+from recoveryd.workflows.model.step_names import CATCH_UP, COPY, CREATE, DELETE, EMPTY, NOTE, RECREATE, STOP
 from recoveryd.workflows.model.workflow import (
     Change,
     ConfigUndo,
@@ -92,8 +88,7 @@ from recoveryd.workflows.model.workflow import (
     WorkflowStep,
 )
 
-DELETE, RECREATE_STATE, CREATE_STATE = "delete_internal_topics", "recreate_state_topics", "create_state_topics"
-COPY, SETTLE = "copy_state", "settle_state_topics"
+RECREATE_STATE, CREATE_STATE, SETTLE = "recreate_state_topics", "create_state_topics", "settle_state_topics"
 
 
 def _complete(spec: RestoreSpec, knows: Knows) -> RestoreSpec | Refused:
@@ -198,7 +193,7 @@ def _plan(spec: RestoreSpec, found: Found, params: WorkflowParams) -> Planned | 
 
 
 def _as_outputs(state: Forms) -> Forms:
-    return {"recreate_topics": state[RECREATE_STATE], "create_outputs": state[CREATE_STATE]}
+    return {RECREATE: state[RECREATE_STATE], CREATE: state[CREATE_STATE]}
 
 
 def _between(spec: RestoreSpec, cut: Cut, topic: CutTopic, partition: int) -> tuple[NewPosition, PartitionLook]:
@@ -496,7 +491,7 @@ RESTORE_SAVEPOINT = WorkflowKind(
     claims=_claims,
     topics=lambda spec: (*spec.outputs, *new_names(spec)),
     after_step=_after_step,
-    undo=lambda workflow: started_again(workflow, _undo(workflow), CLEAN),
+    undo=lambda workflow: started_again(workflow, _undo(workflow)),
     judge=_judge,
     ends=lambda _spec: "-9999",
 )

@@ -38,6 +38,7 @@ from recoveryd.workflows.model.params import WorkflowParams
 from recoveryd.workflows.model.positions import Current
 from recoveryd.workflows.model.size import refuse_copy, refuse_cut
 from recoveryd.workflows.model.spec import SavepointSpec
+from recoveryd.workflows.model.step_names import COPY, EMPTY, NOTE, STOP
 from recoveryd.workflows.model.workflow import (
     Change,
     ConfigUndo,
@@ -49,8 +50,7 @@ from recoveryd.workflows.model.workflow import (
     WorkflowStep,
 )
 
-STOP, EMPTY, KEEP, NOTE = "stop_application", "await_empty", "keep_changelogs", "snapshot"
-CREATE, COPY = "create_copies", "copy_state"
+KEEP, CREATE = "keep_changelogs", "create_copies"
 _CHANGELOG: Final = "-changelog"
 # Of records of any age: Kafka compares their own times, and an application that processes history writes old ones.
 # A maximum below the minimum is refused, also one of the broker.

@@ -8,7 +8,6 @@ from recoveryd.units.model import Unit, UnitKind
 from recoveryd.workflows.model.positions import Current
 from recoveryd.workflows.model.spec import ResetSpec, StateChoice
 
-CLEAN = "clean_local_state"
 REPROCESSED = frozenset({UnitKind.STREAMS, UnitKind.GROUP})  # kinds that `reprocess` can begin anew
 
 

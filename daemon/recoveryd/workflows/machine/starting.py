@@ -7,6 +7,7 @@ from typing import Final
 
 from recoveryd.workflows.machine.undoing import lost_for_good, puts_back
 from recoveryd.workflows.model.actions import AskPerson, AwaitStarted, AwaitStopped
+from recoveryd.workflows.model.step_names import CLEAN
 from recoveryd.workflows.model.workflow import StepState, Workflow, WorkflowStep
 
 BEFORE, RAN = "before", "ran_before"  # in the evidence of the step that stopped it: how it ran, and whether
@@ -14,10 +15,10 @@ STOP_AGAIN, CONFIRM_START, START_AGAIN = "stop_application_again", "confirm_star
 _NAMED_MOST: Final = 5
 
 
-def started_again(workflow: Workflow, back: tuple[WorkflowStep, ...], cleaned: str) -> tuple[WorkflowStep, ...]:
+def started_again(workflow: Workflow, back: tuple[WorkflowStep, ...]) -> tuple[WorkflowStep, ...]:
     """The steps `back` of a rollback, before them a stop, since somebody may have started it meanwhile, also without a word to
     the workflow, and behind them the start. What is stopped already stays so, and what runs runs on where nothing is put back.
-    Where records went, or local state by the step `cleaned`, a person says first that it can go on: it would begin with what is left.
+    Where records went, or local state, a person says first that it can go on: it would begin with what is left.
     """
     stopped = _stop_of(workflow)
     if stopped is None or not _ran(stopped):
@@ -34,7 +35,7 @@ def started_again(workflow: Workflow, back: tuple[WorkflowStep, ...], cleaned: s
         return ()  # it runs
     stop = WorkflowStep(STOP_AGAIN, AwaitStopped(action.cluster, action.group, action.unit))
     start = AwaitStarted(action.cluster, action.group, action.unit, ", as it ran before", before)
-    doubt = _doubt(workflow, action.unit, cleaned)
+    doubt = _doubt(workflow, action.unit)
     return (
         *((stop,) if is_under_way or back else ()),
         *back,
@@ -54,10 +55,10 @@ def _ran(stopped: WorkflowStep) -> bool:
     return bool(stopped.evidence.get(RAN, bool(stopped.evidence[BEFORE])))
 
 
-def _doubt(workflow: Workflow, unit: str, cleaned: str) -> str:
+def _doubt(workflow: Workflow, unit: str) -> str:
     gone = lost_for_good(workflow)
     more = f" and {len(gone) - _NAMED_MOST} more" if len(gone) > _NAMED_MOST else ""
     whats = [f"records of {', '.join(gone[:_NAMED_MOST])}{more} are gone for good"] if gone else []
-    if any(step.name == cleaned and step.state is StepState.DONE for step in workflow.steps):
+    if any(step.name == CLEAN and step.state is StepState.DONE for step in workflow.steps):
         whats.append("its local state was deleted")
     return f"say that {unit} can go on with what is left: {' and '.join(whats)}" if whats else ""

@@ -18,6 +18,7 @@ from recoveryd.workflows.model.actions import (
     SetQuotas,
     TakeSnapshot,
 )
+from recoveryd.workflows.model.step_names import START, STOP
 from recoveryd.workflows.model.workflow import (
     ConfigUndo,
     OffsetUndo,
@@ -30,7 +31,6 @@ from recoveryd.workflows.model.workflow import (
     WorkflowStep,
 )
 
-STOP, START = "stop_application", "start_application"
 _AROUND: Final = (AskPerson, AwaitEmpty, AwaitStopped)
 RESTORE, RESTORE_QUOTAS = "restore_configs", "restore_quotas"
 _NAMED_MOST: Final = 20

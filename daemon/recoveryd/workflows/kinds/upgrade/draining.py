@@ -7,11 +7,11 @@ from typing import Any
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
 from recoveryd.workflows.kinds.noting import Place
-from recoveryd.workflows.kinds.reprocess import NOTE, STOP
 from recoveryd.workflows.kinds.upgrade.names import PUT_BACK_LOST
 from recoveryd.workflows.model.actions import AwaitStarted, SetOffsets, TakeSnapshot
 from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.spec import UpgradeSpec
+from recoveryd.workflows.model.step_names import NOTE, STOP
 from recoveryd.workflows.model.workflow import OffsetUndo, StepState, UndoState, UnitUndo, Workflow, WorkflowStep
 
 

@@ -15,9 +15,8 @@ from recoveryd.kernel.states import State
 from recoveryd.units.compatibility import VersionVerdict
 from recoveryd.units.facts import PartitionEnds
 from recoveryd.units.model import ControlKind, Unit, UnitKind
-from recoveryd.workflows.kinds.reprocess import CATCH_UP, EMPTY, LOOK, NOTE, START, STOP
 from recoveryd.workflows.kinds.reset import refuse_group, unit_of
-from recoveryd.workflows.kinds.state import CLEAN, clean_text
+from recoveryd.workflows.kinds.state import clean_text
 from recoveryd.workflows.kinds.upgrade.draining import (
     not_drained,
     places_of,
@@ -58,14 +57,8 @@ from recoveryd.workflows.model.params import WorkflowParams
 from recoveryd.workflows.model.positions import Current
 from recoveryd.workflows.model.size import refuse_size
 from recoveryd.workflows.model.spec import OnIncompatible, UpgradeMode, UpgradeSpec
-from recoveryd.workflows.model.workflow import (
-    Change,
-    UnitUndo,
-    VersionChange,
-    Workflow,
-    WorkflowPlan,
-    WorkflowStep,
-)
+from recoveryd.workflows.model.step_names import CATCH_UP, CLEAN, EMPTY, LOOK, NOTE, START, STOP
+from recoveryd.workflows.model.workflow import Change, UnitUndo, VersionChange, Workflow, WorkflowPlan, WorkflowStep
 
 _UPGRADED: Final = frozenset({UnitKind.STREAMS, UnitKind.GROUP})
 

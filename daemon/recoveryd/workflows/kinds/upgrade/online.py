@@ -18,7 +18,6 @@ from recoveryd.recovery.kept_topics import AS_WRITTEN
 from recoveryd.units.compatibility import VersionVerdict
 from recoveryd.units.facts import PartitionEnds, UnitFacts
 from recoveryd.units.model import ControlKind, Unit
-from recoveryd.workflows.kinds.reprocess import CATCH_UP, EMPTY, LOOK, NOTE, SET, START, STOP
 from recoveryd.workflows.kinds.upgrade.names import (
     COMPARE,
     COPY_TAIL,
@@ -68,14 +67,8 @@ from recoveryd.workflows.model.matter import matter_of
 from recoveryd.workflows.model.params import WorkflowParams
 from recoveryd.workflows.model.positions import Current
 from recoveryd.workflows.model.spec import Cutover, UpgradeSpec
-from recoveryd.workflows.model.workflow import (
-    Change,
-    UnitUndo,
-    VersionChange,
-    Workflow,
-    WorkflowPlan,
-    WorkflowStep,
-)
+from recoveryd.workflows.model.step_names import CATCH_UP, EMPTY, LOOK, NOTE, SET, START, STOP
+from recoveryd.workflows.model.workflow import Change, UnitUndo, VersionChange, Workflow, WorkflowPlan, WorkflowStep
 
 _TAKEN_OVER: Final = frozenset({"max.message.bytes", "compression.type", "min.insync.replicas"})
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from recoveryd.workflows.kinds.reprocess import SET, START, STOP
 from recoveryd.workflows.kinds.upgrade.draining import lost_offsets_back, ran_before
 from recoveryd.workflows.kinds.upgrade.names import (
     EMPTY_AGAIN,
@@ -28,6 +27,7 @@ from recoveryd.workflows.model.actions import (
 )
 from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.spec import UpgradeSpec
+from recoveryd.workflows.model.step_names import SET, START, STOP
 from recoveryd.workflows.model.workflow import (
     OffsetUndo,
     StepState,

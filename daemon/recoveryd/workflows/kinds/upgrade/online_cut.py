@@ -8,7 +8,6 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
 from recoveryd.units.compatibility import VersionVerdict
 from recoveryd.workflows.kinds.noting import Place
-from recoveryd.workflows.kinds.reprocess import CATCH_UP, NOTE
 from recoveryd.workflows.kinds.savepoint import copy_data
 from recoveryd.workflows.kinds.upgrade.draining import not_drained, places_of, went_on
 from recoveryd.workflows.kinds.upgrade.names import (
@@ -40,13 +39,8 @@ from recoveryd.workflows.model.actions import (
 )
 from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.spec import Cutover, UpgradeSpec
-from recoveryd.workflows.model.workflow import (
-    OffsetUndo,
-    TopicUndo,
-    VersionChange,
-    Workflow,
-    WorkflowStep,
-)
+from recoveryd.workflows.model.step_names import CATCH_UP, NOTE
+from recoveryd.workflows.model.workflow import OffsetUndo, TopicUndo, VersionChange, Workflow, WorkflowStep
 
 ENDS_OF_TAIL: Final = "-tail-9999"  # the longest that ids of what it begins have behind its own
 

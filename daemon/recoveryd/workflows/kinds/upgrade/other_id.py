@@ -12,15 +12,9 @@ from recoveryd.kernel.refused import Refused
 from recoveryd.units.approvals import approval_of_all
 from recoveryd.units.model import Unit
 from recoveryd.workflows.kinds.earlier import savepoint_of
-from recoveryd.workflows.kinds.reprocess import NOTE, STOP, undeclared
+from recoveryd.workflows.kinds.reprocess import undeclared
 from recoveryd.workflows.kinds.savepoint import copied_as
-from recoveryd.workflows.kinds.upgrade.draining import (
-    lost_offsets_back,
-    not_drained,
-    places_of,
-    ran_before,
-    went_on,
-)
+from recoveryd.workflows.kinds.upgrade.draining import lost_offsets_back, not_drained, places_of, ran_before, went_on
 from recoveryd.workflows.kinds.upgrade.names import COMPARE, COMPARE_AGAIN, EMPTY_AGAIN, START_OLD, STOP_NEW
 from recoveryd.workflows.kinds.upgrade.versions import unfixed
 from recoveryd.workflows.machine.kind import Knows
@@ -40,6 +34,7 @@ from recoveryd.workflows.model.lifecycle import REUSABLE
 from recoveryd.workflows.model.params import WorkflowParams
 from recoveryd.workflows.model.size import refuse_copy
 from recoveryd.workflows.model.spec import UpgradeSpec
+from recoveryd.workflows.model.step_names import NOTE, STOP
 from recoveryd.workflows.model.workflow import StepState, UnitUndo, VersionChange, Workflow, WorkflowStep
 
 SAVE, RESTORE = "take_savepoint", "restore_savepoint"
