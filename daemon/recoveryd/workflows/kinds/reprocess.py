@@ -4,7 +4,7 @@ The order is what makes it safe. The application is stopped, its group is empty,
 go, then offsets are set and read back, and only then somebody is asked to start it: whoever starts it earlier finds the old offsets, never half of the new ones.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
@@ -14,6 +14,7 @@ from recoveryd.units.facts import PartitionEnds, UnitFacts
 from recoveryd.units.model import Unit
 from recoveryd.workflows.kinds.contracts import contracts_of, told_of_contracts
 from recoveryd.workflows.kinds.earlier import looked_up
+from recoveryd.workflows.kinds.ending_steps import last_steps
 from recoveryd.workflows.kinds.noting import (
     LEAVES_SOME,
     Place,
@@ -29,26 +30,32 @@ from recoveryd.workflows.kinds.noting import (
     with_start_as_before,
     without_commits,
 )
+from recoveryd.workflows.kinds.outputs import (
+    Forms,
+    form_leases,
+    forms_of,
+    kept_ids,
+    new_names,
+    output_steps,
+    outputs_left_out,
+    theirs,
+    topic_changes,
+)
 from recoveryd.workflows.kinds.reprocess_checks import find_problem, findings_of, missing_in
 from recoveryd.workflows.kinds.reset import outside_log, unit_of
-from recoveryd.workflows.kinds.state import REPROCESSED, clean_text
+from recoveryd.workflows.kinds.state import REPROCESSED
 from recoveryd.workflows.machine.kind import Around, Knows, Planned, WorkflowKind
 from recoveryd.workflows.machine.leases import lease_keys, lease_rows, lease_step, nothing_goes
 from recoveryd.workflows.machine.starting import started_again
 from recoveryd.workflows.machine.undoing import rollback_steps
 from recoveryd.workflows.model.actions import (
-    AskPerson,
     AwaitCaughtUp,
     AwaitEmpty,
-    AwaitStarted,
     AwaitStopped,
     CreateTopics,
     DeleteTopics,
-    LookAtTopics,
     RecreateTopics,
-    SetOffsets,
     TakeSnapshot,
-    TopicForm,
 )
 from recoveryd.workflows.model.colliding import refuse_collision
 from recoveryd.workflows.model.events import StepReported
@@ -65,28 +72,13 @@ from recoveryd.workflows.model.positions import (
     moving_notes,
     resolve,
 )
-from recoveryd.workflows.model.spec import IntermediatePolicy, OutputChoice, OutputPolicy, ReprocessSpec, WithOutputs
-from recoveryd.workflows.model.step_names import (
-    CATCH_UP,
-    CLEAN,
-    CONFIRM,
-    CREATE,
-    DELETE,
-    EMPTY,
-    LOOK,
-    NOTE,
-    RECREATE,
-    SET,
-    START,
-    STOP,
-)
+from recoveryd.workflows.model.spec import IntermediatePolicy, OutputPolicy, ReprocessSpec
+from recoveryd.workflows.model.step_names import CATCH_UP, CREATE, DELETE, EMPTY, NOTE, RECREATE, STOP
 from recoveryd.workflows.model.workflow import (
     Change,
     ConfigUndo,
     OffsetUndo,
     RowKey,
-    TopicUndo,
-    UndoState,
     Workflow,
     WorkflowPlan,
     WorkflowStep,
@@ -119,29 +111,6 @@ def refuse_kind(unit: Unit) -> Refused | None:
         return None
     message = f"{unit.name} is of kind {unit.kind.value}, whose state and outputs recoveryd cannot begin anew"
     return Refused(Code.GROUP_TYPE, message, "Set its offsets with `reset`.")
-
-
-def outputs_left_out(outputs: Mapping[str, OutputChoice], unit: Unit) -> Refused | None:
-    left = sorted(set(unit.outputs) - set(outputs))
-    if left:
-        message = f"outputs: nothing is said about {left[0]}, which {unit.name} writes"
-        return Refused(Code.MISSING_FIELD, message, 'Say recreate, keep, append or {"new": name} for each output.')
-    strange = sorted(set(outputs) - set(unit.outputs))
-    if strange:
-        hint = nearest_name(strange[0], frozenset(unit.outputs)) if unit.outputs else f"{unit.name} has none"
-        return Refused(Code.INVALID_VALUE, f"outputs: {strange[0]} is not one of {unit.name}", hint)
-    return undeclared(unit)
-
-
-def undeclared(unit: Unit) -> Refused | None:
-    """Of an application with state, what writing twice does has to be known before it writes again."""
-    name = next((name for name, output in unit.outputs.items() if output.behaviour is None), None)
-    if name is None or not unit.keeps_state:
-        return None
-    message = f"outputs: nobody said what it does to {name} when {unit.name}, which has state, writes a record twice"
-    return Refused(
-        Code.MISSING_FIELD, message, "Declare its behaviour in the config: idempotent, transactional or append_only."
-    )
 
 
 def _strange_names(spec: ReprocessSpec, unit: Unit) -> Refused | None:
@@ -260,52 +229,6 @@ def _between(spec: ReprocessSpec, look: PartitionLook) -> NewPosition:
     return NewPosition(look.topic, look.partition, 0 if is_empty_then else look.high_watermark)
 
 
-Forms = Mapping[str, Sequence[tuple[str | None, TopicForm]]]
-
-
-def forms_of(spec: WithOutputs, found: Found, intermediate: Iterable[str] = ()) -> Forms:
-    """By step: the id that a topic has now, and its form. `intermediate`: those that are made again."""
-    recreated = [name for name, choice in spec.outputs.items() if choice.policy is OutputPolicy.RECREATE]
-    recreated += intermediate
-    again = [(topic.id, topic.form) for name in recreated if (topic := found.topics[name]) is not None]
-    new = [
-        (None, replace(topic.form, name=choice.name))
-        for name, choice in spec.outputs.items()
-        if choice.name is not None and (topic := found.topics[name]) is not None
-    ]
-    return {RECREATE: again, CREATE: new}
-
-
-def theirs(cluster: str, found: Found, forms: Forms) -> Iterator[TopicUndo]:
-    """Topics that are there before they are to be made: they stay somebody else's, whatever is heard of the step that finds them."""
-    for _, form in forms[CREATE]:
-        there = found.topics[form.name]
-        if there is not None:
-            yield TopicUndo(form.name, there.id, state=UndoState.KEPT, cluster=cluster)
-
-
-def kept_ids(ids: Mapping[str, str], *made: Forms) -> dict[str, str]:
-    """Those of topics that are not made again."""
-    again = {form.name for forms in made for each in forms.values() for _, form in each}
-    return {topic: topic_id for topic, topic_id in ids.items() if topic not in again}
-
-
-def form_leases(spec: WithOutputs, found: Found, intermediate: Iterable[str] = ()) -> frozenset[RowKey]:
-    """Configs of topics that are made again, or like which others are made: one that another workflow has changed for its own
-    time only would be made to last.
-    """
-    named = [n for n, choice in spec.outputs.items() if choice.policy in {OutputPolicy.RECREATE, OutputPolicy.NEW}]
-    known = (topic.form for name in (*named, *intermediate) if (topic := found.topics[name]) is not None)
-    return frozenset().union(*(lease_keys(spec.cluster, form, form.configs) for form in known))
-
-
-def topic_changes(forms: Forms, internal: Mapping[str, str]) -> Iterator[Change]:
-    for name, topic_id in internal.items():
-        yield Change("topic", name, None, topic_id, None)
-    for known_id, form in (*forms[RECREATE], *forms[CREATE]):
-        yield Change("topic", form.name, None, known_id, f"empty, {form.partitions} partitions")
-
-
 def _steps(
     spec: ReprocessSpec,
     unit: Unit,
@@ -323,38 +246,6 @@ def _steps(
         yield WorkflowStep(DELETE, DeleteTopics(cluster, internal, group=group))
     yield from output_steps(spec, forms)
     yield from last_steps(spec, unit, facts.internal.certain, kept_ids(ids, forms))
-
-
-def output_steps(spec: WithOutputs, forms: Forms) -> Iterator[WorkflowStep]:
-    cluster = spec.cluster
-    if forms[RECREATE]:
-        ids = {form.name: topic_id or "" for topic_id, form in forms[RECREATE]}
-        again = tuple(form for _, form in forms[RECREATE])
-        yield WorkflowStep(RECREATE, RecreateTopics(cluster, again, ids, spec.group))
-    if forms[CREATE]:
-        yield WorkflowStep(CREATE, CreateTopics(cluster, tuple(form for _, form in forms[CREATE])))
-
-
-def last_steps(
-    spec: WithOutputs, unit: Unit, internal: Collection[str], ids: Mapping[str, str]
-) -> Iterator[WorkflowStep]:
-    """From the offsets on, once everything that has to be gone or made is so. `ids`: of topics that are not made again."""
-    cluster, group = spec.cluster, spec.group
-    yield WorkflowStep(SET, SetOffsets(cluster, group, connector=unit.connector, topic_ids=ids))
-    if unit.keeps_state:
-        yield WorkflowStep(CLEAN, AskPerson(clean_text(unit)))
-    changelogs = tuple(name for name in internal if name.endswith("-changelog")) if unit.keeps_state else ()
-    yield WorkflowStep(START, AwaitStarted(cluster, group, unit.name, _start_note(spec), changelogs=changelogs))
-    yield WorkflowStep(CATCH_UP, AwaitCaughtUp(cluster, group, {topic: {} for topic in unit.inputs}))
-    if spec.outputs:
-        written = tuple(choice.name or name for name, choice in spec.outputs.items())
-        yield WorkflowStep(LOOK, LookAtTopics(cluster, (*written, *internal)))
-        yield WorkflowStep(CONFIRM, AskPerson(f"look whether {', '.join(written)} holds what it should"))
-
-
-def _start_note(spec: WithOutputs) -> str:
-    moved = [f"{choice.name} in place of {name}" for name, choice in spec.outputs.items() if choice.name is not None]
-    return f", with the output {', '.join(moved)}" if moved else ""
 
 
 def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> Workflow | Refused:
@@ -426,10 +317,6 @@ def _lost_meanwhile(spec: ReprocessSpec, after: Mapping[Place, int | None], even
     (topic, partition), count = next(iter(missing.items()))
     message = f"{sum(missing.values()):,} records of the inputs went since the plan, {count:,} of {topic} {partition}"
     return Refused(Code.INPUT_INCOMPLETE, message)
-
-
-def new_names(spec: WithOutputs) -> list[str]:
-    return [choice.name for choice in spec.outputs.values() if choice.name is not None]
 
 
 def _hash(

@@ -6,14 +6,15 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
 from recoveryd.recovery.spec import AtTime, Earliest
 from recoveryd.units.facts import Committed, Group, GroupType
-from recoveryd.units.model import Behaviour, Unit, UnitKind
+from recoveryd.units.model import Unit, UnitKind
 from recoveryd.workflows.kinds.earlier import refuse_created_again
 from recoveryd.workflows.kinds.noting import Place
+from recoveryd.workflows.kinds.outputs import findings_of_outputs, output_problem
 from recoveryd.workflows.kinds.reset import refuse_group, refuse_nowhere
 from recoveryd.workflows.model.facts import Found
 from recoveryd.workflows.model.positions import AtTopicOffsets, NewPosition, PartitionLook
 from recoveryd.workflows.model.size import refuse_size
-from recoveryd.workflows.model.spec import OutputPolicy, ReprocessSpec, WithOutputs
+from recoveryd.workflows.model.spec import ReprocessSpec
 
 Positions = Sequence[tuple[NewPosition, PartitionLook]]
 
@@ -79,33 +80,6 @@ def _input_problem(spec: ReprocessSpec, positions: Positions) -> Refused | None:
     return Refused(Code.INPUT_INCOMPLETE, message, f"Begin at a later point, or say accept_missing {count}.")
 
 
-def output_problem(spec: WithOutputs, unit: Unit, name: str, found: Found) -> Refused | None:
-    choice = spec.outputs[name]
-    behaviour = unit.outputs[name].behaviour
-    if choice.policy is OutputPolicy.KEEP and behaviour is not Behaviour.IDEMPOTENT:
-        said = "nobody said how it is written" if behaviour is None else f"it is {behaviour.value}"
-        message = f"{name} cannot be kept: {said}, so a second run would leave results of both there"
-        return Refused(Code.INVALID_VALUE, message, "Say recreate, append or new, or declare it idempotent.")
-    return None if choice.name is None else _new_output_problem(unit, name, choice.name, found)
-
-
-def _new_output_problem(unit: Unit, old_name: str, new_name: str, found: Found) -> Refused | None:
-    old, there = found.topics[old_name], found.topics[new_name]
-    hint = "Choose another name."
-    if old is None:
-        message = f"{old_name} does not exist, so that {new_name} cannot be made like it"
-        return Refused(Code.TARGET_TOPIC_MISSING, message, f"Make {new_name} yourself and correct the unit.")
-    if new_name in {*unit.own_topics, *found.units[unit.name].internal.certain}:
-        return Refused(Code.INVALID_VALUE, f"{new_name} is a topic of {unit.name} already", hint)
-    if there is not None and there.records_most:
-        message = f"{new_name} has up to {there.records_most:,} records already"
-        return Refused(Code.TARGET_NOT_EMPTY, message, hint)
-    if there is not None and there.form.partitions != old.form.partitions:
-        message = f"{new_name} has {there.form.partitions} partitions, and {old_name} has {old.form.partitions}"
-        return Refused(Code.TARGET_PARTITIONS, message, hint)
-    return None
-
-
 def findings_of(spec: ReprocessSpec, unit: Unit, found: Found, positions: Positions) -> tuple[str, ...]:
     """Sentences for the person who approves it."""
     return (
@@ -126,27 +100,6 @@ def _of_inputs(spec: ReprocessSpec, unit: Unit, found: Found, positions: Positio
             yield f"{name} is compacted: what was replaced in it since the first run is not processed again"
     if found.groups[0].group is None:
         yield f"the cluster has no group {spec.group} yet; it begins with these offsets"
-
-
-def findings_of_outputs(spec: WithOutputs, unit: Unit, found: Found) -> Iterator[str]:
-    facts = found.units[unit.name]
-    for name, choice in spec.outputs.items():
-        topic = found.topics[name]
-        if topic is None:
-            yield f"{name} does not exist; it is left to {unit.name} to make it"
-        elif choice.policy is OutputPolicy.APPEND:
-            count = found.counts.get(name)
-            told = f"up to {topic.records_most:,}" if count is None else f"{count:,}"
-            yield f"{told} records of earlier runs stay in {name} beside the new ones"
-        elif choice.policy is OutputPolicy.RECREATE:
-            for reader in facts.readers.get(name, ()):
-                yield f"{reader} reads {name}: its offsets there go with the topic, and it begins where its auto.offset.reset says"
-        elif choice.policy is OutputPolicy.NEW:
-            for reader in facts.readers.get(name, ()):
-                yield f"{reader} reads {name}, not {choice.name}: tell its owner"
-        kept_ms = None if (known := facts.topics.get(name)) is None else known.retention_ms
-        if kept_ms is not None and choice.policy is not OutputPolicy.KEEP:
-            yield f"{choice.name or name} keeps records for {kept_ms / 3_600_000:,.0f} h by their own time: results of older input go soon after they are written"
 
 
 def _of_internal(unit: Unit, found: Found) -> Iterator[str]:

@@ -15,6 +15,7 @@ from recoveryd.kernel.refused import Refused, nearest_name
 from recoveryd.recovery.kept_topics import AS_WRITTEN
 from recoveryd.units.model import Unit, UnitKind
 from recoveryd.workflows.kinds.earlier import refuse_created_again, savepoint_of
+from recoveryd.workflows.kinds.ending_steps import last_steps
 from recoveryd.workflows.kinds.noting import (
     change_key,
     change_of,
@@ -26,19 +27,19 @@ from recoveryd.workflows.kinds.noting import (
     with_start_as_before,
     without_commits,
 )
-from recoveryd.workflows.kinds.reprocess import (
+from recoveryd.workflows.kinds.outputs import (
     Forms,
+    findings_of_outputs,
     form_leases,
     forms_of,
     kept_ids,
-    last_steps,
     new_names,
+    output_problem,
     output_steps,
     outputs_left_out,
     theirs,
     topic_changes,
 )
-from recoveryd.workflows.kinds.reprocess_checks import findings_of_outputs, output_problem
 from recoveryd.workflows.kinds.reset import outside_log, refuse_group, unit_of
 from recoveryd.workflows.kinds.savepoint import copy_data
 from recoveryd.workflows.machine.kind import Around, Knows, Planned, WorkflowKind

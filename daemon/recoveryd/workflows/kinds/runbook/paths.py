@@ -9,7 +9,7 @@ from recoveryd.units.contract import make_contract
 from recoveryd.units.facts import UnitFacts
 from recoveryd.units.findings import Grade
 from recoveryd.units.model import Behaviour, ClauseName, Unit
-from recoveryd.workflows.kinds.reprocess import undeclared
+from recoveryd.workflows.kinds.outputs import undeclared
 from recoveryd.workflows.kinds.runbook.gates import evidence_of
 from recoveryd.workflows.kinds.runbook.names import (
     AGAIN,

@@ -11,7 +11,8 @@ from recoveryd.units.approvals import approval_of_all
 from recoveryd.units.facts import UnitFacts
 from recoveryd.units.model import Unit
 from recoveryd.workflows.kinds.earlier import savepoint_of
-from recoveryd.workflows.kinds.reprocess import refuse_kind, undeclared
+from recoveryd.workflows.kinds.outputs import undeclared
+from recoveryd.workflows.kinds.reprocess import refuse_kind
 from recoveryd.workflows.kinds.reset import unit_of
 from recoveryd.workflows.kinds.runbook.names import CHOOSE, CLOSE, CONFIRM, EXECUTE, IDENTIFY, PROTECT, VERIFY
 from recoveryd.workflows.kinds.runbook.paths import (

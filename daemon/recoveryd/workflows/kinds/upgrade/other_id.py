@@ -12,7 +12,7 @@ from recoveryd.kernel.refused import Refused
 from recoveryd.units.approvals import approval_of_all
 from recoveryd.units.model import Unit
 from recoveryd.workflows.kinds.earlier import savepoint_of
-from recoveryd.workflows.kinds.reprocess import undeclared
+from recoveryd.workflows.kinds.outputs import undeclared
 from recoveryd.workflows.kinds.savepoint import copied_as
 from recoveryd.workflows.kinds.upgrade.draining import lost_offsets_back, not_drained, places_of, ran_before, went_on
 from recoveryd.workflows.kinds.upgrade.names import COMPARE, COMPARE_AGAIN, EMPTY_AGAIN, START_OLD, STOP_NEW
