@@ -5,7 +5,7 @@ from typing import Final
 
 from recoveryd.workflows.kinds.reprocess import REPROCESS
 from recoveryd.workflows.kinds.reset import RESET
-from recoveryd.workflows.kinds.restore_savepoint import RESTORE_SAVEPOINT
+from recoveryd.workflows.kinds.restore.kind import RESTORE_SAVEPOINT
 from recoveryd.workflows.kinds.runbook.kind import RUNBOOK
 from recoveryd.workflows.kinds.savepoint import SAVEPOINT
 from recoveryd.workflows.kinds.upgrade.kind import UPGRADE

@@ -1,0 +1,101 @@
+"""What a step found, for those behind it: once it is noted where the group stands, which offsets are set or taken away, what is
+copied, and how far the unit has to read.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from recoveryd.kernel.refused import Refused
+from recoveryd.workflows.kinds.noting import (
+    change_key,
+    inside_log,
+    refuse_grown,
+    rows_of,
+    with_positions,
+    with_start_as_before,
+    without_commits,
+)
+from recoveryd.workflows.kinds.reset import outside_log
+from recoveryd.workflows.kinds.restore.names import SETTLE, cut_of, name_now
+from recoveryd.workflows.kinds.savepoint import copy_data
+from recoveryd.workflows.model.actions import (
+    Action,
+    AwaitCaughtUp,
+    AwaitStopped,
+    ChildRun,
+    RecreateTopics,
+    RunChildren,
+    TakeSnapshot,
+)
+from recoveryd.workflows.model.cut import Cut, CutTopic
+from recoveryd.workflows.model.events import StepReported
+from recoveryd.workflows.model.positions import PositionRefused
+from recoveryd.workflows.model.spec import RestoreSpec
+from recoveryd.workflows.model.step_names import CATCH_UP, COPY, NOTE
+from recoveryd.workflows.model.workflow import Change, UndoState, Workflow, WorkflowStep
+
+
+def after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> Workflow | Refused:
+    spec = workflow.spec
+    if not isinstance(spec, RestoreSpec) or workflow.plan is None:
+        return workflow
+    if step.name == SETTLE:
+        return workflow.with_undo(replace(row, state=UndoState.DONE) for row in workflow.temporary)
+    if isinstance(step.action, AwaitStopped):
+        return with_start_as_before(workflow, event)
+    if isinstance(step.action, RecreateTopics):
+        return without_commits(workflow.with_undo(event.undo), {form.name for form in step.action.topics})
+    if step.name != NOTE or not isinstance(step.action, TakeSnapshot):
+        return workflow.with_undo(event.undo)
+    return refuse_grown(step.action.partitions, event) or _noted(workflow, spec, event)
+
+
+def _noted(workflow: Workflow, spec: RestoreSpec, event: StepReported) -> Workflow | Refused:
+    assert workflow.plan is not None
+    cut = cut_of(spec)
+    workflow = _with_commits_since(workflow, event)
+    assert workflow.plan is not None
+    after = _whole({change_key(c): c.after for c in workflow.plan.changes if c.what == "offset"})
+    try:
+        inside_log(after, event, but=[name_now(spec, cut, topic) for topic in cut.topics])
+    except PositionRefused as refused:
+        return outside_log(refused)
+    awaited = next(s.action for s in workflow.steps if isinstance(s.action, AwaitCaughtUp))
+    ends = {t: {p: log.high_watermark for p, log in event.logs[t].items()} for t in awaited.ends}
+    pinned: dict[str, Action] = {
+        COPY: RunChildren(tuple(_runs(workflow, spec, cut))),
+        CATCH_UP: AwaitCaughtUp(spec.cluster, spec.group, ends),
+    }
+    steps = tuple(replace(s, action=pinned[s.name]) if s.name in pinned else s for s in workflow.steps)
+    return with_positions(replace(workflow, steps=steps), event, spec.group, after)
+
+
+def _with_commits_since(workflow: Workflow, event: StepReported) -> Workflow:
+    """With those that the group made since the plan, where there was none, to be taken away as well."""
+    assert workflow.plan is not None
+    planned = {change_key(c) for c in workflow.plan.changes if c.what == "offset"}
+    new = (row for place, row in rows_of(event).items() if place not in planned and row.to is not None)
+    changes = (*workflow.plan.changes, *(Change("offset", row.name, row.partition, row.to, None) for row in new))
+    return replace(workflow, plan=replace(workflow.plan, changes=changes))
+
+
+def _whole(after: Mapping[tuple[str, int], object]) -> dict[tuple[str, int], int | None]:
+    return {place: at if isinstance(at, int) else None for place, at in after.items()}
+
+
+def _runs(workflow: Workflow, spec: RestoreSpec, cut: Cut) -> Iterator[ChildRun]:
+    for number, topic in enumerate(cut.topics):
+        if topic.offsets and (not topic.copy_ends or any(topic.copy_ends.values())):
+            yield ChildRun(f"{workflow.id}-{number}", "replay", _copy_back(spec, cut, topic))
+
+
+def _copy_back(spec: RestoreSpec, cut: Cut, topic: CutTopic) -> dict[str, Any]:
+    """The data of a replay of what is of the cut. Of one that does not say where its copies ended it is all of them."""
+    name, ends = name_now(spec, cut, topic), topic.copy_ends
+    if ends:
+        return copy_data(spec.cluster, topic.copy, name, dict.fromkeys(ends, 0), ends)
+    return {
+        "source": {"cluster": spec.cluster, "topic": topic.copy, "from": "earliest", "to": "latest"},
+        "target": {"cluster": spec.cluster, "topic": name},
+    }
