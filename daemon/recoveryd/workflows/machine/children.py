@@ -31,7 +31,7 @@ from recoveryd.workflows.machine.command_ids import (
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.model.actions import ChildRun, RollBackChildren, RunChildren
 from recoveryd.workflows.model.events import Outcome, StepReported
-from recoveryd.workflows.model.workflow import Steering, StepState, Workflow, WorkflowStep
+from recoveryd.workflows.model.workflow import TAKEN, Steering, Workflow, WorkflowStep
 
 FIRST_TRY: Final = "first_try"  # in the evidence of a step: which look was the first after a pause
 FAILED: Final = "failed"  # in the evidence of a step: why it fails once what it began is at rest
@@ -44,7 +44,6 @@ NO_ROOM: Final = "no_room"  # in the evidence of a step: why something is asked 
 AT_ONCE: Final = 16  # of what one step begins: a daemon takes so many recoveries and no more
 _SENT_EVERY: Final = 15  # looks
 _BAD: Final = frozenset({"mismatch"})
-_TAKEN: Final = frozenset({StepState.RUNNING, StepState.WAITING})
 Child = Recovery | Workflow
 
 
@@ -241,7 +240,7 @@ def refuse_child(draft: WorkflowDraft, command: Command) -> Refused | None:
 
 def _wants(draft: WorkflowDraft, workflow: Workflow, command: Command) -> bool:
     step = workflow.step
-    if workflow.state not in WANTS or step is None or step.state not in _TAKEN or FAILED in step.evidence:
+    if workflow.state not in WANTS or step is None or step.state not in TAKEN or FAILED in step.evidence:
         return False
     runs = step.action.runs if isinstance(step.action, RunChildren) else ()
     is_ours = any(

@@ -9,12 +9,7 @@ from recoveryd.kernel.events import CommandReceived
 from recoveryd.kernel.refused import Refused, nearest_name
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
 from recoveryd.recovery.commands import Approve, Pause, Reject, Resume
-from recoveryd.workflows.machine.children import (
-    has_children,
-    ran_before,
-    refuse_child,
-    steer_children,
-)
+from recoveryd.workflows.machine.children import has_children, ran_before, refuse_child, steer_children
 from recoveryd.workflows.machine.closing import given_up
 from recoveryd.workflows.machine.command_ids import is_child_of, is_taken_back
 from recoveryd.workflows.machine.draft import WorkflowDraft
@@ -29,9 +24,8 @@ from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.lifecycle import REUSABLE
 from recoveryd.workflows.model.size import refuse_id
 from recoveryd.workflows.model.spec import Ack, Rollback
-from recoveryd.workflows.model.workflow import Ending, StepState, Workflow, WorkflowStep
+from recoveryd.workflows.model.workflow import NOT_ENDED, Ending, StepState, Workflow, WorkflowStep
 
-_NOT_ENDED = frozenset({StepState.PENDING, StepState.RUNNING, StepState.WAITING})
 _CAN_ROLL_BACK = frozenset({State.COMPLETED, State.FAILED, State.STOPPED})
 
 
@@ -229,7 +223,7 @@ def on_rollback(draft: WorkflowDraft, event: CommandReceived, command: Rollback)
     told = "; ".join(filter(None, (f"{workflow.id} is rolled back", stays, theirs)))
     draft.answer(event, "accepted", told)
     before = (s for s in wanted.steps if s.name not in names)
-    kept = (replace(s, state=StepState.SKIPPED) if s.state in _NOT_ENDED else s for s in before)
+    kept = (replace(s, state=StepState.SKIPPED) if s.state in NOT_ENDED else s for s in before)
     why = f"rolled back by {command.meta.who}"
     back = replace(
         without_lost_places(wanted, steps, since),

@@ -22,12 +22,11 @@ from recoveryd.workflows.model.hashing import hash_of
 from recoveryd.workflows.model.known import Workflows
 from recoveryd.workflows.model.matter import matter_of
 from recoveryd.workflows.model.near import Near, Readiness
-from recoveryd.workflows.model.workflow import StepState, Workflow, WorkflowStep
+from recoveryd.workflows.model.workflow import Workflow, WorkflowStep
 
 NEAR_SINCE = "near_since"  # in the evidence of a step that waits until a group is near
 _GAP_PERIODS = 3
 _MAY_BE_NEAR = frozenset({LagVerdict.OK, LagVerdict.IDLE, LagVerdict.CATCHING_UP, LagVerdict.FALLING_BEHIND})
-_TAKEN = frozenset({StepState.PENDING, StepState.RUNNING, StepState.WAITING})
 
 
 def readers_in_play(workflows: Workflows) -> tuple[Reader, ...]:
@@ -35,7 +34,7 @@ def readers_in_play(workflows: Workflows) -> tuple[Reader, ...]:
     waiting = (
         step.action
         for workflow in workflows.live.values()
-        if (step := workflow.step) is not None and step.state in _TAKEN and step.began_ms is not None
+        if (step := workflow.step) is not None and step.began_ms is not None
     )
     return tuple(dict.fromkeys(r for action in waiting if isinstance(action, AwaitReady) for r in _readers(action)))
 

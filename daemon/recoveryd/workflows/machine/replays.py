@@ -10,10 +10,9 @@ from recoveryd.recovery.model import Recovery
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.model.actions import DeleteTopics, RecreateTopics
 from recoveryd.workflows.model.known import Workflows
-from recoveryd.workflows.model.workflow import StepState, WorkflowStep
+from recoveryd.workflows.model.workflow import NOT_ENDED, WorkflowStep
 
 _HOLDS_NOTHING = frozenset({State.PLANNING, State.AWAITING_APPROVAL})
-_AHEAD = frozenset({StepState.PENDING, StepState.RUNNING, StepState.WAITING})
 
 
 def writers_of(draft: WorkflowDraft, cluster: str, topics: Collection[str]) -> tuple[str, ...]:
@@ -40,7 +39,7 @@ def taker_of(workflows: Workflows, cluster: str, topic: str) -> str | None:
     """The sentence that names a workflow which has a step before it that takes this topic away, or None."""
     for workflow in workflows.live.values():
         ahead = () if workflow.state in _HOLDS_NOTHING else workflow.steps
-        if any(step.state in _AHEAD and (cluster, topic) in _taken_away(step) for step in ahead):
+        if any(step.state in NOT_ENDED and (cluster, topic) in _taken_away(step) for step in ahead):
             return f"workflow {workflow.id} takes {topic} away, and is {workflow.state.value}"
     return None
 

@@ -54,10 +54,17 @@ from recoveryd.workflows.model.actions import (
 )
 from recoveryd.workflows.model.effects import take_step
 from recoveryd.workflows.model.events import Outcome, StepReported
-from recoveryd.workflows.model.workflow import Ending, Rest, StepState, WaitingFor, Workflow, WorkflowStep
+from recoveryd.workflows.model.workflow import (
+    NOT_ENDED,
+    TAKEN,
+    Ending,
+    Rest,
+    StepState,
+    WaitingFor,
+    Workflow,
+    WorkflowStep,
+)
 
-_TAKEN = frozenset({StepState.RUNNING, StepState.WAITING})
-_NOT_ENDED = frozenset({StepState.PENDING, StepState.RUNNING, StepState.WAITING})
 _LOOKS: Mapping[type, Callable[[WorkflowDraft, Workflow, WorkflowStep], StepReported]] = {
     RunChildren: look_at_children,
     RollBackChildren: look_at_rollback,
@@ -97,7 +104,7 @@ def _held(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> Refus
 def take_anew(draft: WorkflowDraft, workflow: Workflow) -> None:
     """As if the present step began now: somebody mended what it stood at."""
     step = workflow.step
-    if step is not None and step.state in _TAKEN:
+    if step is not None and step.state in TAKEN:
         if _fails_by_hold(draft, workflow, step):
             return
         # A start that was asked for of what appends is not asked for anew: a person is asked first.
@@ -114,7 +121,7 @@ def take_again(draft: WorkflowDraft, workflow: Workflow) -> None:
     holds a topic that it changes, or called the change off, it is only looked how far the last try came.
     """
     step = workflow.step
-    if step is None or step.state not in _TAKEN:
+    if step is None or step.state not in TAKEN:
         go_on(draft, workflow)
     elif _waits_for_holds(draft, workflow, step):
         return
@@ -286,7 +293,7 @@ def end(draft: WorkflowDraft, workflow: Workflow, ending: Ending) -> None:
             told = {"why": ending.why, "code": ending.code, "unit": workflow.unit, "report": report}
             draft.notice("runbook_escalated", workflow.id, told)
         return
-    steps = tuple(replace(s, state=StepState.SKIPPED) if s.state in _NOT_ENDED else s for s in workflow.steps)
+    steps = tuple(replace(s, state=StepState.SKIPPED) if s.state in NOT_ENDED else s for s in workflow.steps)
     until = with_deadline(ending, draft.now_ms, draft.params.closing_deadline_ms)
     closing = replace(workflow, steps=(*steps, restore), ending=until, waiting_for=None)
     why = f"{ending.why}; temporary changes are put back"
@@ -408,7 +415,7 @@ def is_changing(workflow: Workflow) -> bool:
     more would make the change that somebody has just called off.
     """
     step = workflow.step
-    if step is None or step.state not in _TAKEN or type(step.action) not in CHANGES or workflow.state is State.PAUSED:
+    if step is None or step.state not in TAKEN or type(step.action) not in CHANGES or workflow.state is State.PAUSED:
         return False
     return not _is_at_rest(workflow, step)
 

@@ -7,7 +7,7 @@ ended, so that a daemon that dies between the two finds it running and does it a
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from recoveryd.kernel.noun import StatusNoun
 from recoveryd.kernel.states import State, Stop
@@ -31,6 +31,10 @@ class StepState(StrEnum):
     FAILED = "failed"
     SKIPPED = "skipped"
     UNDONE = "undone"
+
+
+TAKEN: Final = frozenset({StepState.RUNNING, StepState.WAITING})
+NOT_ENDED: Final = frozenset({StepState.PENDING, *TAKEN})
 
 
 class UndoState(StrEnum):
@@ -326,9 +330,7 @@ class Workflow(StatusNoun):
     @property
     def step(self) -> WorkflowStep | None:
         """The one that is taken now or next."""
-        return next(
-            (s for s in self.steps if s.state in {StepState.PENDING, StepState.RUNNING, StepState.WAITING}), None
-        )
+        return next((s for s in self.steps if s.state in NOT_ENDED), None)
 
     @property
     def temporary(self) -> tuple[ConfigUndo | QuotaUndo, ...]:

@@ -10,10 +10,19 @@ from recoveryd.workflows.kinds.runbook.gates import evidence_of
 from recoveryd.workflows.kinds.runbook.names import AGAIN, CHOOSE, CLOSE, CONFIRM, IDENTIFY, VERIFY
 from recoveryd.workflows.model.actions import RollBackChildren, RunChildren
 from recoveryd.workflows.model.spec import RunbookPath, RunbookSpec
-from recoveryd.workflows.model.workflow import ConfigUndo, Ending, QuotaUndo, StepState, TopicUndo, UndoState, Workflow
+from recoveryd.workflows.model.workflow import (
+    NOT_ENDED,
+    ConfigUndo,
+    Ending,
+    QuotaUndo,
+    StepState,
+    TopicUndo,
+    UndoState,
+    Workflow,
+)
 
 _NOT_BACK = frozenset({UndoState.OPEN, UndoState.LEFT})
-_NOT_DONE = frozenset({StepState.PENDING, StepState.RUNNING, StepState.WAITING, StepState.FAILED, StepState.SKIPPED})
+_NOT_DONE = NOT_ENDED | {StepState.FAILED, StepState.SKIPPED}
 
 
 def make_report(workflow: Workflow, ending: Ending, now_ms: int) -> Mapping[str, Any]:
