@@ -149,7 +149,7 @@ def test_one_that_stands_still_by_a_defect_does_not_stop_the_others(monkeypatch:
     world.reprocess()
     spec = SavepointSpec("other", "before")
     world.send(lambda meta: Savepoint(meta, spec), subject="w2")
-    monkeypatch.setattr("recoveryd.workflows.machine.steps.take_step", _of_w2_only)
+    monkeypatch.setattr("recoveryd.workflows.machine.asking.take_step", _of_w2_only)
     world.pass_time(5)
     assert world.workflow.state is State.WAITING
     assert "stands still by a defect of recoveryd: ValueError('w1')" in world.workflow.why

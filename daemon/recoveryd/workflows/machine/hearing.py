@@ -6,16 +6,10 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.decision import Answer
 from recoveryd.kernel.events import CommandNotSent
 from recoveryd.kernel.states import State
-from recoveryd.workflows.machine.children import (
-    NO_ROOM,
-    asked_anew,
-    forget_steering,
-    hear_of_steering,
-    refused_child,
-)
+from recoveryd.workflows.machine.children import NO_ROOM, asked_anew, forget_steering, hear_of_steering, refused_child
 from recoveryd.workflows.machine.command_ids import sent_by
 from recoveryd.workflows.machine.draft import WorkflowDraft
-from recoveryd.workflows.machine.steps import fail
+from recoveryd.workflows.machine.ends import fail
 from recoveryd.workflows.model.workflow import Workflow, WorkflowStep
 
 

@@ -9,14 +9,16 @@ from recoveryd.kernel.events import CommandReceived
 from recoveryd.kernel.refused import Refused, nearest_name
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
 from recoveryd.recovery.commands import Approve, Pause, Reject, Resume
+from recoveryd.workflows.machine.changing import is_changing
 from recoveryd.workflows.machine.children import has_children, ran_before, refuse_child, steer_children
 from recoveryd.workflows.machine.closing import given_up
 from recoveryd.workflows.machine.command_ids import is_child_of, is_taken_back
 from recoveryd.workflows.machine.draft import WorkflowDraft
+from recoveryd.workflows.machine.ends import end, stopped_by
 from recoveryd.workflows.machine.holding import held_from, held_from_steps
 from recoveryd.workflows.machine.kind import Knows, WorkflowKind
 from recoveryd.workflows.machine.planning import asked_for_approval, gather
-from recoveryd.workflows.machine.steps import done, end, go_on, is_changing, stopped_by, take_again, take_anew
+from recoveryd.workflows.machine.steps import done, go_on, take_again, take_anew
 from recoveryd.workflows.machine.undoing import set_by, with_left_open, without_lost_places
 from recoveryd.workflows.machine.waiving import waive
 from recoveryd.workflows.model.actions import ANSWERED_BY_PEOPLE, LookAtUnit

@@ -12,10 +12,11 @@ from recoveryd.kernel.states import State
 from recoveryd.workflows.machine.children import remind_children
 from recoveryd.workflows.machine.closing import is_over, with_last_try
 from recoveryd.workflows.machine.draft import WorkflowDraft
+from recoveryd.workflows.machine.ends import leave
 from recoveryd.workflows.machine.guarding import guarded
 from recoveryd.workflows.machine.patience import with_time_of
 from recoveryd.workflows.machine.planning import ask_again, refuse
-from recoveryd.workflows.machine.steps import leave, take_again
+from recoveryd.workflows.machine.steps import take_again
 from recoveryd.workflows.model.actions import RollBackChildren, RunChildren
 from recoveryd.workflows.model.size import ENDED_BYTES_MOST
 from recoveryd.workflows.model.workflow import Workflow
