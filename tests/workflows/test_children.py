@@ -214,7 +214,7 @@ def test_a_command_that_can_never_be_sent_ends_the_step() -> None:
 
 
 def test_more_than_a_daemon_takes_at_once_are_begun_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recoveryd.workflows.machine.children.AT_ONCE", 1)
+    monkeypatch.setattr("recoveryd.workflows.machine.children.looking.AT_ONCE", 1)
     world = RunbookWorld(ALSO)
     world.begin(RunbookPath.REPLAY, sink={"orders": {0: 80}, "steps": {0: 75}})
     world.have_recovery(unapproved(world, "w1-0"))

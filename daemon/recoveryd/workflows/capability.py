@@ -17,7 +17,7 @@ from recoveryd.recovery.slice import RECOVERY
 from recoveryd.units.params import with_units
 from recoveryd.workflows.kinds.all_kinds import KINDS
 from recoveryd.workflows.kinds.runbook.commands import on_discard, on_escalate, on_promote
-from recoveryd.workflows.machine.children import refuse_child
+from recoveryd.workflows.machine.children.whose import refuse_child
 from recoveryd.workflows.machine.command_ids import begins_by
 from recoveryd.workflows.machine.draft import WORKFLOWS, FindWatch, WorkflowDraft
 from recoveryd.workflows.machine.hearing import hear_answers, on_not_sent

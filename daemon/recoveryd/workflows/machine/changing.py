@@ -1,7 +1,7 @@
 """Whether a step changes something now, of which has to be heard before a stop or a pause takes place."""
 
 from recoveryd.kernel.states import State
-from recoveryd.workflows.machine.children import has_children
+from recoveryd.workflows.machine.children.whose import has_children
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.model.actions import CHANGES, RollBackChildren
 from recoveryd.workflows.model.events import StepReported

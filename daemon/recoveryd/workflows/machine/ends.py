@@ -8,7 +8,8 @@ from dataclasses import replace
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.workflows.machine.asking import ask_for, begin
-from recoveryd.workflows.machine.children import FAILED, has_children, steer_children
+from recoveryd.workflows.machine.children.steering import steer_children
+from recoveryd.workflows.machine.children.whose import FAILED, has_children
 from recoveryd.workflows.machine.closing import is_over, told_try, with_deadline, without
 from recoveryd.workflows.machine.deciding import told_appended
 from recoveryd.workflows.machine.draft import WorkflowDraft

@@ -6,7 +6,9 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.decision import Answer
 from recoveryd.kernel.events import CommandNotSent
 from recoveryd.kernel.states import State
-from recoveryd.workflows.machine.children import NO_ROOM, asked_anew, forget_steering, hear_of_steering, refused_child
+from recoveryd.workflows.machine.children.looking import NO_ROOM, asked_anew
+from recoveryd.workflows.machine.children.steering import forget_steering, hear_of_steering
+from recoveryd.workflows.machine.children.whose import refused_child
 from recoveryd.workflows.machine.command_ids import sent_by
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.ends import fail

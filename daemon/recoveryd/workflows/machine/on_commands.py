@@ -10,7 +10,8 @@ from recoveryd.kernel.refused import Refused, nearest_name
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
 from recoveryd.recovery.commands import Approve, Pause, Reject, Resume
 from recoveryd.workflows.machine.changing import is_changing
-from recoveryd.workflows.machine.children import has_children, ran_before, refuse_child, steer_children
+from recoveryd.workflows.machine.children.steering import steer_children
+from recoveryd.workflows.machine.children.whose import has_children, ran_before, refuse_child
 from recoveryd.workflows.machine.closing import given_up
 from recoveryd.workflows.machine.command_ids import is_child_of, is_taken_back
 from recoveryd.workflows.machine.draft import WorkflowDraft

@@ -4,7 +4,7 @@ from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import State
 from recoveryd.recovery.pausing import goes_on as recovery_goes_on
 from recoveryd.recovery.slice import RECOVERY
-from recoveryd.workflows.machine.children import Child
+from recoveryd.workflows.machine.children.whose import Child
 from recoveryd.workflows.machine.command_ids import command_id
 from recoveryd.workflows.machine.draft import WORKFLOWS
 from recoveryd.workflows.model.actions import (

@@ -11,7 +11,7 @@ from recoveryd.kernel.states import State
 from recoveryd.workflows.machine.around import around_of
 from recoveryd.workflows.machine.asking import ask_for, begin
 from recoveryd.workflows.machine.changing import is_at_rest, is_nothing_begun, rest_of
-from recoveryd.workflows.machine.children import asked_anew, look_at_children, look_at_rollback
+from recoveryd.workflows.machine.children.looking import asked_anew, look_at_children, look_at_rollback
 from recoveryd.workflows.machine.deciding import appends, has_to_be_decided, with_decision
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.ends import complete, end, fail

@@ -9,7 +9,7 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.effects import WakeAt
 from recoveryd.kernel.keeping import overdue
 from recoveryd.kernel.states import State
-from recoveryd.workflows.machine.children import remind_children
+from recoveryd.workflows.machine.children.steering import remind_children
 from recoveryd.workflows.machine.closing import is_over, with_last_try
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.ends import leave
