@@ -30,8 +30,9 @@ from recoveryd.units.control import ApplicationState, Wish
 from recoveryd.units.control import Report as ControlReport
 from recoveryd.units.model import Behaviour, Output, Unit, UnitKind
 from recoveryd.workflows.machine.draft import WORKFLOWS
+from recoveryd.workflows.model.commands import Ack, Reprocess
 from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
-from recoveryd.workflows.model.spec import Ack, OutputChoice, OutputPolicy, Reprocess, ReprocessSpec
+from recoveryd.workflows.model.spec import OutputChoice, OutputPolicy, ReprocessSpec
 from recoveryd.workflows.model.workflow import Workflow
 
 NAME = "workflow_steps"

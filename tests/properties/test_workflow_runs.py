@@ -18,10 +18,11 @@ from recoveryd.units.facts import Member
 from recoveryd.workflows.machine.command_ids import command_id
 from recoveryd.workflows.machine.draft import WORKFLOWS
 from recoveryd.workflows.model.actions import CreateTopics, DeleteTopics, RecreateTopics, RunChildren, SetOffsets
+from recoveryd.workflows.model.commands import Ack, Discard, Escalate, Promote, Rollback
 from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported, WorkflowFacts
 from recoveryd.workflows.model.facts import Found
-from recoveryd.workflows.model.spec import Ack, Discard, Escalate, Promote, Rollback, RunbookPath
+from recoveryd.workflows.model.spec import RunbookPath
 from recoveryd.workflows.model.workflow import Workflow
 from tests.builders.core import make_hold
 from tests.workflows import test_upgrade_online, test_upgrade_other_id

@@ -30,11 +30,12 @@ from recoveryd.workflows.model.actions import (
     TopicForm,
 )
 from recoveryd.workflows.model.colliding import names_of
+from recoveryd.workflows.model.commands import Ack, Reprocess
 from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported, WorkflowFacts
 from recoveryd.workflows.model.facts import Found, GroupFound, TopicFound
 from recoveryd.workflows.model.positions import PartitionLook, To
-from recoveryd.workflows.model.spec import Ack, IntermediatePolicy, OutputChoice, OutputPolicy, Reprocess, ReprocessSpec
+from recoveryd.workflows.model.spec import IntermediatePolicy, OutputChoice, OutputPolicy, ReprocessSpec
 from recoveryd.workflows.model.workflow import ConfigUndo, OffsetUndo, TopicUndo, Undo, UndoState
 from recoveryd_jobs.contract import Verification
 from tests.builders.records import make_recovery

@@ -15,21 +15,11 @@ from recoveryd.units.internal_topics import InternalTopics
 from recoveryd.units.model import Behaviour, Output, Unit
 from recoveryd.workflows.machine.draft import WORKFLOWS
 from recoveryd.workflows.model.actions import LookAtUnit, SetQuotas
+from recoveryd.workflows.model.commands import Ack, Discard, Escalate, Promote, Reprocess, Rollback, Runbook
 from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported, WorkflowFacts
 from recoveryd.workflows.model.facts import Found
-from recoveryd.workflows.model.spec import (
-    Ack,
-    Discard,
-    Escalate,
-    Promote,
-    Reprocess,
-    Rollback,
-    Runbook,
-    RunbookGate,
-    RunbookPath,
-    RunbookSpec,
-)
+from recoveryd.workflows.model.spec import RunbookGate, RunbookPath, RunbookSpec
 from recoveryd.workflows.model.workflow import QuotaUndo, UndoState
 from recoveryd.workflows.wire.reprocess import ReprocessData
 from recoveryd_jobs.contract.reports import Verification

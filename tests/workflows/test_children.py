@@ -17,9 +17,10 @@ from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd.replay.spec import Replay
 from recoveryd.workflows.machine.draft import WORKFLOWS
+from recoveryd.workflows.model.commands import Escalate, Reprocess, Rollback, Savepoint
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
-from recoveryd.workflows.model.spec import Escalate, Reprocess, Rollback, RunbookPath, Savepoint, SavepointSpec
+from recoveryd.workflows.model.spec import RunbookPath, SavepointSpec
 from recoveryd.workflows.model.workflow import StepState
 from recoveryd.workflows.wire.reprocess import ReprocessData
 from recoveryd_jobs.contract.reports import Verification

@@ -5,9 +5,10 @@ import pytest
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.units.facts import Member
+from recoveryd.workflows.model.commands import Promote
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
-from recoveryd.workflows.model.spec import Promote, RunbookPath
+from recoveryd.workflows.model.spec import RunbookPath
 from tests.workflows.runbook_world import RunbookWorld
 from tests.workflows.test_runbook import shadowed
 from tests.workflows.world import OWNED, GroupWorld, report

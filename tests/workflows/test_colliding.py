@@ -8,7 +8,8 @@ import pytest
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.workflows.model.colliding import names_of, refuse_collision
-from recoveryd.workflows.model.spec import OutputChoice, OutputPolicy, RestoreSavepoint, RestoreSpec, RunbookPath
+from recoveryd.workflows.model.commands import RestoreSavepoint
+from recoveryd.workflows.model.spec import OutputChoice, OutputPolicy, RestoreSpec, RunbookPath
 from tests.workflows import test_upgrade_online, test_upgrade_other_id
 from tests.workflows.app_world import INTERNAL, OUTPUTS, UNIT, AppWorld, Log
 from tests.workflows.runbook_world import RunbookWorld

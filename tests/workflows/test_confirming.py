@@ -8,8 +8,9 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.recovery.spec import AtOffset, Earliest
 from recoveryd.units.model import Behaviour, ConfirmationPolicy, Output, Unit
+from recoveryd.workflows.model.commands import Ack, Reset
 from recoveryd.workflows.model.positions import AtTopicOffsets, OnOutOfRange
-from recoveryd.workflows.model.spec import Ack, Reset, ResetSpec, StateChoice
+from recoveryd.workflows.model.spec import ResetSpec, StateChoice
 from tests.workflows.world import LOG, OWNED, PARTITIONS, TOPIC, GroupWorld
 
 BEFORE = dict.fromkeys(range(PARTITIONS), 50)

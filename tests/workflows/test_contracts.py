@@ -10,7 +10,8 @@ from recoveryd.kernel.states import State
 from recoveryd.recovery.spec import AtOffset
 from recoveryd.units.contract import version_of
 from recoveryd.units.model import ClauseName, Unit
-from recoveryd.workflows.model.spec import Reset, ResetSpec
+from recoveryd.workflows.model.commands import Reset
+from recoveryd.workflows.model.spec import ResetSpec
 from recoveryd.workflows.model.workflow import Workflow, WorkflowPlan
 from tests.builders.core import STATUS
 from tests.workflows.app_world import UNIT, AppWorld

@@ -9,9 +9,10 @@ from recoveryd.kernel.states import State
 from recoveryd.recovery.spec import Earliest
 from recoveryd.units.model import ControlKind, Unit, UnitKind
 from recoveryd.workflows.model.actions import AskPerson, SetOffsets
+from recoveryd.workflows.model.commands import Ack, Reprocess, Reset
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
-from recoveryd.workflows.model.spec import Ack, Reprocess, ReprocessSpec, Reset, ResetSpec
+from recoveryd.workflows.model.spec import ReprocessSpec, ResetSpec
 from tests.workflows.app_world import PARTITIONS, AppWorld
 from tests.workflows.test_starting_again import ControlledWorld
 from tests.workflows.world import report

@@ -14,20 +14,16 @@ from recoveryd.recovery.params import Params
 from recoveryd.recovery.spec import Earliest
 from recoveryd.units.approvals import ApprovalBy, ApprovalRule
 from recoveryd.workflows.kinds.all_kinds import KINDS
+from recoveryd.workflows.model.commands import Reprocess, RestoreSavepoint, Runbook, Savepoint, Upgrade
 from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep, take_step
 from recoveryd.workflows.model.events import GatheringFailed
 from recoveryd.workflows.model.spec import (
     OutputChoice,
     OutputPolicy,
-    Reprocess,
     ReprocessSpec,
-    RestoreSavepoint,
     RestoreSpec,
-    Runbook,
     RunbookSpec,
-    Savepoint,
     SavepointSpec,
-    Upgrade,
     UpgradeSpec,
 )
 from recoveryd.workflows.model.workflow import Workflow, WorkflowStep

@@ -5,9 +5,10 @@ import pytest
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.states import State
+from recoveryd.workflows.model.commands import Savepoint
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
-from recoveryd.workflows.model.spec import OutputChoice, OutputPolicy, Savepoint, SavepointSpec
+from recoveryd.workflows.model.spec import OutputChoice, OutputPolicy, SavepointSpec
 from recoveryd.workflows.model.workflow import Workflow
 from tests.workflows.app_world import AGAIN, INTERNAL, AppWorld
 from tests.workflows.world import report

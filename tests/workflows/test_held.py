@@ -12,10 +12,11 @@ from recoveryd.kernel.states import State
 from recoveryd.recovery.commands import Pause, Resume
 from recoveryd.recovery.spec import Earliest, Latest
 from recoveryd.units.facts import Member
+from recoveryd.workflows.model.commands import Reset
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import UNTRIED, Outcome, StepReported
 from recoveryd.workflows.model.positions import AtTopicOffsets, moving_notes
-from recoveryd.workflows.model.spec import Reset, ResetSpec
+from recoveryd.workflows.model.spec import ResetSpec
 from tests.builders.core import make_hold
 from tests.workflows.app_world import INTERNAL, OUTPUTS, PARTITIONS, UNIT, AppWorld
 from tests.workflows.test_reset import BEFORE, BUSY, at, states

@@ -15,17 +15,10 @@ from recoveryd.kernel.states import State
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.spec import Earliest
 from recoveryd.units.model import Behaviour, Output, Unit
+from recoveryd.workflows.model.commands import Reprocess, Runbook
 from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
-from recoveryd.workflows.model.spec import (
-    OutputChoice,
-    OutputPolicy,
-    Reprocess,
-    ReprocessSpec,
-    Runbook,
-    RunbookPath,
-    RunbookSpec,
-)
+from recoveryd.workflows.model.spec import OutputChoice, OutputPolicy, ReprocessSpec, RunbookPath, RunbookSpec
 from recoveryd.workflows.model.workflow import ConfigUndo, QuotaUndo, UndoState
 from tests.builders.core import make_hold
 from tests.workflows.app_world import AppWorld

@@ -17,10 +17,11 @@ from recoveryd.units.approvals import ApprovalBy, ApprovalRule, ApprovedVerb, ap
 from recoveryd.units.events import UnitsRead
 from recoveryd.units.facts import GroupType, Member
 from recoveryd.units.model import Output, Unit
+from recoveryd.workflows.model.commands import Reset, Rollback
 from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
 from recoveryd.workflows.model.events import GatheringFailed, Outcome, StepReported
 from recoveryd.workflows.model.positions import AtTopicOffsets, Current, OfSnapshot, OnNoRecord, OnOutOfRange, Shift, To
-from recoveryd.workflows.model.spec import Reset, ResetSpec, Rollback
+from recoveryd.workflows.model.spec import ResetSpec
 from recoveryd.workflows.model.workflow import StepState, UndoState
 from tests.builders.core import NOW_MS
 from tests.workflows import world as worlds

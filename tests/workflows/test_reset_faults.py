@@ -10,10 +10,11 @@ from recoveryd.kernel.states import State
 from recoveryd.recovery.commands import Pause
 from recoveryd.recovery.spec import AtOffset, Earliest
 from recoveryd.units.facts import Member, PartitionEnds
+from recoveryd.workflows.model.commands import Reset
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.positions import AtTopicOffsets, Current, OnOutOfRange, Shift, To
-from recoveryd.workflows.model.spec import Reset, ResetSpec
+from recoveryd.workflows.model.spec import ResetSpec
 from recoveryd.workflows.model.workflow import OffsetUndo, StepState
 from tests.workflows.world import LOG, PARTITIONS, TOPIC, GroupWorld, report
 

@@ -10,8 +10,9 @@ from recoveryd.kernel.states import State
 from recoveryd.recovery.spec import AtOffset
 from recoveryd.units.model import Unit, UnitKind
 from recoveryd.units.topology import Topology
+from recoveryd.workflows.model.commands import Ack, Reset
 from recoveryd.workflows.model.positions import Current
-from recoveryd.workflows.model.spec import Ack, Reset, ResetSpec, StateChoice
+from recoveryd.workflows.model.spec import ResetSpec, StateChoice
 from tests.workflows.world import LOG, OWNED, PARTITIONS, TOPIC, GroupWorld
 
 BARE = replace(OWNED, approvers=())

@@ -6,7 +6,8 @@ import pytest
 
 from recoveryd.kernel.states import State
 from recoveryd.recovery.spec import Latest
-from recoveryd.workflows.model.spec import Reset, ResetSpec
+from recoveryd.workflows.model.commands import Reset
+from recoveryd.workflows.model.spec import ResetSpec
 from tests.workflows.app_world import AppWorld
 from tests.workflows.world import OWNED, GroupWorld
 

@@ -23,20 +23,11 @@ from recoveryd.workflows.kinds.runbook.gates import GateState, find_gates
 from recoveryd.workflows.kinds.runbook.names import SEVEN
 from recoveryd.workflows.machine.kind import Around
 from recoveryd.workflows.model.actions import TopicForm
+from recoveryd.workflows.model.commands import Discard, Escalate, Promote, Runbook, Savepoint
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.facts import Found, TopicFound
-from recoveryd.workflows.model.spec import (
-    Discard,
-    Escalate,
-    Promote,
-    Runbook,
-    RunbookGate,
-    RunbookPath,
-    RunbookSpec,
-    Savepoint,
-    SavepointSpec,
-)
+from recoveryd.workflows.model.spec import RunbookGate, RunbookPath, RunbookSpec, SavepointSpec
 from recoveryd.workflows.model.workflow import QuotaUndo, StepState, UndoState
 from recoveryd.workflows.wire.status import WorkflowForm
 from tests.builders.core import make_hold

@@ -16,18 +16,15 @@ from recoveryd.recovery.kept_topics import AS_WRITTEN, FOREVER
 from recoveryd.replay.spec import Replay
 from recoveryd.units.facts import Member, PartitionEnds
 from recoveryd.units.topology import parse_topology
+from recoveryd.workflows.model.commands import Reset, RestoreSavepoint, Rollback, Savepoint
 from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
 from recoveryd.workflows.model.events import GatheringFailed, Outcome, StepReported, WorkflowFacts
 from recoveryd.workflows.model.positions import OfSavepoint, PartitionLook
 from recoveryd.workflows.model.spec import (
     OutputChoice,
     OutputPolicy,
-    Reset,
     ResetSpec,
-    RestoreSavepoint,
     RestoreSpec,
-    Rollback,
-    Savepoint,
     SavepointSpec,
     StateChoice,
 )

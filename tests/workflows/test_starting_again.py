@@ -10,9 +10,10 @@ import pytest
 from recoveryd.kernel.states import State
 from recoveryd.units.model import Behaviour, ControlKind, Output
 from recoveryd.workflows.model.actions import AwaitStarted, AwaitStopped
+from recoveryd.workflows.model.commands import Rollback
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
-from recoveryd.workflows.model.spec import OutputChoice, OutputPolicy, Rollback
+from recoveryd.workflows.model.spec import OutputChoice, OutputPolicy
 from tests.workflows.app_world import UNIT, AppWorld
 from tests.workflows.test_savepoint import restore, save
 from tests.workflows.world import report

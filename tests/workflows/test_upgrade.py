@@ -14,9 +14,10 @@ from recoveryd.units.facts import Member
 from recoveryd.units.model import ControlKind, Output, Unit, UnitKind
 from recoveryd.units.topology import Topology, parse_topology
 from recoveryd.workflows.model.actions import AwaitStarted, AwaitStopped
+from recoveryd.workflows.model.commands import Upgrade
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import START_FAILED, Outcome, StepReported
-from recoveryd.workflows.model.spec import OnIncompatible, Upgrade, UpgradeSpec
+from recoveryd.workflows.model.spec import OnIncompatible, UpgradeSpec
 from recoveryd.workflows.model.workflow import UnitUndo
 from tests.workflows.app_world import GROUP, PARTITIONS, UNIT, AppWorld, Log
 from tests.workflows.world import report

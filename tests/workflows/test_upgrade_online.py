@@ -19,10 +19,11 @@ from recoveryd.units.facts import PartitionEnds
 from recoveryd.units.model import ControlKind, Output, Unit
 from recoveryd.workflows.machine.draft import WORKFLOWS
 from recoveryd.workflows.model.actions import AwaitStarted, AwaitStopped
+from recoveryd.workflows.model.commands import Upgrade
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import START_FAILED, Outcome, StepReported
 from recoveryd.workflows.model.near import Readiness
-from recoveryd.workflows.model.spec import Cutover, ReadyWhen, Upgrade, UpgradeMode, UpgradeSpec
+from recoveryd.workflows.model.spec import Cutover, ReadyWhen, UpgradeMode, UpgradeSpec
 from recoveryd.workflows.model.workflow import OffsetUndo
 from tests.builders.core import make_hold
 from tests.workflows.app_world import PARTITIONS, UNIT, Log

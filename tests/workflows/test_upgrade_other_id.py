@@ -13,9 +13,10 @@ from recoveryd.kernel.states import State
 from recoveryd.units.approvals import ApprovalBy, ApprovalRule, ApprovedVerb
 from recoveryd.units.model import ControlKind, Output
 from recoveryd.workflows.model.actions import AwaitStopped
+from recoveryd.workflows.model.commands import Upgrade
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
-from recoveryd.workflows.model.spec import Upgrade, UpgradeSpec
+from recoveryd.workflows.model.spec import UpgradeSpec
 from recoveryd.workflows.model.workflow import StepState
 from tests.builders.core import make_hold
 from tests.workflows.app_world import INTERNAL, PARTITIONS, UNIT, Log

@@ -17,10 +17,10 @@ from recoveryd.workflows.machine.draft import WORKFLOWS
 from recoveryd.workflows.machine.readiness import readers_in_play
 from recoveryd.workflows.model.actions import AskPerson, AwaitEmpty, AwaitStarted, AwaitStopped, LookAtUnit
 from recoveryd.workflows.model.colliding import names_of
+from recoveryd.workflows.model.commands import RestoreSavepoint, Rollback, Savepoint
 from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported, WorkflowFacts
 from recoveryd.workflows.model.facts import Found
-from recoveryd.workflows.model.spec import RestoreSavepoint, Rollback, Savepoint
 from recoveryd.workflows.model.workflow import Workflow
 from recoveryd.workflows.wire.savepoint import RestoreData, SavepointData
 from tests.builders.records import make_recovery

@@ -23,11 +23,12 @@ from recoveryd.units.model import Unit, UnitKind
 from recoveryd.wire.status_topic import encode_daemon
 from recoveryd.workflows.machine.draft import WORKFLOWS
 from recoveryd.workflows.model.actions import AwaitEmpty, SetOffsets, TakeSnapshot
+from recoveryd.workflows.model.commands import Reset, Rollback
 from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
 from recoveryd.workflows.model.events import UNTRIED, GatheringFailed, Outcome, StepReported, WorkflowFacts
 from recoveryd.workflows.model.facts import Found, GroupFound
 from recoveryd.workflows.model.positions import PartitionLook, To
-from recoveryd.workflows.model.spec import Reset, ResetSpec, Rollback
+from recoveryd.workflows.model.spec import ResetSpec
 from recoveryd.workflows.model.workflow import OffsetUndo, Undo, UndoState, Workflow
 from tests.builders.core import NOW_MS, STATUS
 from tests.builders.world import check_fields

@@ -38,10 +38,7 @@ from recoveryd.workflows.machine.replays import taker_of
 from recoveryd.workflows.machine.resting import goes_on
 from recoveryd.workflows.machine.steps import on_step
 from recoveryd.workflows.machine.ticking import forget_old, keep_time, look_soon, take_over_time
-from recoveryd.workflows.model.events import GatheringFailed, StepReported, WorkflowFacts
-from recoveryd.workflows.model.known import Workflows
-from recoveryd.workflows.model.params import WorkflowParams
-from recoveryd.workflows.model.spec import (
+from recoveryd.workflows.model.commands import (
     Ack,
     Discard,
     Escalate,
@@ -54,6 +51,9 @@ from recoveryd.workflows.model.spec import (
     Savepoint,
     Upgrade,
 )
+from recoveryd.workflows.model.events import GatheringFailed, StepReported, WorkflowFacts
+from recoveryd.workflows.model.known import Workflows
+from recoveryd.workflows.model.params import WorkflowParams
 from recoveryd.workflows.model.workflow import KIND, Workflow
 from recoveryd.workflows.wire.command import ACK_FORM, RESET_FORM, ROLLBACK_FORM
 from recoveryd.workflows.wire.reprocess import REPROCESS_FORM

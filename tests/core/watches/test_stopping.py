@@ -19,10 +19,11 @@ from recoveryd.watches.effects import StopApplication
 from recoveryd.watches.events import UnitStopReported
 from recoveryd.watches.model import UnitStopState
 from recoveryd.watches.spec import CallHook, StopUnit
+from recoveryd.workflows.model.commands import Reset
 from recoveryd.workflows.model.events import WorkflowFacts
 from recoveryd.workflows.model.facts import Found, GroupFound
 from recoveryd.workflows.model.positions import PartitionLook
-from recoveryd.workflows.model.spec import Reset, ResetSpec
+from recoveryd.workflows.model.spec import ResetSpec
 from tests.builders.core import STATUS, make_meta
 from tests.builders.watch_world import CAUGHT_UP, PARAMS, WatchWorld
 

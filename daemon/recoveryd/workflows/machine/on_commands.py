@@ -23,10 +23,10 @@ from recoveryd.workflows.machine.steps import done, go_on, take_again, take_anew
 from recoveryd.workflows.machine.undoing import set_by, with_left_open, without_lost_places
 from recoveryd.workflows.machine.waiving import waive
 from recoveryd.workflows.model.actions import ANSWERED_BY_PEOPLE, LookAtUnit
+from recoveryd.workflows.model.commands import Ack, Rollback
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.lifecycle import REUSABLE
 from recoveryd.workflows.model.size import refuse_id
-from recoveryd.workflows.model.spec import Ack, Rollback
 from recoveryd.workflows.model.workflow import NOT_ENDED, Ending, StepState, Workflow, WorkflowStep
 
 _CAN_ROLL_BACK = frozenset({State.COMPLETED, State.FAILED, State.STOPPED})

@@ -6,7 +6,7 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.events import CommandReceived
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.steps import take_again
-from recoveryd.workflows.model.spec import Ack
+from recoveryd.workflows.model.commands import Ack
 from recoveryd.workflows.model.workflow import Workflow
 
 

@@ -1,63 +1,14 @@
-"""What the commands of workflows ask for."""
+"""What the commands of workflows ask for: a spec for each kind, and the choices in it. The commands themselves are in `commands`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from recoveryd.kernel.commands import Meta
-from recoveryd.kernel.times import format_time_ms, parse_time_ms
-from recoveryd.kernel.written import Written, named
-from recoveryd.recovery.spec import AtOffset, AtTime, Earliest, Latest
+from recoveryd.kernel.written import named
 from recoveryd.workflows.model.cut import Cut
-from recoveryd.workflows.model.positions import (
-    AtTopicOffsets,
-    Current,
-    OfSavepoint,
-    OfSnapshot,
-    OnNoRecord,
-    OnOutOfRange,
-    Shift,
-    To,
-)
-
-_WORDS: Mapping[str, To] = {"earliest": Earliest(), "latest": Latest(), "current": Current()}
-_FIELD_OF = {AtOffset: "offset", Shift: "shift", OfSnapshot: "snapshot", OfSavepoint: "savepoint"}
-_WORD_OF = {type(to): word for word, to in _WORDS.items()}
-
-
-def write_to(to: Any) -> Any:
-    """As commands have it, apart from times, which are absolute."""
-    match to:
-        case AtTopicOffsets(by_topic, topic_ids):
-            offsets = {t: {str(p): at for p, at in found.items()} for t, found in by_topic.items()}
-            return {"offsets": offsets, **({"topic_ids": dict(topic_ids)} if topic_ids else {})}
-        case AtTime(time_ms):
-            return format_time_ms(time_ms)
-        case AtOffset(value) | Shift(value) | OfSnapshot(value) | OfSavepoint(value):
-            return {_FIELD_OF[type(to)]: value}
-        case word:
-            return _WORD_OF[type(word)]
-
-
-def read_to(data: Any) -> Any:
-    """What `write_to` gave."""
-    if isinstance(data, str):
-        return _WORDS.get(data) or AtTime(parse_time_ms(data))
-    if "offset" in data:
-        return AtOffset(data["offset"])
-    if "shift" in data:
-        return Shift(data["shift"])
-    if "snapshot" in data:
-        return OfSnapshot(data["snapshot"])
-    if "savepoint" in data:
-        return OfSavepoint(data["savepoint"])
-    offsets = {t: {int(p): at for p, at in found.items()} for t, found in data["offsets"].items()}
-    return AtTopicOffsets(offsets, data.get("topic_ids", {}))
-
-
-_TO_SCHEMA = {"anyOf": [{"type": "string"}, {"type": "object"}]}
-ToField = Annotated[Any, Written(write_to, read_to, _TO_SCHEMA)]
+from recoveryd.workflows.model.positions import OnNoRecord, OnOutOfRange
+from recoveryd.workflows.model.positions_written import ToField
 
 
 class StateChoice(StrEnum):
@@ -288,99 +239,3 @@ class RunbookSpec:
 
 Spec = ResetSpec | ReprocessSpec | SavepointSpec | RestoreSpec | UpgradeSpec | RunbookSpec
 WithOutputs = ReprocessSpec | RestoreSpec
-
-
-@dataclass(frozen=True, slots=True)
-class Reset:
-    """`unit` names one of the config, else `cluster` and `group` say whom."""
-
-    meta: Meta
-    spec: ResetSpec
-    verb = "reset"
-
-
-@dataclass(frozen=True, slots=True)
-class Reprocess:
-    """The unit starts again from a point, with empty state."""
-
-    meta: Meta
-    spec: ReprocessSpec
-    verb = "reprocess"
-
-
-@dataclass(frozen=True, slots=True)
-class Savepoint:
-    """A named cut of a unit."""
-
-    meta: Meta
-    spec: SavepointSpec
-    verb = "savepoint"
-
-
-@dataclass(frozen=True, slots=True)
-class RestoreSavepoint:
-    """A unit begins with the state and the offsets of a cut."""
-
-    meta: Meta
-    spec: RestoreSpec
-    verb = "restore_savepoint"
-
-
-@dataclass(frozen=True, slots=True)
-class Upgrade:
-    """A newer version of a unit takes over from it."""
-
-    meta: Meta
-    spec: UpgradeSpec
-    verb = "upgrade"
-
-
-@dataclass(frozen=True, slots=True)
-class Runbook:
-    """Seven steps from what is known of an application that stands still to one that is verified."""
-
-    meta: Meta
-    spec: RunbookSpec
-    verb = "runbook"
-
-
-@dataclass(frozen=True, slots=True)
-class Promote:
-    """What a shadow wrote goes where it belongs."""
-
-    meta: Meta
-    verb = "promote"
-
-
-@dataclass(frozen=True, slots=True)
-class Discard:
-    """What a shadow wrote goes away."""
-
-    meta: Meta
-    verb = "discard"
-
-
-@dataclass(frozen=True, slots=True)
-class Escalate:
-    """End a runbook, and hand over what is known."""
-
-    meta: Meta
-    verb = "escalate"
-
-
-@dataclass(frozen=True, slots=True)
-class Rollback:
-    """Put back what a workflow changed."""
-
-    meta: Meta
-    verb = "rollback"
-
-
-@dataclass(frozen=True, slots=True)
-class Ack:
-    """A person's word that a step is done."""
-
-    meta: Meta
-    step: str
-    note: str = ""
-    verb = "ack"

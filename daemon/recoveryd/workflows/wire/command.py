@@ -5,14 +5,12 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
 from recoveryd.recovery.wire.parts import PlanHash
-from recoveryd.wire.fields import (
-    GroupName,
-    Name,
-)
+from recoveryd.wire.fields import GroupName, Name
 from recoveryd.wire.forms import CommandData, verb_form
 from recoveryd.wire.problems import wrong
+from recoveryd.workflows.model.commands import Ack, Reset, Rollback
 from recoveryd.workflows.model.positions import OnNoRecord, OnOutOfRange
-from recoveryd.workflows.model.spec import Ack, Reset, ResetSpec, Rollback, StateChoice
+from recoveryd.workflows.model.spec import ResetSpec, StateChoice
 from recoveryd.workflows.wire.positions import TO_SCHEMA, parse_to, parse_topics
 
 Statement = Annotated[str, Field(min_length=1, max_length=1_000)]

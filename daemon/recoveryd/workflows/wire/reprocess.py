@@ -9,8 +9,9 @@ from recoveryd.recovery.wire.parts import PlanHash
 from recoveryd.wire.fields import TOPIC_HINT, Name, is_topic_name
 from recoveryd.wire.forms import CommandData, verb_form
 from recoveryd.wire.problems import shown, wrong
+from recoveryd.workflows.model.commands import Reprocess
 from recoveryd.workflows.model.positions import OnNoRecord, OnOutOfRange
-from recoveryd.workflows.model.spec import IntermediatePolicy, OutputChoice, OutputPolicy, Reprocess, ReprocessSpec
+from recoveryd.workflows.model.spec import IntermediatePolicy, OutputChoice, OutputPolicy, ReprocessSpec
 from recoveryd.workflows.wire.positions import TO_SCHEMA, TOPICS_MOST, parse_to, topic_name
 
 _POLICIES: Final = tuple(policy.value for policy in OutputPolicy if policy is not OutputPolicy.NEW)

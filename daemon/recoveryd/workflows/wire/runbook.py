@@ -9,15 +9,8 @@ from recoveryd.recovery.wire.parts import PlanHash
 from recoveryd.wire.fields import AnyTopic, ByteRate, Name, Runtime, Topic
 from recoveryd.wire.forms import CommandData, verb_form
 from recoveryd.wire.problems import shown, wrong
-from recoveryd.workflows.model.spec import (
-    Discard,
-    Escalate,
-    Promote,
-    Runbook,
-    RunbookGate,
-    RunbookPath,
-    RunbookSpec,
-)
+from recoveryd.workflows.model.commands import Discard, Escalate, Promote, Runbook
+from recoveryd.workflows.model.spec import RunbookGate, RunbookPath, RunbookSpec
 from recoveryd.workflows.wire.positions import TOPICS_MOST, topic_name
 from recoveryd.workflows.wire.reprocess import OUTPUTS_SCHEMA, parse_outputs
 

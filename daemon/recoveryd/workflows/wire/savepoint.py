@@ -7,7 +7,8 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 from recoveryd.recovery.wire.parts import PlanHash
 from recoveryd.wire.fields import Name
 from recoveryd.wire.forms import CommandData, verb_form
-from recoveryd.workflows.model.spec import RestoreSavepoint, RestoreSpec, Savepoint, SavepointSpec
+from recoveryd.workflows.model.commands import RestoreSavepoint, Savepoint
+from recoveryd.workflows.model.spec import RestoreSpec, SavepointSpec
 from recoveryd.workflows.wire.reprocess import OUTPUTS_SCHEMA, parse_outputs
 
 

@@ -7,7 +7,8 @@ from pydantic import Field
 from recoveryd.recovery.wire.parts import PlanHash
 from recoveryd.wire.fields import Name, Runtime, Strict
 from recoveryd.wire.forms import CommandData, verb_form
-from recoveryd.workflows.model.spec import Cutover, OnIncompatible, ReadyWhen, Upgrade, UpgradeMode, UpgradeSpec
+from recoveryd.workflows.model.commands import Upgrade
+from recoveryd.workflows.model.spec import Cutover, OnIncompatible, ReadyWhen, UpgradeMode, UpgradeSpec
 
 _LAG_MOST_S: Final = 86_400
 LagSeconds = Annotated[float, Field(gt=0, le=_LAG_MOST_S)]

@@ -12,8 +12,9 @@ from recoveryd.workflows.machine.on_commands import known, stop_workflow, wrong_
 from recoveryd.workflows.machine.patience import GREEN_SEEN, GREEN_SINCE, UNSEEN_MS
 from recoveryd.workflows.machine.steps import done
 from recoveryd.workflows.model.actions import LookAtUnit
+from recoveryd.workflows.model.commands import Discard, Escalate, Promote
 from recoveryd.workflows.model.events import Outcome, StepReported
-from recoveryd.workflows.model.spec import Discard, Escalate, Promote, RunbookSpec
+from recoveryd.workflows.model.spec import RunbookSpec
 from recoveryd.workflows.model.workflow import StepState, Workflow
 
 _ENDING = frozenset({State.PLANNED, State.STOPPING, State.CLOSING})
