@@ -38,29 +38,14 @@ from recoveryd.workflows.machine.replays import taker_of
 from recoveryd.workflows.machine.resting import goes_on
 from recoveryd.workflows.machine.steps import on_step
 from recoveryd.workflows.machine.ticking import forget_old, keep_time, look_soon, take_over_time
-from recoveryd.workflows.model.commands import (
-    Ack,
-    Discard,
-    Escalate,
-    Promote,
-    Reprocess,
-    Reset,
-    RestoreSavepoint,
-    Rollback,
-    Runbook,
-    Savepoint,
-    Upgrade,
-)
+from recoveryd.workflows.model.commands import Ack, Discard, Escalate, Promote, Rollback
 from recoveryd.workflows.model.events import GatheringFailed, StepReported, WorkflowFacts
 from recoveryd.workflows.model.known import Workflows
 from recoveryd.workflows.model.params import WorkflowParams
 from recoveryd.workflows.model.workflow import KIND, Workflow
-from recoveryd.workflows.wire.command import ACK_FORM, RESET_FORM, ROLLBACK_FORM
-from recoveryd.workflows.wire.reprocess import REPROCESS_FORM
-from recoveryd.workflows.wire.runbook import DISCARD_FORM, ESCALATE_FORM, PROMOTE_FORM, RUNBOOK_FORM
-from recoveryd.workflows.wire.savepoint import RESTORE_FORM, SAVEPOINT_FORM
+from recoveryd.workflows.wire.command import ACK_FORM, ROLLBACK_FORM
+from recoveryd.workflows.wire.runbook import DISCARD_FORM, ESCALATE_FORM, PROMOTE_FORM
 from recoveryd.workflows.wire.status import WorkflowForm
-from recoveryd.workflows.wire.upgrade import UPGRADE_FORM
 
 NAME = "workflows"
 _TIME = (Tick, BecameLeader, ControlRead)
@@ -75,12 +60,7 @@ def make_workflows(params: WorkflowParams, find_watch: FindWatch) -> Capability[
         make_view=lambda draft: WorkflowDraft(draft, with_units(params, draft.before), KINDS, _find, find_watch),
         events=(WorkflowFacts, GatheringFailed, StepReported),
         verbs=(
-            begins(Reset, on_begin),
-            begins(Reprocess, on_begin),
-            begins(Savepoint, on_begin),
-            begins(RestoreSavepoint, on_begin),
-            begins(Upgrade, on_begin),
-            begins(Runbook, on_begin),
+            *(begins(kind.command, on_begin) for kind in KINDS.values()),
             steers(Approve, on_approve),
             steers(Reject, on_reject),
             steers(StopCommand, on_stop),
@@ -105,12 +85,7 @@ def make_workflows(params: WorkflowParams, find_watch: FindWatch) -> Capability[
         steers_after=(*_TIME, CommandReceived),
         subject=_subject,
         forms={
-            Reset.verb: RESET_FORM,
-            Reprocess.verb: REPROCESS_FORM,
-            Savepoint.verb: SAVEPOINT_FORM,
-            RestoreSavepoint.verb: RESTORE_FORM,
-            Upgrade.verb: UPGRADE_FORM,
-            Runbook.verb: RUNBOOK_FORM,
+            **{verb: kind.form for verb, kind in KINDS.items()},
             Promote.verb: PROMOTE_FORM,
             Discard.verb: DISCARD_FORM,
             Escalate.verb: ESCALATE_FORM,

@@ -11,11 +11,5 @@ from recoveryd.workflows.kinds.savepoint import SAVEPOINT
 from recoveryd.workflows.kinds.upgrade.kind import UPGRADE
 from recoveryd.workflows.machine.kind import WorkflowKind
 
-KINDS: Final[Mapping[str, WorkflowKind]] = {
-    "reset": RESET,
-    "reprocess": REPROCESS,
-    "savepoint": SAVEPOINT,
-    "restore_savepoint": RESTORE_SAVEPOINT,
-    "upgrade": UPGRADE,
-    "runbook": RUNBOOK,
-}
+_ALL = (RESET, REPROCESS, SAVEPOINT, RESTORE_SAVEPOINT, UPGRADE, RUNBOOK)
+KINDS: Final[Mapping[str, WorkflowKind]] = {str(kind.command.verb): kind for kind in _ALL}

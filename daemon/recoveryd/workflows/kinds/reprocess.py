@@ -58,6 +58,7 @@ from recoveryd.workflows.model.actions import (
     TakeSnapshot,
 )
 from recoveryd.workflows.model.colliding import refuse_collision
+from recoveryd.workflows.model.commands import Reprocess
 from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.facts import Found, GroupWanted, TopicFound, WantedFacts
 from recoveryd.workflows.model.hashing import hash_of
@@ -83,6 +84,7 @@ from recoveryd.workflows.model.workflow import (
     WorkflowPlan,
     WorkflowStep,
 )
+from recoveryd.workflows.wire.reprocess import REPROCESS_FORM
 
 KEEP = "keep_inputs"
 
@@ -355,7 +357,8 @@ def _claims(spec: ReprocessSpec) -> frozenset[str]:
 
 
 REPROCESS = WorkflowKind(
-    spec=ReprocessSpec,
+    command=Reprocess,
+    form=REPROCESS_FORM,
     complete=_complete,
     wanted=_wanted,
     plan=_plan,

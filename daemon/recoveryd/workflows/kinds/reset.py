@@ -40,6 +40,7 @@ from recoveryd.workflows.model.actions import (
     SetOffsets,
     TakeSnapshot,
 )
+from recoveryd.workflows.model.commands import Reset
 from recoveryd.workflows.model.confirming import Confirmation, Kept, as_said, confirmations, question, refuse_open
 from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.facts import Found, GroupFound, GroupWanted, WantedFacts
@@ -59,6 +60,7 @@ from recoveryd.workflows.model.size import refuse_size
 from recoveryd.workflows.model.spec import ResetSpec, StateChoice
 from recoveryd.workflows.model.step_names import CLEAN, CONFIRM, EMPTY, NOTE, SET, START, STOP
 from recoveryd.workflows.model.workflow import Workflow, WorkflowPlan, WorkflowStep
+from recoveryd.workflows.wire.command import RESET_FORM
 
 
 def _complete(spec: ResetSpec, knows: Knows) -> ResetSpec | Refused:
@@ -310,7 +312,8 @@ def _hash(spec: ResetSpec, found: GroupFound, positions: list[NewPosition]) -> s
 
 
 RESET = WorkflowKind(
-    spec=ResetSpec,
+    command=Reset,
+    form=RESET_FORM,
     complete=_complete,
     wanted=_wanted,
     plan=_plan,

@@ -30,6 +30,7 @@ from recoveryd.workflows.model.actions import (
     TopicForm,
 )
 from recoveryd.workflows.model.colliding import refuse_collision
+from recoveryd.workflows.model.commands import Savepoint
 from recoveryd.workflows.model.cut import Cut, CutTopic
 from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.facts import Found, GroupWanted, TopicFound, WantedFacts
@@ -49,6 +50,7 @@ from recoveryd.workflows.model.workflow import (
     WorkflowPlan,
     WorkflowStep,
 )
+from recoveryd.workflows.wire.savepoint import SAVEPOINT_FORM
 
 KEEP, CREATE = "keep_changelogs", "create_copies"
 _CHANGELOG: Final = "-changelog"
@@ -361,7 +363,8 @@ def _delete(workflow: Workflow) -> tuple[WorkflowStep, ...]:
 
 
 SAVEPOINT = WorkflowKind(
-    spec=SavepointSpec,
+    command=Savepoint,
+    form=SAVEPOINT_FORM,
     complete=_complete,
     wanted=_wanted,
     plan=_plan,

@@ -1,12 +1,14 @@
 """A kind of workflow is a value: what its command means, what has to be known, which steps follow from it.
 
-To add one: a spec in `spec`, a module that makes its plan, and its value in `all_kinds`; new steps are actions (`actions`), which an adapter carries out.
+To add one: a spec in `spec`, its command in `commands`, a module that makes its plan, and its value in `all_kinds`; new
+steps are actions (`actions`), which an adapter carries out.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
+from recoveryd.kernel.commands import Command
 from recoveryd.kernel.refused import Refused
 from recoveryd.units.model import Unit
 from recoveryd.workflows.machine.undoing import rollback_steps, told_lost
@@ -90,29 +92,34 @@ def _lost_only(workflow: Workflow) -> tuple[str, ...]:
     return tuple(filter(None, (told_lost(workflow),)))
 
 
+class BeginsWorkflow(Command, Protocol):
+    """A command that asks for a new workflow."""
+
+    @property
+    def spec(self) -> Any: ...
+
+
 @dataclass(frozen=True, slots=True)
 class WorkflowKind:
-    """`complete` adds to the spec of a command what the config and other workflows say. `claims` are the things that only one workflow works on at a time, each in words; `topics` those that the command names.
+    """What one kind of workflow says of itself; the rest is the same for all."""
 
-    `after_step` takes what a step found, so that later steps know it; it may find that the rest cannot be done. `undo`
-    makes the steps of a rollback, and `stays` says of what it leaves. `judge` says what it means that a step found
-    something. `report` is made when the workflow ends. `waived`: steps whose open gates a person may waive. `units`: those
-    that its plan is about. `ends`: the longest end that ids of what it begins have behind its own. `is_beneath`: whether the
-    second rests on what a rollback of the first would take away.
-    """
-
-    spec: type
-    complete: Callable[[Any, Knows], Any]  # Spec → Spec | Refused
+    command: type[BeginsWorkflow]  # that asks for such a workflow
+    form: Any  # of the data of the command (`recoveryd.wire.forms.VerbForm`)
+    # Spec → Spec | Refused: adds to the spec of a command what the config and other workflows say.
+    complete: Callable[[Any, Knows], Any]
     wanted: Callable[[Any, WorkflowParams], WantedFacts]
     plan: Callable[[Any, Found, WorkflowParams], Planned | Refused]
-    claims: Callable[[Any], frozenset[str]]
-    topics: Callable[[Any], Iterable[str]]
+    claims: Callable[[Any], frozenset[str]]  # the things that only one workflow works on at a time, each in words
+    topics: Callable[[Any], Iterable[str]]  # those that the command names
+    # Takes what a step found, so that later steps know it; it may find that the rest cannot be done.
     after_step: Callable[[Workflow, WorkflowStep, StepReported], Workflow | Refused] = _unchanged
-    undo: Callable[[Workflow], tuple[WorkflowStep, ...]] = rollback_steps
+    undo: Callable[[Workflow], tuple[WorkflowStep, ...]] = rollback_steps  # the steps of a rollback
+    # What it means that a step found something.
     judge: Callable[[Workflow, WorkflowStep, StepReported, Around], StepReported] = _as_told
-    report: Callable[[Workflow, Ending, int], Mapping[str, Any] | None] = _without_report
-    stays: Callable[[Workflow], tuple[str, ...]] = _lost_only
-    waived: frozenset[str] = frozenset()
-    units: Callable[[Any], tuple[str, ...]] = _one_unit
-    ends: Callable[[Any], str] = _no_children
+    report: Callable[[Workflow, Ending, int], Mapping[str, Any] | None] = _without_report  # made when the workflow ends
+    stays: Callable[[Workflow], tuple[str, ...]] = _lost_only  # what a rollback leaves, in words
+    waived: frozenset[str] = frozenset()  # steps whose open gates a person may waive
+    units: Callable[[Any], tuple[str, ...]] = _one_unit  # those that its plan is about
+    ends: Callable[[Any], str] = _no_children  # the longest end that ids of what it begins have behind its own
+    # Whether the second rests on what a rollback of the first would take away.
     is_beneath: Callable[[Workflow, Workflow], bool] = _is_apart

@@ -1,10 +1,10 @@
 """Commands about workflows: those that ask for one, which are answered when its plan is made, and those that steer."""
 
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from recoveryd.kernel.catalogue import Code
-from recoveryd.kernel.commands import Command, StopCommand
+from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.events import CommandReceived
 from recoveryd.kernel.refused import Refused, nearest_name
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
@@ -17,7 +17,7 @@ from recoveryd.workflows.machine.command_ids import is_child_of, is_taken_back
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.ends import end, stopped_by
 from recoveryd.workflows.machine.holding import held_from, held_from_steps
-from recoveryd.workflows.machine.kind import Knows, WorkflowKind
+from recoveryd.workflows.machine.kind import BeginsWorkflow, Knows, WorkflowKind
 from recoveryd.workflows.machine.planning import asked_for_approval, gather
 from recoveryd.workflows.machine.steps import done, go_on, take_again, take_anew
 from recoveryd.workflows.machine.undoing import set_by, with_left_open, without_lost_places
@@ -30,13 +30,6 @@ from recoveryd.workflows.model.size import refuse_id
 from recoveryd.workflows.model.workflow import NOT_ENDED, Ending, StepState, Workflow, WorkflowStep
 
 _CAN_ROLL_BACK = frozenset({State.COMPLETED, State.FAILED, State.STOPPED})
-
-
-class BeginsWorkflow(Command, Protocol):
-    """A command that asks for a new workflow."""
-
-    @property
-    def spec(self) -> Any: ...
 
 
 def on_begin(draft: WorkflowDraft, event: CommandReceived, command: BeginsWorkflow) -> None:

@@ -22,6 +22,7 @@ from recoveryd.workflows.kinds.restore.noted import after_step
 from recoveryd.workflows.kinds.restore.steps import back_steps, not_in_cut, restore_steps, state_forms, still_rows
 from recoveryd.workflows.machine.kind import Around, Knows, Planned, WorkflowKind
 from recoveryd.workflows.machine.starting import started_again
+from recoveryd.workflows.model.commands import RestoreSavepoint
 from recoveryd.workflows.model.cut import Cut
 from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.facts import Found, GroupWanted, WantedFacts
@@ -31,6 +32,7 @@ from recoveryd.workflows.model.positions import AtTopicOffsets, OnNoRecord, OnOu
 from recoveryd.workflows.model.spec import RestoreSpec, SavepointSpec
 from recoveryd.workflows.model.step_names import CREATE, RECREATE
 from recoveryd.workflows.model.workflow import Undo, Workflow, WorkflowPlan, WorkflowStep
+from recoveryd.workflows.wire.savepoint import RESTORE_FORM
 
 
 def _complete(spec: RestoreSpec, knows: Knows) -> RestoreSpec | Refused:
@@ -130,7 +132,8 @@ def _claims(spec: RestoreSpec) -> frozenset[str]:
 
 
 RESTORE_SAVEPOINT = WorkflowKind(
-    spec=RestoreSpec,
+    command=RestoreSavepoint,
+    form=RESTORE_FORM,
     complete=_complete,
     wanted=_wanted,
     plan=_plan,

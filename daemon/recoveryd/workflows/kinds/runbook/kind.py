@@ -21,9 +21,11 @@ from recoveryd.workflows.model.actions import (
     RunChildren,
     SetQuotas,
 )
+from recoveryd.workflows.model.commands import Runbook
 from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.spec import RunbookPath, RunbookSpec
 from recoveryd.workflows.model.workflow import Ending, StepState, Workflow, WorkflowStep
+from recoveryd.workflows.wire.runbook import RUNBOOK_FORM
 
 
 def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> Workflow | Refused:
@@ -83,7 +85,8 @@ def _undo(workflow: Workflow) -> tuple[WorkflowStep, ...]:
 
 
 RUNBOOK = WorkflowKind(
-    spec=RunbookSpec,
+    command=Runbook,
+    form=RUNBOOK_FORM,
     complete=complete,
     wanted=wanted,
     plan=make_plan,

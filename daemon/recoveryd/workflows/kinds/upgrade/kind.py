@@ -50,6 +50,7 @@ from recoveryd.workflows.model.actions import (
     LookAtTopics,
     TakeSnapshot,
 )
+from recoveryd.workflows.model.commands import Upgrade
 from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.facts import Found, GroupWanted, WantedFacts
 from recoveryd.workflows.model.hashing import hash_of
@@ -59,6 +60,7 @@ from recoveryd.workflows.model.size import refuse_size
 from recoveryd.workflows.model.spec import OnIncompatible, UpgradeMode, UpgradeSpec
 from recoveryd.workflows.model.step_names import CATCH_UP, CLEAN, EMPTY, LOOK, NOTE, START, STOP
 from recoveryd.workflows.model.workflow import Change, UnitUndo, VersionChange, Workflow, WorkflowPlan, WorkflowStep
+from recoveryd.workflows.wire.upgrade import UPGRADE_FORM
 
 _UPGRADED: Final = frozenset({UnitKind.STREAMS, UnitKind.GROUP})
 
@@ -295,7 +297,8 @@ def _claims(spec: UpgradeSpec) -> frozenset[str]:
 
 
 UPGRADE = WorkflowKind(
-    spec=UpgradeSpec,
+    command=Upgrade,
+    form=UPGRADE_FORM,
     complete=_complete,
     wanted=_wanted,
     plan=_plan,

@@ -39,7 +39,8 @@ def hear_of_steering(draft: WorkflowDraft, workflow: Workflow, command: str) -> 
     if wanted is None:
         return
     answer = next((answer for answer in draft.draft.answers if answer.command_id == command), None)
-    for child in living_children(draft, workflow) if answer is not None and answer.kind in {"rejected", "expired"} else ():
+    is_refused = answer is not None and answer.kind in {"rejected", "expired"}
+    for child in living_children(draft, workflow) if is_refused else ():
         if command == steering_id(workflow, wanted, child.id) and not _is_so(child, wanted.verb):
             draft.revise(workflow, steering=replace(wanted, number=workflow.version))
             return
