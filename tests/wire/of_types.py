@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from recoveryd.capabilities import KINDS
 from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.spec import Spec
+from recoveryd.workflows.model.positions import To
+from recoveryd.workflows.model.spec import ToField
 
 _TIMES_MS = st.integers(0, 3 * 10**12)  # times and durations that can be written: less than 100 years
 texts = st.text(st.characters(codec="utf-8"), max_size=12)
@@ -30,13 +32,15 @@ _PLAIN: Mapping[Any, st.SearchStrategy[Any]] = {
     float: st.floats(0, 1e12),
     str: texts,
     object: json_values,
+    Any: json_values,
     types.NoneType: st.none(),
 }
+_PLAINER: Mapping[Any, Any] = {ToField: To}  # what is only told by how it is written
 
 
 def filled(kind: type) -> st.SearchStrategy[Any]:
     """Any value of the dataclass `kind`, every field given."""
-    hints = typing.get_type_hints(kind)
+    hints = typing.get_type_hints(kind, include_extras=True)
     fields = [f.name for f in dataclasses.fields(kind)]
     return st.builds(kind, **{name: _of(hints[name], name) for name in fields})
 
@@ -47,7 +51,10 @@ def filled_recoveries() -> st.SearchStrategy[Recovery]:
 
 
 def _of(hint: Any, name: str) -> st.SearchStrategy[Any]:  # noqa: PLR0911  (one per shape)
+    hint = _PLAINER.get(hint, hint)
     origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        return _of(args[0], name)
     if origin in {typing.Union, types.UnionType}:
         return st.one_of([_of(arg, name) for arg in args])
     if origin is typing.Literal:

@@ -4,16 +4,24 @@ The values are derived from the types, so a field that is added and not stored f
 """
 
 import dataclasses
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, get_args
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from recoveryd.capabilities import make_capabilities
 from recoveryd.kernel.state import DaemonRecord
+from recoveryd.kernel.states import CommandRef, State
 from recoveryd.recovery.model import Recovery
-from recoveryd.watches.model import Watch
+from recoveryd.recovery.params import Params
 from recoveryd.wire.status_topic import DAEMON_KEY, StatusFold, encode_daemon
+from recoveryd.workflows.model.actions import Action
+from recoveryd.workflows.model.positions import To
+from recoveryd.workflows.model.spec import ResetSpec, SavepointSpec, Spec
+from recoveryd.workflows.model.workflow import Undo, Workflow, WorkflowStep
 from recoveryd_jobs import contract
 from tests.builders.core import STATUS
 from tests.wire.of_types import filled, filled_recoveries
@@ -21,6 +29,19 @@ from tests.wire.of_types import filled, filled_recoveries
 _MUCH = settings(
     max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
+# What the capabilities journal; the kind of a recovery has to be that of its specification.
+OTHERS = [c.status.noun for c in make_capabilities(Params()) if c.status is not None and c.status.noun is not Recovery]
+# Of a whole workflow, drawn at random, some shapes are in no example.
+WORKFLOW = Workflow(
+    "w", State.RUNNING, "", 1, 1, 1, CommandRef("c", "s", "r"), verb="savepoint", unit=None,
+    spec=SavepointSpec("u", "n"), control_offset=1,
+)  # fmt: skip
+SHAPES: list[tuple[type, Callable[[Any], Workflow]]] = [
+    *((kind, lambda spec: replace(WORKFLOW, spec=spec)) for kind in get_args(Spec)),
+    *((kind, lambda to: replace(WORKFLOW, spec=ResetSpec("c", "g", to))) for kind in get_args(To)),
+    *((kind, lambda action: replace(WORKFLOW, steps=(WorkflowStep("s", action),))) for kind in get_args(Action)),
+    *((kind, lambda undo: replace(WORKFLOW, undo=(undo,))) for kind in get_args(Undo)),
+]
 # The records between daemon and jobs, each with its own version.
 EXCHANGED = [
     kind
@@ -29,16 +50,30 @@ EXCHANGED = [
 ]
 
 
+def assert_survives(noun: Any) -> None:
+    assert STATUS.fold([STATUS.encode(noun)]) == StatusFold({noun.id: noun}, DaemonRecord())
+
+
 @_MUCH
 @given(filled_recoveries().filter(lambda r: r.id != DAEMON_KEY))
 def test_a_recovery_survives_a_restart(recovery: Recovery) -> None:
-    assert STATUS.fold([STATUS.encode(recovery)]) == StatusFold({recovery.id: recovery}, DaemonRecord())
+    assert_survives(recovery)
 
 
-@_MUCH
-@given(filled(Watch).filter(lambda w: w.id != DAEMON_KEY))
-def test_a_watch_survives_a_restart(watch: Watch) -> None:
-    assert STATUS.fold([STATUS.encode(watch)]) == StatusFold({watch.id: watch}, DaemonRecord())
+@pytest.mark.parametrize("kind", OTHERS, ids=lambda kind: kind.__name__)
+@given(data=st.data())
+@settings(_MUCH, max_examples=25)
+def test_every_other_noun_survives_a_restart(kind: type, data: st.DataObject) -> None:
+    assert_survives(data.draw(filled(kind).filter(lambda noun: noun.id != DAEMON_KEY)))
+
+
+@pytest.mark.parametrize(("kind", "having"), SHAPES, ids=[kind.__name__ for kind, _ in SHAPES])
+@given(data=st.data())
+@settings(_MUCH, max_examples=10)
+def test_so_does_a_workflow_with_each_spec_position_action_and_undo(
+    kind: type, having: Callable[[Any], Workflow], data: st.DataObject
+) -> None:
+    assert_survives(having(data.draw(filled(kind))))
 
 
 @given(filled(DaemonRecord))
@@ -51,7 +86,7 @@ def test_the_record_of_the_daemon_survives_a_restart(record: DaemonRecord) -> No
 @given(data=st.data())
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_what_daemon_and_jobs_exchange_arrives_as_it_was_sent(kind: type, data: st.DataObject) -> None:
-    sent: Any = dataclasses.replace(data.draw(filled(kind)), version=contract.VERSION)
+    sent: Any = replace(data.draw(filled(kind)), version=contract.VERSION)
     assert contract.decode(kind, contract.encode(sent)) == sent
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from recoveryd.recovery.spec import AtOffset, AtOffsets, AtTime, Earliest, Latest
+from recoveryd.recovery.spec import AtOffset, AtTime, Earliest, Latest
 from recoveryd.workflows.model.positions import (
     AtTopicOffsets,
     Current,
@@ -33,8 +33,6 @@ REFUSE, AT_END = OnNoRecord.FAIL, OnNoRecord.AT_END
         (AtOffset(10), 10),
         (AtOffset(99), 99),
         (AtOffset(100), 100),
-        (AtOffsets({0: 3, 1: 42}), 42),
-        (AtOffsets({0: 3}), None),
         (AtTopicOffsets({"orders": {1: 43}, "other": {1: 5}}), 43),
         (AtTopicOffsets({"other": {1: 5}}), None),
         (AtTime(1), 70),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import assert_never
 
-from recoveryd.recovery.spec import AtOffset, AtOffsets, AtTime, Earliest, Latest
+from recoveryd.recovery.spec import AtOffset, AtTime, Earliest, Latest
 
 
 class OnOutOfRange(StrEnum):
@@ -60,7 +60,7 @@ class OfSavepoint:
     name: str
 
 
-To = Earliest | Latest | Current | AtOffset | AtOffsets | AtTopicOffsets | AtTime | Shift | OfSnapshot | OfSavepoint
+To = Earliest | Latest | Current | AtOffset | AtTopicOffsets | AtTime | Shift | OfSnapshot | OfSavepoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +172,7 @@ def _wanted(to: To, look: PartitionLook, no_record: OnNoRecord) -> NewPosition:
     return NewPosition(look.topic, look.partition, offset, offset == look.high_watermark, note)
 
 
-def _offset(
-    to: Earliest | Latest | Current | AtOffset | AtOffsets | AtTopicOffsets | Shift, look: PartitionLook
-) -> int | None:
+def _offset(to: Earliest | Latest | Current | AtOffset | AtTopicOffsets | Shift, look: PartitionLook) -> int | None:
     found: int | None
     match to:
         case Earliest():
@@ -185,8 +183,6 @@ def _offset(
             found = look.committed
         case AtOffset(offset):
             found = offset
-        case AtOffsets(offsets):
-            found = offsets.get(look.partition)
         case AtTopicOffsets(by_topic):
             found = by_topic.get(look.topic, {}).get(look.partition)
         case Shift(by):
