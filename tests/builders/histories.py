@@ -1,13 +1,13 @@
 """Recorded histories: the events that daemons got in real runs, and what they decided then. `python -m
-tests.builders.histories` records them again on a broker of its own; after an intended change, `--decide` only writes
-again what this release decides on the recorded events.
+tests.builders.histories` records them again on a broker of its own, only those that are named, if any; after an
+intended change, `--decide` only writes again what this release decides on the recorded events.
 """
 
 import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,15 +52,9 @@ def _shown(taken: Taken) -> dict[str, Any]:
         "directives": [
             f"{d.recovery} {d.attempt} {d.sequence} {d.wanted} {d.max_bytes_per_s}" for d in decision.directives
         ],
-        "effects": [_effect(effect) for effect in decision.effects],
+        "effects": [_set(to_tagged(effect)) for effect in decision.effects],
     }
     return {name: value for name, value in shown.items() if value}
-
-
-def _effect(effect: object) -> str:
-    data = to_tagged(effect)
-    told = (str(data[name]) for name in ("recovery", "attempt", "sequence", "at_ms", "webhook") if name in data)
-    return " ".join((data["$"], *told))
 
 
 def _known(last: Decision) -> dict[str, Any]:
@@ -82,14 +76,16 @@ def _nouns(last: Decision) -> Iterator[tuple[str, Any]]:
         yield from capability.known(last.state).items()
 
 
-def record() -> None:
-    """Three runs on a real broker, with real processes."""
+def record(wanted: Collection[str]) -> None:
+    """Runs on a real broker, with real processes; empty = all."""
     from recoveryd_sandbox.broker import Broker
     from tests.builders import history_runs
 
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, Broker(Path(folder) / "kafka") as broker:
         for name, run in history_runs.RUNS.items():
+            if wanted and name not in wanted:
+                continue
             work = Path(folder) / name
             work.mkdir()
             file = work / "events.jsonl"
@@ -101,7 +97,7 @@ def record() -> None:
 
 if __name__ == "__main__":
     if "--decide" not in sys.argv:
-        record()
+        record(sys.argv[1:])
     for each in names():
         write_expected(each)
         print(each, len(decided(each)), "decisions")

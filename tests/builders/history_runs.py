@@ -1,5 +1,5 @@
 """The runs whose histories are recorded: a replay that is steered and loses its daemon, one that follows beside live
-traffic, and runs that copy nothing.
+traffic, and runs that copy nothing: of verifications and a watch, and of a workflow, holds and a schedule.
 """
 
 from collections.abc import Callable, Mapping
@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.builders.history import create_topics
 from tests.e2e.by_hand import copy_by_hand
+from tests.e2e.committing_group import Group
 from tests.e2e.data import fill_plain
 from tests.e2e.foreign_group import ForeignGroup, LiveWriter
 from tests.e2e.processes import wait_for
@@ -85,7 +86,35 @@ def beside(bootstrap: str, folder: Path, file: Path) -> None:
                 stack.follower.wait_state("watched", "completed")
 
 
-RUNS: Mapping[str, Callable[[str, Path, Path], None]] = {"steered": steered, "followed": followed, "beside": beside}
+def undone(bootstrap: str, folder: Path, file: Path) -> None:
+    """A group that is reset, and put back by the next daemon; a hold that is released, and a schedule that places one."""
+    with Stack(bootstrap, folder, _writing(file)) as stack:
+        group = Group(bootstrap, stack)
+        first = stack.daemon("one")
+        group.reset("there", "earliest")
+        group.done("there")
+        stack.control.command("hold", "held", {"reason": "it is looked at", "topics": [group.topic]})
+        stack.follower.wait_state("held", "running")
+        first.kill()
+        stack.daemon("two")
+        stack.control.command("release", "held", {"reason": "it is well"})
+        stack.follower.wait_state("held", "completed")
+        group.rolled_back("there")
+        command = {"verb": "hold", "data": {"topics": [group.topic], "ttl": "5s"}}
+        every_minute = {"reason": "once a minute", "cron": "* * * * *", "command": command}
+        stack.control.command("schedule", "often", every_minute)
+        run_ended = {"subject": "often", "kind": "schedule_run_ended"}
+        stack.follower.wait(lambda: stack.follower.events(**run_ended), 180.0, "a run that ended")
+        stack.control.command("unschedule", "often", {"reason": "enough"})
+        stack.follower.wait_state("often", "stopped")
+
+
+RUNS: Mapping[str, Callable[[str, Path, Path], None]] = {
+    "steered": steered,
+    "followed": followed,
+    "beside": beside,
+    "undone": undone,
+}
 
 
 def _writing(file: Path) -> dict[str, Any]:

@@ -1,9 +1,11 @@
 """The view from outside: commands are sent and answered, status and events can be read and followed."""
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,6 +22,7 @@ from recoveryd.kernel.state import DaemonRecord
 from recoveryd.kernel.states import State
 from recoveryd.ports import JournalBatch
 from recoveryd_sandbox.broker import Broker
+from tests.builders.golden import FILES, records
 from tests.builders.records import make_recovery
 from tests.contract.harness import KafkaHarness
 from tests.contract.journals import is_retriable
@@ -93,6 +96,20 @@ async def test_the_answer_to_a_sent_command_is_found_among_other_events(
     found = reader.await_answer("mine", DEADLINE_S)
     assert found is not None
     assert (found["type"], found["causationid"]) == ("io.recoveryd.event.command_accepted.v1", "mine")
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_events_of_an_earlier_release_are_read_by_recovery_and_from_a_time_on(
+    kafka: KafkaHarness, reader: StatusReader, file: str
+) -> None:
+    left, now_ms = records(file, "events"), kafka.now_ms()
+    half = len(left) // 2
+    kafka.write(kafka.names.events, [replace(r, timestamp_ms=now_ms - 1_000 * (n < half)) for n, r in enumerate(left)])
+    told = [(r.key, json.loads(r.value or b"")) for r in left]
+    assert reader.read_events() == [event for _, event in told]
+    assert reader.read_events(since_ms=now_ms) == [event for _, event in told[half:]]
+    for name in {key for key, _ in told if key is not None}:
+        assert reader.read_events(name.decode()) == [event for key, event in told if key == name]
 
 
 def test_without_an_answer_the_wait_ends_in_time(reader: StatusReader) -> None:

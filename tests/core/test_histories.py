@@ -9,8 +9,8 @@ import pytest
 from tests.builders.histories import decided, expected, names
 
 
-def test_there_are_three_of_them() -> None:
-    assert names() == ["beside", "followed", "steered"]
+def test_there_are_four_of_them() -> None:
+    assert names() == ["beside", "followed", "steered", "undone"]
 
 
 @pytest.mark.parametrize("name", names())
