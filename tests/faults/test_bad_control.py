@@ -5,6 +5,7 @@ answered or dead-lettered, none stops it.
 import json
 import uuid
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from tests.builders.odd_headers import write_odd
 from tests.e2e.control import make_command
 from tests.e2e.daemon_process import DaemonProcess
+from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
 
 pytestmark = [pytest.mark.broker, pytest.mark.e2e, pytest.mark.faults]
@@ -243,3 +245,31 @@ def test_row_18_a_producer_may_compress_its_commands(stack: Stack, daemon: Daemo
     for event in events:
         stack.follower.wait_answer(event["id"], 15)
     assert daemon.is_running()
+
+
+def rejected_signals(daemon: DaemonProcess) -> float:
+    """Of names that the config does not have."""
+    name = 'recoveryd_signals_rejected_total{reason="unknown_name"} '
+    lines = daemon.get("/metrics")[1].splitlines()
+    return sum(float(line.removeprefix(name)) for line in lines if line.startswith(name))
+
+
+def test_row_18_a_lag_of_a_group_that_nobody_configured_is_counted_and_has_no_series(
+    stack: Stack, daemon: DaemonProcess
+) -> None:
+    """Anybody may write signals, and series cost memory in whatever reads them."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    lag = {"partition": 0, "committed": 5, "end": 9, "sampled_at": now}
+    data = {"cluster": "main", "group": "nobodys-group", "topic": "nobodys-topic", "partitions": [lag]}
+    signal = {
+        "specversion": "1.0",
+        "source": "//tests/anybody",
+        "type": "io.recoveryd.signal.lag.v1",
+        "time": now,
+        "data": data,
+    }
+    before = rejected_signals(daemon)
+    for number in range(BATCH):
+        stack.control.raw(json.dumps({**signal, "id": f"lag-{number}"}).encode())
+    wait_for(lambda: rejected_signals(daemon) == before + BATCH, 15)
+    assert "nobodys-" not in daemon.get("/metrics")[1]
