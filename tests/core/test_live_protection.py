@@ -18,7 +18,7 @@ from recoveryd.live.signals import SignalledPartition as SignalSample
 from recoveryd.live.slice import LIVE
 from recoveryd.recovery.model import Wanted
 from recoveryd.recovery.spec import Limits
-from tests.builders.core import NOW_MS, command, make_book, make_facts, make_spec
+from tests.builders.core import NOW_MS, command, make_book, make_facts, make_spec, make_verification
 from tests.builders.live_world import BOARD, LAG, LATENCY, MAX, MIN, LiveWorld, lag_look, make_params
 from tests.builders.world import World
 
@@ -219,12 +219,16 @@ def test_a_rate_is_the_ceiling_of_the_controller() -> None:
     assert world.directive_rate == 500.0
 
 
-def test_what_is_measured_next_to_an_unlimited_replay_is_no_baseline() -> None:
+@pytest.mark.parametrize("verb", ["replay", "verify"])
+def test_what_is_measured_next_to_a_recovery_without_limit_is_no_baseline(verb: str) -> None:
     world = LiveWorld()
+    world.verify_s = 600
     world.live(70)
     before = world.state.of(LIVE).protecting.states["main"].baselines
-    world.feed(command("replay", spec=make_spec(limits=Limits(mode="unlimited"))))
+    free = Limits(mode="unlimited")
+    world.feed(command(verb, spec=make_spec(limits=free) if verb == "replay" else make_verification(limits=free)))
     world.live(20)
+    assert world.recovery().state is (State.RUNNING if verb == "replay" else State.VERIFYING)
     world.latency_s = lambda: 0.09
     world.live(60)
     after = world.state.of(LIVE).protecting.states["main"].baselines
