@@ -3,17 +3,24 @@ reports its progress.
 """
 
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from confluent_kafka import Consumer
 
-from recoveryd_jobs.contract import LaneHeartbeat, PartitionRange
+from recoveryd_jobs.clients import make_reader
+from recoveryd_jobs.contract import LaneHeartbeat, PartitionRange, copy_client_id
 from recoveryd_jobs.errors import Superseded
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from recoveryd_jobs.verify.guest import Guest, Stopped
+from recoveryd_jobs.verify.judge import judge
 from recoveryd_jobs.verify.plan import make_plan, share_out
-from recoveryd_jobs.verify.tasks import show_share
+from recoveryd_jobs.verify.shown import Shown
+from recoveryd_jobs.verify.tasks import look_closer, show_share
 from tests.builders.copying import Cluster, Recovery, rows
+from tests.builders.proving import damaged
 from tests.patience import patient_s
 
 pytestmark = pytest.mark.broker
@@ -24,10 +31,9 @@ _RATE = 100.0
 class Task:
     """The whole proof of a recovery as one task in a thread."""
 
-    def __init__(self, recovery: Recovery, records_per_s: float = _RATE) -> None:
-        spec = replace(
-            recovery.spec, directive=replace(recovery.spec.directive, wanted="verify", max_records_per_s=records_per_s)
-        )
+    def __init__(self, recovery: Recovery, records_per_s: float = _RATE, lease_ttl_ms: int = 600_000) -> None:
+        told = {"wanted": "verify", "max_records_per_s": records_per_s, "lease_ttl_ms": lease_ttl_ms}
+        spec = replace(recovery.spec, directive=replace(recovery.spec.directive, **told))  # type: ignore[arg-type]
         plan = make_plan(spec, is_whole=True)
         [share] = share_out(spec, plan, 1)
         self.ended: object = None
@@ -114,3 +120,46 @@ def test_it_leaves_for_a_newer_attempt(cluster: Cluster) -> None:
     recovery.await_heartbeat(in_state("verifying", 0))
     recovery.direct("run", attempt=2)
     assert task.wait() is Superseded
+
+
+def test_silence_slows_it_down_and_then_rests_it_until_the_daemon_speaks(cluster: Cluster) -> None:
+    recovery = copied(cluster)
+    task = Task(recovery, lease_ttl_ms=1_500)
+    silent = recovery.await_heartbeat(in_state("leaseless", 0))
+    # What it has read by then is all that it reads: the next heartbeats say the same.
+    recovery.await_heartbeat(lambda beat: beat.state == "leaseless" and len(at_rest(recovery)) >= 3)
+    assert {beat.verified_records for beat in at_rest(recovery)} == {silent.verified_records}
+    assert silent.verified_records < 10_000
+    assert task.ended is None
+    sequence = recovery.direct("verify")
+    recovery.await_heartbeat(in_state("verifying", sequence))
+    assert isinstance(task.wait(), Shown)
+
+
+def at_rest(recovery: Recovery) -> list[LaneHeartbeat]:
+    return [beat for beat in recovery.heartbeats() if (beat.phase, beat.state) == ("verify", "leaseless")]
+
+
+def test_it_reads_records_only_under_the_client_id_of_the_copy_so_that_one_quota_limits_both(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both sides, and again what looks different."""
+    recovery = copied(cluster)
+    bad = damaged(recovery, lambda stored: stored[1:])
+    under: list[str] = []
+
+    def noted(client: Mapping[str, str], client_id: str, *more: Any, **options: Any) -> Consumer:
+        under.append(client_id)
+        return make_reader(client, client_id, *more, **options)
+
+    for module in ("reader", "closer_look"):
+        monkeypatch.setattr(f"recoveryd_jobs.verify.{module}.make_reader", noted)
+    plan = make_plan(bad, is_whole=True)
+    shares = share_out(bad, plan, 1)
+    verdict = judge(bad, [show_share(bad, plan, share) for share in shares], ())
+    assert verdict.questions
+    both = len(under)
+    assert look_closer(bad, plan, verdict.questions, 0, 1)
+    assert both >= 2
+    assert len(under) > both
+    assert set(under) == {copy_client_id(bad.scope, bad.recovery)}
