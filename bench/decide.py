@@ -16,7 +16,7 @@ from recoveryd.kernel.events import Event, Tick
 from recoveryd.kernel.state import CoreState
 from recoveryd.recovery.params import Params
 from recoveryd_jobs.contract import LaneHeartbeat, LanePosition, decode_progress, encode
-from recoveryd_jobs.contract.garbage import collect_in_own_thread
+from recoveryd_jobs.shared.garbage import collect_in_own_thread
 
 CODEC = make_codec()
 NAME = "decide"

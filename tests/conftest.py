@@ -18,7 +18,7 @@ import pytest
 from _pytest.mark.expression import Expression
 from hypothesis import settings
 
-from recoveryd_jobs.contract.garbage import collect_in_own_thread
+from recoveryd_jobs.shared.garbage import collect_in_own_thread
 from recoveryd_sandbox.broker import Broker
 from recoveryd_sandbox.keeper import end_with_this
 from recoveryd_sandbox.ports import take_part

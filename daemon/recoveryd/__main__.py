@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 def run(options: argparse.Namespace) -> int:
     """Load the config and serve. Returns the exit code."""
-    from recoveryd_jobs.contract.garbage import uncollected  # noqa: PLC0415  (help and version stay fast)
+    from recoveryd_jobs.shared.garbage import uncollected  # noqa: PLC0415  (help and version stay fast)
 
     # What is imported is no garbage: nobody looks for some meanwhile, and it is not walked again later.
     with uncollected():

@@ -1,9 +1,9 @@
-"""Where a test can make the daemon die at once (`recoveryd_jobs.contract.failpoints` says how).
+"""Where a test can make the daemon die at once (`recoveryd_jobs.shared.failpoints` says how).
 
 `step.before.NAME` and `step.after.NAME`, which are not listed, lie around what a step of a workflow does.
 """
 
-from recoveryd_jobs.contract.failpoints import hit
+from recoveryd_jobs.shared.failpoints import hit
 
 __all__ = ["POINTS", "hit"]
 

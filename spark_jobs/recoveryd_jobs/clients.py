@@ -19,8 +19,8 @@ from typing import Any
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from recoveryd_jobs.contract.leaders import MAKES_NO_TOPIC
-from recoveryd_jobs.contract.meeting import MEETS_SOON
+from recoveryd_jobs.shared.leaders import MAKES_NO_TOPIC
+from recoveryd_jobs.shared.meeting import MEETS_SOON
 
 FETCH_BYTES = 8 * 1024 * 1024
 QUEUE_FULL_SPEED_BYTES = 64 * 1024 * 1024

@@ -13,7 +13,7 @@ from typing import NoReturn
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from recoveryd_jobs.contract import ERROR_CODES
-from recoveryd_jobs.contract.damage import DAMAGED
+from recoveryd_jobs.shared.damage import DAMAGED
 
 END = KafkaError._PARTITION_EOF  # the end of what is visible of a partition, which is no error
 # nothing exists at this offset any more

@@ -1,6 +1,6 @@
-"""Where a test can make a lane or a driver die at once (`recoveryd_jobs.contract.failpoints` says how)."""
+"""Where a test can make a lane or a driver die at once (`recoveryd_jobs.shared.failpoints` says how)."""
 
-from recoveryd_jobs.contract.failpoints import hit
+from recoveryd_jobs.shared.failpoints import hit
 
 __all__ = ["POINTS", "hit"]
 

@@ -27,11 +27,11 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from recoveryd_jobs.contract import ContractError, JobSpec, decode
-from recoveryd_jobs.contract.garbage import collect_in_own_thread
 from recoveryd_jobs.driver import kinds
 from recoveryd_jobs.driver.driver import EXIT_FORGOTTEN, Driver
 from recoveryd_jobs.driver.session import start_session, warm_workers
 from recoveryd_jobs.errors import JobError
+from recoveryd_jobs.shared.garbage import collect_in_own_thread
 
 KINDS: dict[str, ModuleType] = {"replay": kinds, "verification": kinds}
 EXIT_USAGE = 2

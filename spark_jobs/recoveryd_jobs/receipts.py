@@ -36,8 +36,8 @@ from recoveryd_jobs.contract import (
     receipts_partition,
     spanning_copied,
 )
-from recoveryd_jobs.contract.leaders import learn_leaders
 from recoveryd_jobs.errors import Doubt, JobError
+from recoveryd_jobs.shared.leaders import learn_leaders
 
 _STEP_S = 0.2
 _BATCH = 1000

@@ -30,9 +30,9 @@ from recoveryd_jobs.clients import (
     start_offset_query,
 )
 from recoveryd_jobs.contract import SourceSpec, TargetSpec
-from recoveryd_jobs.contract.agreement import NotAgreed, agree, sight_of
-from recoveryd_jobs.contract.leaders import knows_leaders, learn_leaders
 from recoveryd_jobs.errors import JobError
+from recoveryd_jobs.shared.agreement import NotAgreed, agree, sight_of
+from recoveryd_jobs.shared.leaders import knows_leaders, learn_leaders
 
 _GONE_AFTER_S = 6.0  # a broker that just started may not know its topics for a moment
 _SILENT_S = ASK_TIMEOUT_S + 2.0  # and what was said before a longer silence may have been such a moment

@@ -12,7 +12,7 @@ from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, read_offsets
 from recoveryd.errors import ClusterProblem
 from recoveryd_jobs.clients import START, start_offset_query
 from recoveryd_jobs.clients import make_admin as make_admin_of_jobs
-from recoveryd_jobs.contract.leaders import MAKES_NO_TOPIC, knows_leaders, learn_leaders
+from recoveryd_jobs.shared.leaders import MAKES_NO_TOPIC, knows_leaders, learn_leaders
 from tests.patience import patient_s
 
 pytestmark = pytest.mark.broker
@@ -53,7 +53,7 @@ def test_a_new_client_learns_the_leaders_first_and_once(bootstrap: str, topic: s
 def test_what_is_known_is_asked_again_after_a_while(
     bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recoveryd_jobs.contract.leaders._KNOWN_S", 0.2)
+    monkeypatch.setattr("recoveryd_jobs.shared.leaders._KNOWN_S", 0.2)
     admin = Told(bootstrap)
     learn_leaders(admin, topic, patient_s(30))
     time.sleep(0.3)
@@ -65,7 +65,7 @@ def test_what_is_known_is_asked_again_after_a_while(
 def test_a_client_remembers_a_bounded_number_of_topics(
     bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recoveryd_jobs.contract.leaders._TOPICS_MOST", 1)
+    monkeypatch.setattr("recoveryd_jobs.shared.leaders._TOPICS_MOST", 1)
     admin, other = Told(bootstrap), f"{topic}-other"
     admin.create_topics([NewTopic(other, 1)])[other].result(patient_s(30))
     read_offsets(admin, [(other, 0)], LATEST, patient_s(30))

@@ -15,10 +15,10 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from recoveryd.adapters.kafka import topic_admin
 from recoveryd.errors import ClusterProblem
 from recoveryd_jobs.contract import PartitionRange
-from recoveryd_jobs.contract.agreement import sight_of
-from recoveryd_jobs.contract.leaders import MAKES_NO_TOPIC
 from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
+from recoveryd_jobs.shared.agreement import sight_of
+from recoveryd_jobs.shared.leaders import MAKES_NO_TOPIC
 from recoveryd_jobs.verify import plan
 from recoveryd_sandbox.broker import Broker
 from recoveryd_sandbox.cluster_nodes import BrokerNode, ControllerNode, Shape

@@ -13,9 +13,9 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from recoveryd_jobs.contract import LaneSpec, PartitionRange, TargetSpec
-from recoveryd_jobs.contract.agreement import NotAgreed, Sight, agree, sight_of
-from recoveryd_jobs.contract.leaders import MAKES_NO_TOPIC
 from recoveryd_jobs.errors import JobError
+from recoveryd_jobs.shared.agreement import NotAgreed, Sight, agree, sight_of
+from recoveryd_jobs.shared.leaders import MAKES_NO_TOPIC
 from recoveryd_jobs.topics import LogBounds, Topic
 from recoveryd_jobs.verify import plan
 from recoveryd_jobs.verify.reader import Range
@@ -158,7 +158,7 @@ def test_the_library_asks_whom_it_likes_and_still_every_broker_is_heard(
 
 
 def test_nobody_there_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recoveryd_jobs.contract.agreement._ASK_S", 0.1)
+    monkeypatch.setattr("recoveryd_jobs.shared.agreement._ASK_S", 0.1)
     assert sight_of(AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}), "t") is None
 
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from recoveryd_jobs.contract import ControlSpec, DriverHeartbeat, PartitionRange
-from recoveryd_jobs.contract.garbage import uncollected
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from recoveryd_jobs.progress import ProgressSender
+from recoveryd_jobs.shared.garbage import uncollected
 from recoveryd_jobs.verify.plan import make_plan, share_out
 from recoveryd_jobs.verify.tasks import show_share
 from tests.builders.copying import Cluster, Recovery, rows

@@ -8,7 +8,7 @@ import weakref
 
 import pytest
 
-from recoveryd_jobs.contract.garbage import collect_in_own_thread, uncollected
+from recoveryd_jobs.shared.garbage import collect_in_own_thread, uncollected
 from tests.e2e.processes import wait_for
 from tests.patience import patient_s
 
@@ -16,7 +16,7 @@ from tests.patience import patient_s
 _ASK = """
 import threading, sys
 from confluent_kafka.admin import AdminClient, ConfigResource
-from recoveryd_jobs.contract.garbage import collect_in_own_thread
+from recoveryd_jobs.shared.garbage import collect_in_own_thread
 
 class Holder:
     pass

@@ -10,6 +10,7 @@ from recoveryd_jobs.clients import INLINE, make_admin, opened
 from recoveryd_jobs.contract import ControlSpec, Directive, JobSpec, LaneSpec, PartitionRange, SourceSpec, TargetSpec
 from recoveryd_jobs.driver.remote import check_secured, explain_failure, make_portable
 from recoveryd_jobs.errors import JobError
+from recoveryd_jobs.shared.executors import why_unfit
 
 PLAIN = {"bootstrap.servers": "a:1", "security.protocol": "plaintext"}
 LOGIN = PLAIN | {"sasl.password": "geheim"}
@@ -110,6 +111,7 @@ def test_executors_that_are_not_fit_are_told_apart(text: str, message: str) -> N
     assert found is not None
     assert found.code == "executors_unfit"
     assert message in found.message
+    assert why_unfit(text) == found.message, "which people read from doctor, without the mark of a job's error"
     assert explain_failure("Job aborted: a lane raised") is None
 
 

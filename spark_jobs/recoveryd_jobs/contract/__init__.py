@@ -1,5 +1,5 @@
-"""The records that the daemon and its Spark jobs exchange. Standard library only, and all that the daemon may import of
-the jobs.
+"""The records that the daemon and its Spark jobs exchange. Standard library only. The daemon imports this room and
+`shared`, and nothing else of the jobs.
 
 Every record carries a version and is decoded strictly, except that unknown fields are ignored, so that a newer writer
 can add some. All times are milliseconds, all ranges half-open. Start at `specs` for the way to the lanes, at `reports`

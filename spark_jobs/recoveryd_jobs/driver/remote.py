@@ -1,5 +1,5 @@
-"""What an application needs when its lanes run on other machines: protected links for secrets, the files that client
-properties name, and errors that name the cause.
+"""What an application does when its lanes run on other machines: it refuses to send secrets over open links, lets the
+files travel that client properties name, and makes errors of executors name the cause.
 
 Client properties go to the executors inside the tasks. A file they name is read here, on the driver's machine, and its
 text replaces the path; `clients` opens it there without a disk. None of this is in Spark's configuration, on a command
@@ -7,8 +7,7 @@ line or in an event log.
 """
 
 import base64
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,18 +15,9 @@ from typing import Any
 from recoveryd_jobs.clients import INLINE, LOCATIONS
 from recoveryd_jobs.contract import JobSpec
 from recoveryd_jobs.errors import JobError
+from recoveryd_jobs.shared.executors import unsecured, why_unfit
 
-SECRETS = ("sasl.password", "sasl.oauthbearer.client.secret", "ssl.key.location", "ssl.key.pem", "ssl.key.password")
 FILE_BYTES_MAX = 1024 * 1024
-# Each row: the property that is asked for, then others that have the same effect.
-_PROTECTION = (
-    ("spark.authenticate",),
-    ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled"),
-    ("spark.io.encryption.enabled",),
-)
-_NO_MODULE = re.compile(r"(?:ModuleNotFoundError|ImportError): No module named '?([\w.]+)")
-_NO_PROGRAM = re.compile(r"Cannot run program \"([^\"]+)\"")
-_NO_VERSION = re.compile(r"PYTHON_VERSION_MISMATCH\][^\n]*")
 
 
 def check_secured(conf: Any, spec: JobSpec) -> None:
@@ -43,14 +33,6 @@ def check_secured(conf: Any, spec: JobSpec) -> None:
         )
 
 
-def unsecured(conf: Any, clients: Iterable[Mapping[str, str]]) -> tuple[list[str], list[str]]:
-    """(client properties that hold secrets, Spark's protections that are off). If neither is empty, the secrets must
-    not be sent to executors.
-    """
-    named = sorted({name for client in clients for name in SECRETS if client.get(name)})
-    return named, [names[0] for names in _PROTECTION if not any(_is_on(conf, name) for name in names)]
-
-
 def make_portable(spec: JobSpec) -> JobSpec:
     """The same spec without paths of this machine. Raises JobError, which names the file, when one cannot be read."""
     return replace(
@@ -63,24 +45,12 @@ def make_portable(spec: JobSpec) -> JobSpec:
 
 def explain_failure(text: str) -> JobError | None:
     """The JobError for a Spark error text that comes from an executor unfit for our tasks; None for any other text."""
-    if found := _NO_PROGRAM.search(text):
-        said = f"The executors cannot start the Python {found[1]}; set spark.pyspark.python in the profile's conf."
-    elif found := _NO_MODULE.search(text):
-        package = {"confluent_kafka": "confluent-kafka"}.get(found[1].partition(".")[0], found[1])
-        said = f"The executors' Python has no module {found[1]}; install {package} for it, in the daemon's version."
-    elif found := _NO_VERSION.search(text):
-        said = f"The executors' Python is not the driver's: {found[0].partition('] ')[2]}"
-    else:
-        return None
-    return JobError("executors_unfit", said)
+    unfit = why_unfit(text)
+    return JobError("executors_unfit", unfit) if unfit else None
 
 
 def _clients(spec: JobSpec) -> tuple[Mapping[str, str], ...]:
     return spec.source.client, spec.target.client, spec.control.client
-
-
-def _is_on(conf: Any, name: str) -> bool:
-    return str(conf.get(name, "false")).lower() == "true"
 
 
 def _without_paths(client: Mapping[str, str]) -> dict[str, str]:

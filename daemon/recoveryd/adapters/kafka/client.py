@@ -17,9 +17,9 @@ from confluent_kafka.admin import AdminClient
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.wire.topics import MAX_RECORD_BYTES
-from recoveryd_jobs.contract.garbage import collect_in_own_thread
-from recoveryd_jobs.contract.leaders import MAKES_NO_TOPIC
-from recoveryd_jobs.contract.meeting import MEETS_SOON
+from recoveryd_jobs.shared.garbage import collect_in_own_thread
+from recoveryd_jobs.shared.leaders import MAKES_NO_TOPIC
+from recoveryd_jobs.shared.meeting import MEETS_SOON
 
 C = TypeVar("C")
 Properties = Mapping[str, Any]  # librdkafka properties

@@ -25,7 +25,7 @@ from recoveryd.ports import ControlRecord
 from recoveryd.wire.codec import Codec, DecodedSignal, Unreadable
 from recoveryd.wire.status_topic import StatusFold, StatusTopic, StatusUnreadable
 from recoveryd_jobs.contract import ContractError, Directive, decode
-from recoveryd_jobs.contract.garbage import uncollected
+from recoveryd_jobs.shared.garbage import uncollected
 
 log = structlog.stdlib.get_logger(__name__)
 

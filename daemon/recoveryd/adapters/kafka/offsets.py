@@ -16,7 +16,7 @@ from confluent_kafka.admin import OffsetSpec as _OffsetSpec
 
 from recoveryd.adapters.kafka.client import is_no_such_topic, problem
 from recoveryd.errors import ClusterProblem
-from recoveryd_jobs.contract.leaders import learn_leaders
+from recoveryd_jobs.shared.leaders import learn_leaders
 
 OffsetSpec: Any = _OffsetSpec  # the library does not type it
 

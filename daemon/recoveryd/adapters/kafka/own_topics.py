@@ -15,7 +15,7 @@ from recoveryd.adapters.kafka.topic_admin import await_topic, create, describe, 
 from recoveryd.errors import ClusterProblem, OwnTopicProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.wire.topics import OwnTopic, TopicDifference, differences
-from recoveryd_jobs.contract.meeting import meet
+from recoveryd_jobs.shared.meeting import meet
 
 _FIND_S = 25.0  # of a cluster where nobody answers this is told after a bit more
 _TIMEOUT_S = 45.0  # a broker that answered once may take long to make topics

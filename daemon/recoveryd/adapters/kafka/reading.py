@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from recoveryd.adapters.kafka.client import NOT_AUTHORISED, READER_GROUP, Properties, make_consumer, problem
 from recoveryd.errors import ClusterProblem
 from recoveryd.ports import ControlRecord
-from recoveryd_jobs.contract.damage import DAMAGED
+from recoveryd_jobs.shared.damage import DAMAGED
 
 _BATCH_RECORDS = 2_000
 _POLL_S = 0.05

@@ -23,7 +23,7 @@ from confluent_kafka.admin import (
 from recoveryd.adapters.kafka.client import Properties, is_no_such_topic, make_admin, problem
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
-from recoveryd_jobs.contract.agreement import NotAgreed, agree, sight_of
+from recoveryd_jobs.shared.agreement import NotAgreed, agree, sight_of
 
 T = TypeVar("T")
 

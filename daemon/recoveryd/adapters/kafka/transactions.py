@@ -21,7 +21,7 @@ from recoveryd.adapters.kafka.client import Properties, has_lost_sight, make_tra
 from recoveryd.adapters.kafka.living_clients import version_of
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
-from recoveryd_jobs.contract.meeting import meet
+from recoveryd_jobs.shared.meeting import meet
 
 _CALL_S = 5.0
 _RETRY_S = 0.05

@@ -18,6 +18,7 @@ from recoveryd.kernel.catalogue import CATALOGUE, Code
 from recoveryd.settings import Settings
 from recoveryd.settings.kinds import LOCAL_MASTER
 from recoveryd.settings.profiles import Profile
+from recoveryd_jobs.shared.executors import unsecured, why_unfit
 
 _TIMEOUT_S = 3.0
 _EXECUTORS_S = 180.0
@@ -52,7 +53,6 @@ def _check_executors(name: str, profile: Profile, conf: Mapping[str, str], withh
         submit_environment,
     )
     from recoveryd.errors import LaunchError  # noqa: PLC0415
-    from recoveryd_jobs.driver.remote import explain_failure  # noqa: PLC0415
 
     made = SparkProfile(profile.master, profile.driver_memory, conf, 0, profile.slots)
     step = "Correct the profile, or what its executors have; docs/deploy.md says what they need."
@@ -73,15 +73,13 @@ def _check_executors(name: str, profile: Profile, conf: Mapping[str, str], withh
     told = next((line for line in done.stdout.splitlines() if line.startswith(_ANSWER)), "")
     if done.returncode == 0 and told:
         return good(name, told.removeprefix(_ANSWER))
-    unfit = explain_failure(done.stderr + done.stdout)
+    unfit = why_unfit(done.stderr + done.stdout)
     last = (done.stderr.strip().splitlines() or ["no output"])[-1][:200]
     said = f"{Code.EXECUTORS_UNFIT.value} {unfit}" if unfit else f"spark-submit ended with {done.returncode}: {last}"
     return bad(name, said, step)
 
 
 def _check_profile(settings: Settings, profile_name: str) -> CheckResult:
-    from recoveryd_jobs.driver.remote import unsecured  # noqa: PLC0415  (help must not pay for the client library)
-
     name, profile = f"profile {profile_name}", settings.values.profiles[profile_name]
     try:
         conf = settings.spark_conf(profile_name)

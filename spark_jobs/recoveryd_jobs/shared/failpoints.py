@@ -6,7 +6,7 @@ fires only while FILE does not exist and creates it first, so that a process tha
 points may be named, separated by commas; each then has a file of its own, FILE.point.
 
 Without the variable a point costs one look into the environment. The names of all points are in `recoveryd.failpoints`
-and `recoveryd_jobs.failpoints`. It stands in the contract because daemon and jobs both need it.
+and `recoveryd_jobs.failpoints`. It stands here because daemon and jobs both need it.
 """
 
 import os

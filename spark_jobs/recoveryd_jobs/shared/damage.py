@@ -1,7 +1,7 @@
 """What librdkafka (2.16) says of a record that it cannot decode. It then goes on somewhere behind it, so that what lies between
 is not shown, and what it says next is no truth about the log.
 
-It stands in the contract because the daemon and its jobs both read logs.
+It stands here because the daemon and its jobs both read logs.
 """
 
 # ruff: noqa: SLF001  (error codes of the client library itself begin with an underscore)

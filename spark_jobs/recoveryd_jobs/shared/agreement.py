@@ -8,7 +8,7 @@ before knows that it does so no longer, so it does not tell an old end for the p
 The library asks whom it likes. A client that begins at the address of one broker asks this one more often than not, and
 each answer says whose it is; so new clients are made until every broker has answered.
 
-It stands in the contract because plans of the daemon and proofs of its jobs both need it.
+It stands here because plans of the daemon and proofs of its jobs both need it.
 """
 
 import time

@@ -5,7 +5,7 @@ by the next metadata that come. A new client gets them at that very moment: its 
 question and frees it while the caller still uses it, and the process ends with a segmentation fault. Deleting records
 begins in the same way. A question about leaders that are known waits for nothing.
 
-It stands in the contract because the daemon and its jobs both ask for offsets.
+It stands here because the daemon and its jobs both ask for offsets.
 """
 
 import time

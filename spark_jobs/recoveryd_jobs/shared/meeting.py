@@ -5,7 +5,7 @@ connections it lets half of `reconnect.backoff.ms` pass, so by default each new 
 And one that looks for the coordinator of its transactions in that moment finds nobody to ask, and tries again after
 half a second.
 
-It stands in the contract because the daemon and its jobs make a client for many a question.
+It stands here because the daemon and its jobs make a client for many a question.
 """
 
 import contextlib

@@ -6,7 +6,7 @@ answer comes to a client that only garbage still holds, as the traceback of a qu
 objects of the answer start the collector, which gives up the client right there. So `collect_in_own_thread` is called
 before the first admin client is made.
 
-It stands in the contract because the daemon and its jobs both need it.
+It stands here because the daemon and its jobs both need it.
 """
 
 import contextlib
