@@ -1,7 +1,8 @@
 """A capability from outside of the daemon takes part in everything: commands, events, state, status topic, restart."""
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, is_dataclass, replace
+from importlib import import_module
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
@@ -299,3 +300,52 @@ def test_only_those_steer_whom_the_event_concerns_and_after_an_answer_everybody(
     bound.decide(leader, Tick(), NOW_MS)
     bound.decide(leader, command("pause", "nothing"), NOW_MS)
     assert steered == ["any BecameLeader", "clock Tick", "any Tick", "clock CommandReceived", "any CommandReceived"]
+
+
+def test_a_form_of_a_command_that_nobody_takes_is_refused() -> None:
+    mute = replace(make_bells(), verbs=(steers(StopCommand, _stop),))
+    with pytest.raises(ValueError, match="bells has a form of bell and does not take it"):
+        Decider([mute, *make_capabilities(Params())])
+
+
+def test_a_command_that_no_record_can_carry_is_refused() -> None:
+    formless = replace(make_bells(), forms={})
+    with pytest.raises(ValueError, match="bells takes bell, which has no form"):
+        Decider([formless, *make_capabilities(Params())])
+
+
+def test_a_second_form_of_a_command_is_refused() -> None:
+    second = replace(make_bells(), forms={**make_bells().forms, "stop": make_bells().forms["bell"]})
+    with pytest.raises(ValueError, match="stop has two forms: of bells, of recovery"):
+        Decider([second, *make_capabilities(Params())])
+
+
+def test_forms_of_signals_that_nobody_hears_are_refused() -> None:
+    deaf = replace(make_bells(), signals={"dong": object()})
+    with pytest.raises(ValueError, match="bells has forms of signals and does not hear any"):
+        Decider([deaf, *make_capabilities(Params())])
+
+
+def test_a_handler_of_an_event_that_nobody_defines_is_refused() -> None:
+    undefined = replace(make_bells(), events=())
+    with pytest.raises(ValueError, match="no capability defines Struck"):
+        Decider([undefined, *make_capabilities(Params())])
+
+
+def _parts(given: Any) -> set[type]:
+    """The classes that a type is made of."""
+    found = {given} if isinstance(given, type) else set()
+    return found.union(*(_parts(part) for part in get_args(given)))
+
+
+@pytest.mark.parametrize("capability", make_capabilities(Params()), ids=lambda capability: capability.name)
+def test_every_event_of_a_module_of_events_is_one_of_its_capability(capability: Capability[Any]) -> None:
+    places = {event.__module__ for event in capability.events if event.__module__.endswith(".events")}
+    defined = {
+        found
+        for place in places
+        for found in vars(import_module(place)).values()
+        if is_dataclass(found) and isinstance(found, type) and found.__module__ == place
+    }
+    inner = {part for found in defined for hint in get_type_hints(found).values() for part in _parts(hint)}
+    assert defined - inner - set(capability.events) == set()

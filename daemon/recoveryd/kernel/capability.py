@@ -1,7 +1,8 @@
 """What the daemon can do, in parts that do not know each other. `bootstrap` hands one tuple of them to the kernel.
 
 To add one: a folder with its types (commands, events, effects, nouns), its rules and a function that makes its
-`Capability`; then one line where the tuple is made. Nothing else of the core changes.
+`Capability`; then one line where the tuple is made. Nothing else of the core changes. `wiring` checks, when the tuple
+is handed over, that its commands, forms and events fit together.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -2,7 +2,9 @@
 
     decide(state, event, now_ms) = envelope of a command, or handlers of the event, then `steer` of every capability
 
-The capabilities come as one tuple. What they can do is looked up by type, and checked once, when the decider is built.
+The capabilities come as one tuple. What they can do is looked up by type, and checked once, when the decider is built
+(`wiring`). An event is of a class that the kernel or a capability defines; another one is a mistake of the program, and
+raises KeyError.
 """
 
 from collections import ChainMap
@@ -18,42 +20,30 @@ from recoveryd.kernel.draft import Draft
 from recoveryd.kernel.envelope import refuse_by_envelope
 from recoveryd.kernel.events import (
     BecameLeader,
-    CommandNotSent,
     CommandReceived,
-    ControlRead,
     ControlUnreadable,
-    Leaving,
-    SignalReceived,
     SignalRefused,
-    Tick,
 )
 from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.state import CoreState, DaemonRecord
+from recoveryd.kernel.wiring import HEARD_BY_ALL, HEARD_IF_WANTED, check_wiring
 
 _Any = Capability[Any]
 
 
 class Decider:
-    """`decide` over these capabilities. Raises `ValueError` when it is not clear which function takes a command, or
-    none handles an event.
-    """
+    """`decide` over these capabilities. Raises `ValueError` when they do not fit together (`check_wiring`)."""
 
     def __init__(self, capabilities: Sequence[_Any]) -> None:
+        check_wiring(capabilities)
         self._capabilities = tuple(capabilities)
         self._views = {c.view: c.make_view for c in capabilities}
         self._begins: dict[type, tuple[_Any, Verb[Any]]] = {}
         self._steers: dict[tuple[str, type], Callable[..., None]] = {}
-        self._handlers: dict[type, list[tuple[_Any, Callable[..., None]]]] = {
-            kind: []
-            for kind in (Tick, BecameLeader, Leaving, SignalReceived, *(e for c in capabilities for e in c.events))
-        }
+        events = (*HEARD_BY_ALL, *HEARD_IF_WANTED, *(e for c in capabilities for e in c.events))
+        self._handlers: dict[type, list[tuple[_Any, Callable[..., None]]]] = {kind: [] for kind in events}
         for capability in capabilities:
             self._add(capability)
-        unheard = [kind.__name__ for kind, heard in self._handlers.items() if not heard]
-        if unheard:
-            raise ValueError(f"no capability handles {', '.join(unheard)}")
-        for kind in (CommandNotSent, ControlRead):  # only those that send commands need to know
-            self._handlers.setdefault(kind, [])
         others = (CommandReceived, ControlUnreadable, SignalRefused)  # which the kernel handles itself
         self._steering = {kind: self._steering_after(kind) for kind in (*self._handlers, *others)}
 
@@ -63,27 +53,12 @@ class Decider:
 
     def _add(self, capability: _Any) -> None:
         for verb in capability.verbs:
-            self._refuse_second(capability, verb)
             if verb.is_beginning:
                 self._begins[verb.command] = (capability, verb)
             else:
                 self._steers[capability.name, verb.command] = verb.handle
         for handler in capability.handlers:
-            self._handlers.setdefault(handler.event, []).append((capability, handler.handle))
-
-    def _refuse_second(self, capability: _Any, verb: Verb[Any]) -> None:
-        """A command has one capability that begins it, or for each capability at most one function that steers it."""
-        begun = self._begins.get(verb.command)
-        steering = [name for name, command in self._steers if command is verb.command]
-        name, mine = verb.command.__name__, capability.name
-        if verb.is_beginning and begun is not None:
-            raise ValueError(f"{name} has two that begin it: {begun[0].name}, {mine}")
-        if verb.is_beginning and steering:
-            raise ValueError(f"{name} is begun by {mine} and steered by {', '.join(steering)}")
-        if begun is not None:
-            raise ValueError(f"{name} is begun by {begun[0].name} and steered by {mine}")
-        if mine in steering:
-            raise ValueError(f"{name} is steered twice by {mine}")
+            self._handlers[handler.event].append((capability, handler.handle))
 
     @property
     def commands(self) -> frozenset[Any]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from typing import get_args
 
 from recoveryd.holds.draft import HoldDraft
 from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, on
@@ -30,7 +31,6 @@ from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat
 
 NAME = "recovery"
 _form = cache(RecoveryForm)
-_WORDS = (events.__name__, LaneHeartbeat.__module__)
 
 
 def make_recoveries(params: Params, kinds: Sequence[Kind], beside: Beside) -> Capability[RecoveryDraft]:
@@ -40,7 +40,7 @@ def make_recoveries(params: Params, kinds: Sequence[Kind], beside: Beside) -> Ca
         name=NAME,
         view=RecoveryDraft,
         make_view=lambda draft: RecoveryDraft(draft, params, by_name, beside),
-        events=tuple(handler.event for handler in _HANDLERS if handler.event.__module__ in _WORDS),
+        events=get_args(events.RecoveryEvent),
         verbs=(*(begins(kind.begins, on_commands.begin) for kind in kinds), *on_commands.STEERING),
         handlers=_HANDLERS,
         forms={**{kind.verb: kind.form for kind in kinds}, **FORMS},

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from recoveryd.recovery.effects import EndedRecovery
 from recoveryd.recovery.plan_facts import PlanFacts
+from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,3 +127,19 @@ class EffectFailed:
     retriable: bool
     sequence: int = 0
     version: int | None = None
+
+
+RecoveryEvent = (
+    FactsGathered
+    | TargetReady
+    | AttemptExited
+    | LaneHeartbeat
+    | DriverHeartbeat
+    | LedgerRead
+    | LedgerMoved
+    | RecoveriesForgotten
+    | ForgettingFailed
+    | QuotaSet
+    | QuotasSwept
+    | EffectFailed
+)
