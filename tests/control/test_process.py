@@ -20,7 +20,7 @@ from recoveryd.adapters.control.process import ProcessApplications
 from recoveryd.adapters.control.process_file import Note, read_note, write_note
 from recoveryd.adapters.control.process_log import cut_log, log_path
 from recoveryd.adapters.control.process_sight import MARK, ProcessApplication, boot_s
-from recoveryd.bootstrap import surroundings
+from recoveryd.bootstrap.outside import surroundings
 from recoveryd.settings import load
 from recoveryd.units.control import ApplicationState, Desired, Needs, Report
 from tests.control.asking import asked, until, wish

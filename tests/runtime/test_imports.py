@@ -36,7 +36,7 @@ def test_a_daemon_loads_nothing_that_only_others_need(seen: tuple[set[str], int,
 
     assert {name.partition(".")[0] for name in modules} & NOT_OF_A_DAEMON == set()
     assert modules & OWN_NOT_LOADED == set()
-    assert "recoveryd.bootstrap" in modules
+    assert "recoveryd.bootstrap.daemon" in modules
 
 
 def test_what_checks_the_data_of_a_command_is_not_made_before_one_comes(seen: tuple[set[str], int, list[str]]) -> None:

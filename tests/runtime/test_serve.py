@@ -56,7 +56,7 @@ class Script:
 
 
 class FakeDaemon:
-    """All parts in one object; names as in `recoveryd.bootstrap.Daemon`."""
+    """All parts in one object; names as in `recoveryd.bootstrap.daemon.Daemon`."""
 
     def __init__(self, script: Script) -> None:
         self.script = script

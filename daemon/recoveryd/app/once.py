@@ -15,7 +15,7 @@ from typing import Final
 
 import structlog
 
-from recoveryd.bootstrap import Daemon
+from recoveryd.bootstrap.daemon import Daemon
 from recoveryd.kernel.events import Leaving
 
 log = structlog.stdlib.get_logger(__name__)

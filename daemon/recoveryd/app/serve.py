@@ -25,7 +25,7 @@ from recoveryd.adapters.kafka.clusters import MAIN
 from recoveryd.app.credentials import credentials_of, request_timeout_s, tuning_of
 from recoveryd.app.feed import Feed, FeedConfig
 from recoveryd.app.once import OneShot
-from recoveryd.bootstrap import Daemon, build
+from recoveryd.bootstrap.daemon import Daemon, build
 from recoveryd.errors import ClusterProblem, ConfigProblem, OwnTopicProblem, RecoverydError
 from recoveryd.kernel.catalogue import Code
 from recoveryd.settings import Settings

@@ -36,30 +36,20 @@ from recoveryd.workflows.model.events import GatheringFailed, Outcome, StepRepor
 def recovery_runners(
     clusters: Clusters, ledger: Ledger, jobs: Jobs, quotas: ClientQuotas | None, emit: Emit
 ) -> Mapping[type, Runner]:
-    """The effects of recoveries. `quotas` None = quotas are switched off. The applications of one recovery are started
-    and ended in order, and its quotas set in order.
-    """
+    """The effects of recoveries. `quotas` None = quotas are switched off."""
+    return {
+        **_plan_runners(clusters),
+        **_attempt_runners(jobs),
+        **_ledger_runners(ledger, jobs, emit),
+        **({} if quotas is None else _quota_runners(quotas)),
+    }
 
+
+def _plan_runners(clusters: Clusters) -> Mapping[type, Runner]:
     async def gather(effect: GatherFacts) -> FactsGathered:
         return FactsGathered(effect.recovery, await clusters.gather_facts(effect), effect.version)
 
-    async def read(effect: ReadLedger) -> LedgerRead:
-        moved = LedgerMoved(effect.recovery, effect.attempt, effect.sequence)
-        return await ledger.read(effect, lambda: emit(moved))
-
-    async def launch(effect: LaunchAttempt) -> None:
-        await jobs.launch(effect)
-
-    async def kill(effect: KillAttempt) -> None:
-        await jobs.kill(effect.recovery, effect.attempt)
-
-    async def forget(effect: ForgetRecoveries) -> RecoveriesForgotten:
-        ids = tuple(ended.id for ended in effect.recoveries)
-        await ledger.forget(effect)
-        await jobs.forget(ids)
-        return RecoveriesForgotten(effect.cluster, effect.recoveries)
-
-    found = {
+    return {
         # Facts that meet a bug would meet it again, and nothing of the recovery runs yet that would be lost.
         GatherFacts: Runner(
             "gather_facts",
@@ -80,8 +70,36 @@ def recovery_runners(
             is_bug_final=True,
             is_joined=True,
         ),
+    }
+
+
+def _attempt_runners(jobs: Jobs) -> Mapping[type, Runner]:
+    """The applications of one recovery are started and ended in order."""
+
+    async def launch(effect: LaunchAttempt) -> None:
+        await jobs.launch(effect)
+
+    async def kill(effect: KillAttempt) -> None:
+        await jobs.kill(effect.recovery, effect.attempt)
+
+    return {
         LaunchAttempt: Runner("launch", launch, _failed, queue=lambda effect: effect.recovery),
         KillAttempt: Runner("kill", kill, _failed, queue=lambda effect: effect.recovery),
+    }
+
+
+def _ledger_runners(ledger: Ledger, jobs: Jobs, emit: Emit) -> Mapping[type, Runner]:
+    async def read(effect: ReadLedger) -> LedgerRead:
+        moved = LedgerMoved(effect.recovery, effect.attempt, effect.sequence)
+        return await ledger.read(effect, lambda: emit(moved))
+
+    async def forget(effect: ForgetRecoveries) -> RecoveriesForgotten:
+        ids = tuple(ended.id for ended in effect.recoveries)
+        await ledger.forget(effect)
+        await jobs.forget(ids)
+        return RecoveriesForgotten(effect.cluster, effect.recoveries)
+
+    return {
         ReadLedger: Runner(
             "read_ledger",
             read,
@@ -98,21 +116,25 @@ def recovery_runners(
             is_endless=True,
         ),
     }
-    if quotas is not None:
-        # In order: one that waited for a slot may still run when the next one is wanted, and the last one has to hold.
-        # A late sweep knows nothing of a quota that was wanted after it, and would remove it.
-        found[SetQuota] = Runner(
+
+
+def _quota_runners(quotas: ClientQuotas) -> Mapping[type, Runner]:
+    """In order: one that waited for a slot may still run when the next one is wanted, and the last one has to hold. A
+    late sweep knows nothing of a quota that was wanted after it, and would remove it.
+    """
+    return {
+        SetQuota: Runner(
             "set_quota",
             quotas.set,
             _failed,
             queue=lambda effect: f"quota of {effect.recovery}",
             after=lambda effect: (_sweep_of(effect.source_cluster), _sweep_of(effect.target_cluster)),
             on=lambda effect: frozenset({effect.source_cluster, effect.target_cluster}),
-        )
-        found[SweepQuotas] = Runner(
+        ),
+        SweepQuotas: Runner(
             "sweep_quotas", quotas.sweep, _failed, queue=lambda effect: _sweep_of(effect.cluster), on=_on_cluster
-        )
-    return found
+        ),
+    }
 
 
 def _on_cluster(effect: CreateTarget | ForgetRecoveries | SweepQuotas) -> frozenset[str]:

@@ -47,7 +47,7 @@ def validate(connection: Connection) -> int:
 async def _make_controls(settings: "Settings") -> None:
     """As the daemon does when it starts, for nothing but the problem that there may be."""
     from recoveryd.adapters.control.make import make_controls  # noqa: PLC0415
-    from recoveryd.bootstrap import surroundings, webhook_targets  # noqa: PLC0415
+    from recoveryd.bootstrap.outside import surroundings, webhook_targets  # noqa: PLC0415
 
     around = surroundings(settings, webhook_targets(settings), lambda: int(time.time() * 1000))
     await make_controls(settings.control_options(), around).close()

@@ -149,7 +149,7 @@ def control_of(connection: Connection, unit: Name, output: Output = Format.TABLE
 
 async def _ask_control(connection: Connection, unit: str) -> "Report":
     from recoveryd.adapters.control.make import make_controls  # noqa: PLC0415
-    from recoveryd.bootstrap import surroundings, webhook_targets  # noqa: PLC0415
+    from recoveryd.bootstrap.outside import surroundings, webhook_targets  # noqa: PLC0415
 
     settings = connection.settings
     around = surroundings(settings, webhook_targets(settings), lambda: int(time.time() * 1000))
