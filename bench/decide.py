@@ -14,6 +14,7 @@ from recoveryd.capabilities import make_codec, make_decider
 from recoveryd.kernel.decide import Decider
 from recoveryd.kernel.events import Event, Tick
 from recoveryd.kernel.state import CoreState
+from recoveryd.params import params_beside
 from recoveryd.recovery.params import Params
 from recoveryd_jobs.contract import LaneHeartbeat, LanePosition, decode_progress, encode
 from recoveryd_jobs.shared.garbage import collect_in_own_thread
@@ -32,7 +33,7 @@ def measure(repeat: int, *, quick: bool) -> list[Report]:
     gc.freeze()
     collect_in_own_thread()  # as in a daemon, where neither an import nor what happens to make objects collects
     params = Params(max_active_recoveries=_RUNNING)
-    decider = make_decider(params)
+    decider = make_decider(params_beside(params))
     state = _running(decider, params)
     count = _EVENTS // 10 if quick else _EVENTS
     rows = (
@@ -66,7 +67,7 @@ def _row(
 def _signal_row(groups: int, count: int, repeat: int) -> Row:
     live = lag_signals.live_params(groups)
     params = Params(max_active_recoveries=_RUNNING, heartbeat_timeout_ms=_SILENCE_MS, live=live)
-    decider = make_decider(params)
+    decider = make_decider(params_beside(params))
     raw = lag_signals.reports(groups, groups + repeat * count)
     events = [(at_ms, CODEC.decode_event(0, 0, at_ms, None, value, ())) for at_ms, value in raw]
     state = lag_signals.with_full_windows(_running(decider, params), groups)

@@ -18,6 +18,7 @@ from bench.records import make_many
 from bench.recoveries import LANES, Source, start_state, with_running
 from bench.result import Report, Row, Sample
 from recoveryd.capabilities import make_decider, make_status_topic
+from recoveryd.params import params_beside
 from recoveryd.recovery.model import PlannedTopic
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.slice import RECOVERY
@@ -73,7 +74,7 @@ def _window(daemon: DaemonProcess) -> float:
 
 def _write_status(bed: Bed, home: Home, names: list[str], source: Source) -> None:
     params = Params(max_active_recoveries=_REPLAYS)
-    decider, state, status = make_decider(params), start_state(params), make_status_topic()
+    decider, state, status = make_decider(params_beside(params)), start_state(params), make_status_topic()
     producer = Producer({"bootstrap.servers": bed.bootstrap})
     now_ms = time.time_ns() // 1_000_000
     topic = bed.unique(

@@ -22,6 +22,7 @@ from recoveryd.capabilities import make_decider
 from recoveryd.collectors.retention import EVERY_S, RetentionCollector
 from recoveryd.kernel.events import BecameLeader, Event
 from recoveryd.kernel.state import CoreState
+from recoveryd.params import params_beside
 from recoveryd.recovery.params import Params
 from recoveryd.units.model import Unit, UnitKind
 
@@ -126,7 +127,7 @@ def _watch(bed: Bed, count: int, repeat: int) -> Sample:
 
 
 async def _looks(bed: Bed, units: dict[str, Unit], repeat: int) -> list[float]:
-    core = make_decider(Params(units=units))
+    core = make_decider(params_beside(Params(units=units)))
     state = core.decide(CoreState(), BecameLeader(1, "control"), _now_ms()).state
     told = 0
 

@@ -10,6 +10,7 @@ from recoveryd.kernel.decide import Decider
 from recoveryd.kernel.events import BecameLeader, CommandReceived, Event
 from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import State, Stop, StopReason
+from recoveryd.params import params_beside
 from recoveryd.recovery.events import FactsGathered
 from recoveryd.recovery.model import CompletenessRow, Recovery
 from recoveryd.recovery.params import Params
@@ -39,7 +40,7 @@ class Source:
 
 def start_state(params: Params) -> CoreState:
     """The state of a leader that knows nothing yet."""
-    return make_decider(params).decide(CoreState(), BecameLeader(1, "control-topic-id"), NOW_MS).state
+    return make_decider(params_beside(params)).decide(CoreState(), BecameLeader(1, "control-topic-id"), NOW_MS).state
 
 
 def with_running(decider: Decider, state: CoreState, name: str, offset: int, source: Source = Source()) -> CoreState:
@@ -71,7 +72,7 @@ def lane_heartbeat(name: str, lane: int, position: int, source: Source = Source(
 def completed(count: int) -> list[Recovery]:
     """`count` recoveries of four partitions that ran to their end and were verified."""
     params = Params(max_active_recoveries=2)
-    decider = make_decider(params)
+    decider = make_decider(params_beside(params))
     running = with_running(decider, start_state(params), "model", 0).of(RECOVERY).recoveries["model"]
     rows = tuple(CompletenessRow(p, 0, _RECORDS, _RECORDS - 10, 0, 10, 0) for p in range(PARTITIONS))
     progress = replace(

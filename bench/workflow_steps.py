@@ -23,6 +23,7 @@ from recoveryd.capabilities import make_decider
 from recoveryd.kernel.commands import Command, Meta
 from recoveryd.kernel.events import BecameLeader, CommandReceived, Event, Tick
 from recoveryd.kernel.state import CoreState
+from recoveryd.params import params_beside
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.spec import Earliest
 from recoveryd.settings.kafka_properties import ClientAccess
@@ -187,7 +188,7 @@ class StepsAlone:
         self._steps = KafkaSteps(
             properties, {"main": ClientAccess(app.bed.bootstrap)}, lambda: units, Nobody(), SystemClock().now_ms
         )
-        self._core, self._state, self._offset = make_decider(Params(units=units)), CoreState(), 0
+        self._core, self._state, self._offset = make_decider(params_beside(Params(units=units))), CoreState(), 0
         self.spent_s = 0.0
         self._is_leading = False
 

@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from recoveryd.capabilities import make_capabilities, make_codec, make_status_topic
+from recoveryd.capabilities import make_codec, make_status_topic
 from recoveryd.holds.spec import HoldSpec, Release, StartHold
 from recoveryd.kernel.commands import Meta, StopCommand
 from recoveryd.kernel.decision import Noun
@@ -23,6 +23,7 @@ from recoveryd.verification.spec import ComparedRef, VerificationSpec, Verify
 from recoveryd.watches.draft import WATCHES
 from recoveryd.watches.known import Watches
 from recoveryd.watches.spec import StartWatch
+from tests.builders.deciding import make_capabilities
 
 _THROTTLED = ("max_bytes_per_s", "max_records_per_s", "mode", "weight", "tier")
 NOW_MS = 1_800_000_000_000

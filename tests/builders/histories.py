@@ -69,8 +69,8 @@ def _set(value: Any) -> Any:
 
 
 def _nouns(last: Decision) -> Iterator[tuple[str, Any]]:
-    from recoveryd.capabilities import make_capabilities
     from recoveryd.recovery.params import Params
+    from tests.builders.deciding import make_capabilities
 
     for capability in make_capabilities(Params()):
         yield from capability.known(last.state).items()

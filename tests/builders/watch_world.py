@@ -7,7 +7,6 @@ A restart goes through the status record: what is not in it is gone.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from recoveryd.capabilities import make_decider
 from recoveryd.kernel.decision import Answer, Decision, Notice
 from recoveryd.kernel.events import BecameLeader, Event, Tick
 from recoveryd.kernel.state import CoreState
@@ -22,6 +21,7 @@ from recoveryd.watches.events import WebhookEnded
 from recoveryd.watches.model import Watch
 from recoveryd.watches.spec import UntilCaughtUp, WatchSpec
 from tests.builders.core import NOW_MS, STATUS, command
+from tests.builders.deciding import make_decider
 from tests.builders.world import check_fields
 
 PERIOD_MS = 5_000

@@ -7,7 +7,6 @@ deterministic. A test can switch on faults: applications that die, effects that 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from recoveryd.capabilities import make_decider
 from recoveryd.holds.draft import HOLDS
 from recoveryd.kernel.decision import Answer, Decision, Notice
 from recoveryd.kernel.effects import Effect
@@ -43,6 +42,7 @@ from recoveryd.wire.event_kinds import EVENT_KINDS
 from recoveryd.wire.status_topic import encode_daemon
 from recoveryd_jobs.contract import Directive, DriverHeartbeat, LaneHeartbeat, LanePosition, Verification
 from tests.builders.core import NOW_MS, SOURCE_ID, STATUS, TARGET_ID, make_facts
+from tests.builders.deciding import make_decider
 
 PARAMS = Params(
     adopt_wait_ms=3_000,

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from recoveryd.capabilities import make_decider
 from recoveryd.kernel.decision import Decision
 from recoveryd.kernel.events import BecameLeader, CommandReceived, Tick
 from recoveryd.kernel.states import State
@@ -15,6 +14,7 @@ from recoveryd.recovery.model import Recovery, Wanted
 from recoveryd.recovery.params import Params
 from recoveryd_jobs.contract import Directive, decode
 from tests.builders.core import CODEC, command, noun_state
+from tests.builders.deciding import make_decider
 from tests.builders.golden import FILES, records
 from tests.contract.harness import Harness
 

@@ -4,7 +4,6 @@ record, and never a live one.
 
 from dataclasses import replace
 
-from recoveryd.capabilities import make_decider
 from recoveryd.kernel.decision import Decision
 from recoveryd.kernel.effects import Effect
 from recoveryd.kernel.events import BecameLeader, Event, Tick
@@ -18,6 +17,7 @@ from recoveryd.watches.draft import WATCHES
 from recoveryd.watches.spec import UntilTime
 from recoveryd_jobs.contract import ReceiptsHome
 from tests.builders.core import RECEIPTS, command, make_facts, make_spec
+from tests.builders.deciding import make_decider
 from tests.builders.watch_world import CAUGHT_UP, WatchWorld
 from tests.builders.watch_world import PARAMS as WATCH_PARAMS
 from tests.builders.world import PARAMS, World

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from recoveryd.capabilities import make_decider
 from recoveryd.kernel.events import SignalReceived
 from recoveryd.kernel.states import State
 from recoveryd.live.events import OffsetsSampled, TopicSample
@@ -19,6 +18,7 @@ from recoveryd.live.slice import LIVE
 from recoveryd.recovery.model import Wanted
 from recoveryd.recovery.spec import Limits
 from tests.builders.core import NOW_MS, command, make_book, make_facts, make_spec, make_verification
+from tests.builders.deciding import make_decider
 from tests.builders.live_world import BOARD, LAG, LATENCY, MAX, MIN, LiveWorld, lag_look, make_params
 from tests.builders.world import World
 

@@ -17,7 +17,6 @@ from recoveryd.kernel.metrics import Measures, Metric, MetricKind, Sample
 from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.state import CoreState, Slot
 from recoveryd.metrics.book import MetricsBook
-from recoveryd.recovery.params import Params
 from recoveryd.wire.codec import Codec
 from recoveryd.wire.forms import CommandData, verb_form
 from recoveryd.wire.status_topic import StatusTopic, encode_daemon
@@ -48,6 +47,13 @@ class Struck:
     bell: str
 
 
+@dataclass(frozen=True, slots=True)
+class BellParams:
+    """What bells need of the config; nothing else knows it."""
+
+    in_ms_most: int = 3_600_000
+
+
 class BellData(CommandData):
     in_ms: int
 
@@ -56,8 +62,9 @@ BELLS: Slot[dict[str, Bell]] = Slot("bells", {})
 
 
 class BellDraft(View):
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: Draft, params: BellParams) -> None:
         super().__init__(draft)
+        self.params = params
         self.bells = draft.before.of(BELLS)
 
     def put(self, bell: Bell) -> None:
@@ -69,6 +76,9 @@ class BellDraft(View):
 
 
 def _set(draft: BellDraft, event: CommandReceived, given: SetBell) -> None:
+    if given.in_ms > draft.params.in_ms_most:
+        draft.answer(event, "rejected", "nobody waits so long")
+        return
     draft.put(Bell(given.meta.subject, draft.now_ms, draft.now_ms + given.in_ms))
     draft.answer(event, "accepted", "it will ring")
 
@@ -111,11 +121,11 @@ def _quiet(state: CoreState, _now_ms: int) -> list[Sample]:
     return [Sample(QUIET, (), sum(b.state == "waiting" for b in state.of(BELLS).values()))]
 
 
-def make_bells() -> Capability[BellDraft]:
+def make_bells(params: BellParams = BellParams()) -> Capability[BellDraft]:
     return Capability(
         name="bells",
         view=BellDraft,
-        make_view=BellDraft,
+        make_view=lambda draft: BellDraft(draft, params),
         events=(Struck,),
         verbs=(begins(SetBell, _set), steers(StopCommand, _stop)),
         handlers=(on(Struck, lambda draft, event: _ring(draft, draft.bells[event.bell])),),
@@ -139,7 +149,7 @@ def make_bells() -> Capability[BellDraft]:
 class House:
     """All capabilities of the daemon and one more, with the records that they wrote."""
 
-    capabilities: list[Capability[Any]] = field(default_factory=lambda: [*make_capabilities(Params()), make_bells()])
+    capabilities: list[Capability[Any]] = field(default_factory=lambda: [*make_capabilities(), make_bells()])
     offset: int = 0
 
     def __post_init__(self) -> None:
@@ -208,22 +218,29 @@ def test_a_recovery_and_a_bell_never_share_an_id() -> None:
     assert house.send("bell", "r1", in_ms=1) == ["rejected"]
 
 
+def test_it_has_numbers_of_its_own_that_nobody_else_knows() -> None:
+    house = House([*make_capabilities(), make_bells(BellParams(in_ms_most=10))])
+    assert [house.send("bell", name, in_ms=wait) for name, wait in (("b1", 10), ("b2", 11))] == [
+        ["accepted"], ["rejected"],
+    ]  # fmt: skip
+
+
 def test_two_that_begin_the_same_command_are_refused() -> None:
     with pytest.raises(ValueError, match="SetBell has two that begin it: bells, bells"):
-        Decider([make_bells(), make_bells(), *make_capabilities(Params())])
+        Decider([make_bells(), make_bells(), *make_capabilities()])
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_a_command_that_one_begins_and_another_steers_is_refused_in_either_order(order: tuple[int, int]) -> None:
     pair = make_bells(), replace(make_bells(), name="gongs", verbs=(steers(SetBell, _stop),))
     with pytest.raises(ValueError, match="SetBell is begun by bells and steered by gongs"):
-        Decider([*(pair[number] for number in order), *make_capabilities(Params())])
+        Decider([*(pair[number] for number in order), *make_capabilities()])
 
 
 def test_a_capability_that_steers_a_command_twice_is_refused() -> None:
     twice = replace(make_bells(), verbs=(begins(SetBell, _set), steers(StopCommand, _stop), steers(StopCommand, _stop)))
     with pytest.raises(ValueError, match="StopCommand is steered twice by bells"):
-        Decider([twice, *make_capabilities(Params())])
+        Decider([twice, *make_capabilities()])
 
 
 def test_a_command_that_names_what_it_is_about_takes_a_free_id_or_one_of_its_own_kind() -> None:
@@ -234,7 +251,7 @@ def test_a_command_that_names_what_it_is_about_takes_a_free_id_or_one_of_its_own
         draft.answer(event, "accepted", "quiet")
 
     hushing = replace(make_bells(), verbs=(names(SetBell, hush), steers(StopCommand, _stop)))
-    house = House([*make_capabilities(Params()), hushing])
+    house = House([*make_capabilities(), hushing])
     house.state = house.state.having(BELLS, {"b1": Bell("b1", NOW_MS, NOW_MS)})
     house.feed(command("replay", "r1"))
     assert [house.send("bell", name, in_ms=1) for name in ("b1", "nothing", "r1")] == [
@@ -254,7 +271,7 @@ def test_a_command_about_an_id_that_nothing_has_speaks_of_no_kind() -> None:
 def test_an_event_that_nobody_handles_is_refused() -> None:
     deaf = replace(make_bells(), handlers=())
     with pytest.raises(ValueError, match="no capability handles Struck"):
-        Decider([deaf, *make_capabilities(Params())])
+        Decider([deaf, *make_capabilities()])
 
 
 def test_a_command_that_was_not_sent_need_not_be_heard_by_anybody() -> None:
@@ -268,7 +285,7 @@ def test_one_capability_refuses_what_another_would_begin_and_nothing_that_steers
     quiet = make_bells()
     no_night = Refused(Code.NOT_IN_THIS_STATE, "not at night", "Ring tomorrow.")
     refusing = replace(quiet, refuses=lambda _draft, given: no_night if given.meta.subject == "night" else None)
-    core = Decider([*make_capabilities(Params()), refusing])
+    core = Decider([*make_capabilities(), refusing])
     refused = core.decide(CoreState(), command("replay", "night"), NOW_MS)
     (answer,) = refused.answers
     assert (answer.kind, answer.message, answer.hint) == ("rejected", "not at night", "Ring tomorrow.")
@@ -276,9 +293,7 @@ def test_one_capability_refuses_what_another_would_begin_and_nothing_that_steers
     begun = core.decide(CoreState(), command("replay", "day"), NOW_MS)
     assert core.known(begun.state).get("day") is not None
     quiet_again = replace(refusing, refuses=lambda _draft, _given: no_night)
-    stopped = Decider([*make_capabilities(Params()), quiet_again]).decide(
-        begun.state, command("stop", "day", "c2"), NOW_MS
-    )
+    stopped = Decider([*make_capabilities(), quiet_again]).decide(begun.state, command("stop", "day", "c2"), NOW_MS)
     assert "not at night" not in {answer.message for answer in stopped.answers}
 
 
@@ -295,7 +310,7 @@ def test_only_those_steer_whom_the_event_concerns_and_after_an_answer_everybody(
             steers_after=kinds,
         )
 
-    bound = Decider([*make_capabilities(Params()), noting("clock", (Tick,)), noting("any", (object,))])
+    bound = Decider([*make_capabilities(), noting("clock", (Tick,)), noting("any", (object,))])
     leader = bound.decide(CoreState(), BecameLeader(1, "c"), NOW_MS).state
     bound.decide(leader, Tick(), NOW_MS)
     bound.decide(leader, command("pause", "nothing"), NOW_MS)
@@ -305,31 +320,31 @@ def test_only_those_steer_whom_the_event_concerns_and_after_an_answer_everybody(
 def test_a_form_of_a_command_that_nobody_takes_is_refused() -> None:
     mute = replace(make_bells(), verbs=(steers(StopCommand, _stop),))
     with pytest.raises(ValueError, match="bells has a form of bell and does not take it"):
-        Decider([mute, *make_capabilities(Params())])
+        Decider([mute, *make_capabilities()])
 
 
 def test_a_command_that_no_record_can_carry_is_refused() -> None:
     formless = replace(make_bells(), forms={})
     with pytest.raises(ValueError, match="bells takes bell, which has no form"):
-        Decider([formless, *make_capabilities(Params())])
+        Decider([formless, *make_capabilities()])
 
 
 def test_a_second_form_of_a_command_is_refused() -> None:
     second = replace(make_bells(), forms={**make_bells().forms, "stop": make_bells().forms["bell"]})
     with pytest.raises(ValueError, match="stop has two forms: of bells, of recovery"):
-        Decider([second, *make_capabilities(Params())])
+        Decider([second, *make_capabilities()])
 
 
 def test_forms_of_signals_that_nobody_hears_are_refused() -> None:
     deaf = replace(make_bells(), signals={"dong": object()})
     with pytest.raises(ValueError, match="bells has forms of signals and does not hear any"):
-        Decider([deaf, *make_capabilities(Params())])
+        Decider([deaf, *make_capabilities()])
 
 
 def test_a_handler_of_an_event_that_nobody_defines_is_refused() -> None:
     undefined = replace(make_bells(), events=())
     with pytest.raises(ValueError, match="no capability defines Struck"):
-        Decider([undefined, *make_capabilities(Params())])
+        Decider([undefined, *make_capabilities()])
 
 
 def _parts(given: Any) -> set[type]:
@@ -338,7 +353,7 @@ def _parts(given: Any) -> set[type]:
     return found.union(*(_parts(part) for part in get_args(given)))
 
 
-@pytest.mark.parametrize("capability", make_capabilities(Params()), ids=lambda capability: capability.name)
+@pytest.mark.parametrize("capability", make_capabilities(), ids=lambda capability: capability.name)
 def test_every_event_of_a_module_of_events_is_one_of_its_capability(capability: Capability[Any]) -> None:
     places = {event.__module__ for event in capability.events if event.__module__.endswith(".events")}
     defined = {

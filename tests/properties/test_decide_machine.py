@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from recoveryd.capabilities import make_decider
 from recoveryd.kernel.events import BecameLeader, Tick
 from recoveryd.kernel.states import TERMINAL, State
 from recoveryd.live.events import OffsetsSampled
@@ -23,6 +22,7 @@ from recoveryd.recovery.slice import RECOVERY
 from recoveryd.recovery.spec import CaughtUp, Latest, Limits
 from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat, Verification
 from tests.builders.core import command, make_facts, make_spec, make_verification
+from tests.builders.deciding import make_decider
 from tests.builders.world import PARAMS, World, illegal_moves
 from tests.properties.test_recoveries import assert_is_what_a_scan_finds
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from recoveryd.capabilities import make_decider
 from recoveryd.kernel.events import BecameLeader, Event, Tick
 from recoveryd.kernel.states import TERMINAL, State
 from recoveryd.live.events import OffsetsSampled
@@ -17,6 +16,7 @@ from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat, Verification
 from tests.builders.core import command, make_facts, make_spec, make_target, make_verification
+from tests.builders.deciding import make_decider
 from tests.builders.world import PARAMS, World, reachable
 
 S = State

@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from recoveryd.capabilities import make_decider
 from recoveryd.kernel.events import Tick
 from recoveryd.kernel.states import State, StopReason
 from recoveryd.watches.draft import WATCHES
 from recoveryd.watches.model import DeliveryState
 from recoveryd.watches.spec import CallHook, Until, UntilCaughtUp, UntilOffsets, WatchSpec
 from tests.builders.core import STATUS
+from tests.builders.deciding import make_decider
 from tests.builders.watch_world import PARAMS, PERIOD_MS, Topic, WatchWorld
 
 PARTITIONS = st.sampled_from([0, 1])

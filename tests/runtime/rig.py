@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from recoveryd.adapters.http.metrics_page import Metrics
-from recoveryd.capabilities import make_decider
 from recoveryd.errors import Fenced, RecoverydError
 from recoveryd.kernel.decide import Decider
 from recoveryd.kernel.decision import Decision
@@ -17,6 +16,7 @@ from recoveryd.ports import ControlRecord, Folded, JournalBatch
 from recoveryd.recovery.params import Params
 from recoveryd.runtime import ControlIntake, Inbox, Runtime
 from tests.builders.core import BOOK, NOW_MS
+from tests.builders.deciding import make_decider
 from tests.runtime.fakes import (
     ListLog,
     ManualClock,

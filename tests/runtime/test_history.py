@@ -12,6 +12,7 @@ import pytest
 from recoveryd.capabilities import make_decider
 from recoveryd.kernel.decision import Decision
 from recoveryd.kernel.states import State
+from recoveryd.params import params_beside
 from recoveryd.recovery.params import Params
 from recoveryd.runtime.history import RecordedCore, take_again
 from recoveryd.runtime.tagged import from_tagged, to_tagged
@@ -26,7 +27,7 @@ MOST = 100_000_000
 @contextlib.contextmanager
 def recorded(world: World, path: Path, most: int = MOST) -> Iterator[list[Decision]]:
     """Write the world's events from now on to `path`, too. Returns the list of its decisions."""
-    core = RecordedCore(world.decider, world.params, frozenset(), path, most)
+    core = RecordedCore(world.decider, params_beside(world.params), path, most)
     world.state = core.restore(world.state.daemon, dict(world.decider.known(world.state)), {})
     taken: list[Decision] = []
 
@@ -168,7 +169,7 @@ def test_what_the_rules_raise_changes_nothing_as_in_the_daemon(tmp_path: Path) -
             raise AssertionError("no plan")
 
     with path.open() as lines:
-        found = list(take_again(lines, lambda _params, _webhooks: Broken()))  # type: ignore[arg-type,return-value]
+        found = list(take_again(lines, lambda _params: Broken()))  # type: ignore[arg-type,return-value]
     assert [type(taken.bug) for taken in found[:2]] == [type(None), AssertionError]
     assert found[1].decision.state is found[0].decision.state
     assert found[1].decision.reason == "recoveryd could not decide on this: AssertionError: no plan"

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from recoveryd.adapters.memory import MemoryBroker, MemoryCommandSender
-from recoveryd.capabilities import make_decider
 from recoveryd.errors import ClusterProblem, LaunchError
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.effects import Effect, SendCommand, WakeAt
@@ -44,6 +43,7 @@ from recoveryd.workflows.model.events import StepReported, WorkflowFacts
 from recoveryd.workflows.model.facts import Found, WantedFacts
 from recoveryd_jobs.contract import Directive
 from tests.builders.core import CODEC, NOW_MS, command, make_facts, make_spec
+from tests.builders.deciding import make_decider
 from tests.builders.world import World
 from tests.runtime.fakes import QuietClusters, ScriptedJobs, ScriptedLedger, until, within
 

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from recoveryd.adapters.http.metrics_page import Metrics
-from recoveryd.capabilities import make_decider
 from recoveryd.kernel.metrics import Sample
 from recoveryd.kernel.states import State, StopReason
 from recoveryd.live.freshness import Track
@@ -16,6 +15,7 @@ from recoveryd.recovery.model import PartitionProgress
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.recoveries import Recoveries
 from tests.builders.core import BOOK, FOLLOWING, command, state_of
+from tests.builders.deciding import make_decider
 from tests.builders.world import World
 
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from recoveryd.capabilities import make_decider
 from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import RefusedCommand
@@ -20,6 +19,7 @@ from recoveryd.runtime.inbox import Item
 from recoveryd.runtime.rounds import Round, Rounds, merge
 from recoveryd.runtime.seen import SeenLedger
 from tests.builders.core import NOW_MS, command, noun_state
+from tests.builders.deciding import make_decider
 from tests.runtime.fakes import record
 
 SIGNAL = HealthSignal("main", "produce_latency_p99", 0.02, "s", "ok", NOW_MS)

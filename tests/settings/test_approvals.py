@@ -21,7 +21,7 @@ def settings(folder: Path, *rules: dict[str, Any]) -> Settings:
 
 def test_rules_are_taken_in_their_order(tmp_path: Path) -> None:
     full = {"verbs": ["reset"], "units": ["one", "x-*"], "outputs": ["append_only", "undeclared"], "by": "owner"}
-    assert settings(tmp_path, full, {"by": "nobody"}).params().approvals == (
+    assert settings(tmp_path, full, {"by": "nobody"}).params().recoveries.approvals == (
         ApprovalRule(
             ApprovalBy.OWNER,
             frozenset({ApprovedVerb.RESET}),
@@ -30,7 +30,7 @@ def test_rules_are_taken_in_their_order(tmp_path: Path) -> None:
         ),
         ApprovalRule(ApprovalBy.NOBODY),
     )
-    assert settings(tmp_path).params().approvals == ()
+    assert settings(tmp_path).params().recoveries.approvals == ()
 
 
 @pytest.mark.parametrize(

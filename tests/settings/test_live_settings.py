@@ -24,7 +24,7 @@ def loaded(tmp_path: Path, text: str) -> Settings:
 def test_nothing_listed_protects_nothing(tmp_path: Path) -> None:
     params = loaded(tmp_path, "monitor: {topics: [a, {topic: b, group: g}]}\n").params()
     assert params.live == LiveParams(readers=frozenset({Reader("main", "b", "g")}))
-    assert params.control == ControlParams()
+    assert params.recoveries.control == ControlParams()
 
 
 def test_each_kind_of_protection_is_a_signal_of_its_cluster(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ control: {target_pressure: 0.8, max_bytes_per_s: 50MB, min_bytes_per_s: 1MB, loo
         protected={board: "lag:board@flights", audit: "lag:audit@flights"},
         health=frozenset({("main", "produce_latency_p99")}),
     )
-    assert params.control == ControlParams("auto", 50e6, 1e6, True, 2_000)
+    assert params.recoveries.control == ControlParams("auto", 50e6, 1e6, True, 2_000)
 
 
 @pytest.mark.parametrize("how", ["slo: 30s", "read_committed: true", "max_records_per_s: 5"])
@@ -99,7 +99,7 @@ def test_without_the_right_to_pause_lost_telemetry_means_the_floor(tmp_path: Pat
     text = "monitor: {canary: {latency_slo: 100ms}}\ncontrol: {pause_allowed: false}\n"
     params = loaded(tmp_path, text).params()
     assert params.live.domains["main"].lost_after_ms > 10**12
-    assert not params.control.pause_allowed
+    assert not params.recoveries.control.pause_allowed
 
 
 @pytest.mark.parametrize(

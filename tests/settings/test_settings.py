@@ -10,6 +10,7 @@ from recoveryd.errors import ConfigProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.live.lag.window import LagParams
 from recoveryd.live.params import LiveParams
+from recoveryd.params import params_beside
 from recoveryd.recovery.job_specs import JobDefaults
 from recoveryd.recovery.params import Params
 from recoveryd.settings import Settings, load
@@ -70,7 +71,7 @@ def test_without_any_address_the_error_says_how_to_give_one() -> None:
 
 
 def test_the_core_gets_its_documented_defaults() -> None:
-    assert loaded(MINIMAL).params() == Params(own_topics=frozenset(TopicNames().all))
+    assert loaded(MINIMAL).params() == params_beside(Params(own_topics=frozenset(TopicNames().all)))
 
 
 def test_the_core_gets_what_the_config_says() -> None:
@@ -84,7 +85,7 @@ def test_the_core_gets_what_the_config_says() -> None:
         + "chunk: {max_interval: 2.5}\nattempts: {max_failures: 2, stall_after: PT1M}\nmonitor: {interval: 500ms}\n"
         + "rates: {bytes_per_s: 1MB}\n"
     ).params()
-    assert params == Params(
+    assert params.recoveries == Params(
         own_topics=frozenset(TopicNames("x.").all),
         profiles=frozenset({"default", "big"}),
         max_active_recoveries=3,
@@ -101,6 +102,19 @@ def test_the_core_gets_what_the_config_says() -> None:
         eta_bytes_per_s=1e6,
         live=LiveParams(lag=LagParams(period_ms=2_000)),
     )
+    assert params == params_beside(params.recoveries)
+
+
+def test_every_capability_gets_what_is_said_of_it() -> None:
+    params = loaded(
+        MINIMAL
+        + "limits: {keep_terminal: 1d, keep_terminal_most: 7, closing_deadline: 2h, planning_deadline: 90s}\n"
+        + "webhooks: {pager: {url: 'https://a/', secret: 'a key of twenty letters'}}\n"
+    ).params()
+    for one in (params.holds, params.recoveries, params.watches, params.workflows, params.schedules):
+        assert (one.keep_terminal_ms, one.keep_terminal_most) == (86_400_000, 7)
+    assert (params.workflows.closing_deadline_ms, params.workflows.planning_deadline_ms) == (7_200_000, 90_000)
+    assert (params.recoveries.planning_deadline_ms, params.watches.webhooks) == (90_000, frozenset({"pager"}))
 
 
 def test_every_job_gets_its_clients_topics_and_limits() -> None:

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from recoveryd.capabilities import make_decider
 from recoveryd.kernel.metrics import Sample
 from recoveryd.kernel.state import CoreState
 from recoveryd.recovery.params import Params
@@ -11,6 +10,7 @@ from recoveryd.units.draft import units_in
 from recoveryd.units.events import RetentionSeen, UnitsRead
 from recoveryd.units.rereading import NOT_REREAD
 from tests.builders.core import NOW_MS, make_book
+from tests.builders.deciding import make_decider
 from tests.units.test_lint import WORDS
 
 GONE, NEW = replace(WORDS, name="gone"), replace(WORDS, name="new")

@@ -7,13 +7,13 @@ from types import MappingProxyType
 
 import pytest
 
-from recoveryd.capabilities import make_decider
 from recoveryd.kernel.metrics import Sample
 from recoveryd.kernel.state import CoreState
 from recoveryd.recovery.params import Params
 from recoveryd.units.events import RetentionSeen
 from recoveryd.units.retention import RETENTION_SHORT
 from tests.builders.core import NOW_MS, make_book
+from tests.builders.deciding import make_decider
 from tests.units.test_lint import HOUR_MS, WORDS
 
 TWO = replace(WORDS, inputs=("words", "more"))

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recoveryd.capabilities import make_decider
 from recoveryd.holds.signals import HoldSignal
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import RefusedCommand
@@ -20,6 +19,7 @@ from recoveryd.replay.spec import Replay, ReplaySpec
 from recoveryd.wire.codec import Unreadable
 from recoveryd.wire.nouns import NounForm
 from tests.builders.core import CODEC
+from tests.builders.deciding import make_decider
 from tests.patience import lines_of
 from tests.wire.records import GOOD_DATA, NOW_MS, Outcome, bare, bent, replay_event
 from tests.wire.strategies import GOOD_EVENTS, bent_events, damaged_bytes, good_events, headers, json_values, text

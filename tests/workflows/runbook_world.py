@@ -5,7 +5,6 @@ quotas.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from recoveryd.capabilities import make_decider
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.recovery.params import Params
@@ -23,6 +22,7 @@ from recoveryd.workflows.model.spec import RunbookGate, RunbookPath, RunbookSpec
 from recoveryd.workflows.model.workflow import QuotaUndo, UndoState
 from recoveryd.workflows.wire.reprocess import ReprocessData
 from recoveryd_jobs.contract.reports import Verification
+from tests.builders.deciding import make_decider
 from tests.builders.records import make_recovery
 from tests.workflows.app_world import INTERNAL, PARTITIONS, UNIT, AppWorld, Log, _ends
 from tests.workflows.world import report

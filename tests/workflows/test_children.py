@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from recoveryd.capabilities import make_decider
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.effects import SendCommand
@@ -25,6 +24,7 @@ from recoveryd.workflows.model.workflow import StepState
 from recoveryd.workflows.wire.reprocess import ReprocessData
 from recoveryd_jobs.contract.reports import Verification
 from tests.builders.core import make_spec
+from tests.builders.deciding import make_decider
 from tests.builders.records import make_plan, make_recovery
 from tests.workflows.app_world import PARTITIONS, AppWorld
 from tests.workflows.runbook_world import SAFE, RunbookWorld

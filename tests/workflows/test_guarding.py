@@ -5,7 +5,6 @@ from typing import NoReturn
 
 import pytest
 
-from recoveryd.capabilities import make_decider
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.events import Tick
 from recoveryd.kernel.states import State
@@ -27,6 +26,7 @@ from recoveryd.workflows.model.spec import (
     UpgradeSpec,
 )
 from recoveryd.workflows.model.workflow import Workflow, WorkflowStep
+from tests.builders.deciding import make_decider
 from tests.workflows.app_world import INTERNAL, OUTPUTS, UNIT, AppWorld
 from tests.workflows.test_savepoint import saved
 

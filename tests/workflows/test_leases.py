@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from recoveryd.capabilities import make_decider
 from recoveryd.holds.spec import StartHold
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.events import Tick
@@ -21,6 +20,7 @@ from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.spec import OutputChoice, OutputPolicy, ReprocessSpec, RunbookPath, RunbookSpec
 from recoveryd.workflows.model.workflow import ConfigUndo, QuotaUndo, UndoState
 from tests.builders.core import make_hold
+from tests.builders.deciding import make_decider
 from tests.workflows.app_world import AppWorld
 from tests.workflows.runbook_world import SAFE, WAIVED, RunbookWorld
 from tests.workflows.world import report

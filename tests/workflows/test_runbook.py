@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 import typer
 
-from recoveryd.capabilities import make_decider
 from recoveryd.cli.app import app
 from recoveryd.holds.spec import Release, StartHold
 from recoveryd.kernel.catalogue import Code
@@ -31,6 +30,7 @@ from recoveryd.workflows.model.spec import RunbookGate, RunbookPath, RunbookSpec
 from recoveryd.workflows.model.workflow import QuotaUndo, StepState, UndoState
 from recoveryd.workflows.wire.status import WorkflowForm
 from tests.builders.core import make_hold
+from tests.builders.deciding import make_decider
 from tests.docs.test_commands import parse
 from tests.workflows.app_world import OUTPUTS, PARTITIONS, Log
 from tests.workflows.runbook_world import SAFE, WAIVED, RunbookWorld

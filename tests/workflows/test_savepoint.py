@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from recoveryd.adapters.kafka.steps.offset_steps import is_settled
-from recoveryd.capabilities import make_decider
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.states import State
@@ -32,6 +31,7 @@ from recoveryd.workflows.model.workflow import ConfigUndo, UndoState
 from recoveryd.workflows.wire.savepoint import SavepointData
 from recoveryd_jobs.contract import Verification
 from tests.builders.core import make_spec
+from tests.builders.deciding import make_decider
 from tests.builders.records import make_recovery
 from tests.workflows.app_world import GROUP, INTERNAL, OUTPUTS, PARTITIONS, UNIT, AppWorld, Log
 from tests.workflows.world import report

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from recoveryd.capabilities import make_decider
 from recoveryd.holds.spec import StartHold
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import StopCommand
@@ -19,6 +18,7 @@ from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.spec import UpgradeSpec
 from recoveryd.workflows.model.workflow import StepState
 from tests.builders.core import make_hold
+from tests.builders.deciding import make_decider
 from tests.workflows.app_world import INTERNAL, PARTITIONS, UNIT, Log
 from tests.workflows.test_savepoint import save
 from tests.workflows.two_versions import TwoVersions

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 
-from recoveryd.capabilities import make_decider
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import Command, Meta, StopCommand
 from recoveryd.kernel.decision import Answer, Decision, Notice
@@ -31,6 +30,7 @@ from recoveryd.workflows.model.positions import PartitionLook, To
 from recoveryd.workflows.model.spec import ResetSpec
 from recoveryd.workflows.model.workflow import OffsetUndo, Undo, UndoState, Workflow
 from tests.builders.core import NOW_MS, STATUS
+from tests.builders.deciding import make_decider
 from tests.builders.world import check_fields
 
 TOPIC, PARTITIONS, LOG = "orders", 3, (10, 100)

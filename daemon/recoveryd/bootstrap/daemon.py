@@ -54,7 +54,7 @@ class Daemon:
 def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
     """Make all parts. Call inside the event loop. `read_again` reads the config once more, as it was read before."""
     params = settings.params()
-    capabilities = make_capabilities(params, frozenset(settings.values.webhooks))
+    capabilities = make_capabilities(params)
     status, codec, book = StatusTopic(capabilities), Codec(capabilities), MetricsBook(capabilities)
     clock, inbox, metrics = SystemClock(), Inbox(), Metrics(book.metrics)
     pulse, running = Pulse(clock), Running(params.units)

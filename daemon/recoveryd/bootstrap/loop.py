@@ -18,8 +18,8 @@ from recoveryd.kernel.capability import Capability
 from recoveryd.kernel.decide import Decider
 from recoveryd.kernel.events import Event
 from recoveryd.metrics.book import MetricsBook
+from recoveryd.params import CapabilityParams
 from recoveryd.ports import Clock, ControlRecord
-from recoveryd.recovery.params import Params
 from recoveryd.runtime import ControlIntake, Inbox, Runtime
 from recoveryd.runtime.history import RecordedCore
 from recoveryd.runtime.interpreter import Interpreter
@@ -46,7 +46,7 @@ class Loop:
 
 def make_loop(
     settings: Settings,
-    params: Params,
+    params: CapabilityParams,
     capabilities: Sequence[Capability[Any]],
     codec: Codec,
     status: StatusTopic,
@@ -83,9 +83,9 @@ def make_loop(
     return Loop(decider, core, journal, interpreter, intake, runtime)
 
 
-def _recorded(settings: Settings, params: Params, decider: Decider) -> Core:
-    log, webhooks = settings.values.log, frozenset(settings.values.webhooks)
-    return decider if log.events is None else RecordedCore(decider, params, webhooks, Path(log.events), log.events_most)
+def _recorded(settings: Settings, params: CapabilityParams, decider: Decider) -> Core:
+    log = settings.values.log
+    return decider if log.events is None else RecordedCore(decider, params, Path(log.events), log.events_most)
 
 
 def _make_interpreter(outside: Outside, inbox: Inbox) -> Interpreter:

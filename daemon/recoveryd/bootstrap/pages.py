@@ -16,8 +16,8 @@ from recoveryd.kernel.metrics import Sample
 from recoveryd.live.wire.page import control_document, lag_document
 from recoveryd.metrics.book import MetricsBook
 from recoveryd.metrics.definitions import JOURNAL_FAILING, LEADER, LOOP_AGE, SECRET_REFUSED, WEBHOOK_WAITING
+from recoveryd.params import CapabilityParams
 from recoveryd.ports import Clock
-from recoveryd.recovery.params import Params
 from recoveryd.runtime import Runtime
 from recoveryd.runtime.health import Health, Sources
 from recoveryd.runtime.loop import Core
@@ -44,7 +44,7 @@ def make_sources(
     runtime: Runtime,
     core: Core,
     status: StatusTopic,
-    params: Params,
+    params: CapabilityParams,
     collector: OffsetCollector,
     pulse: Pulse,
     clock: Clock,
@@ -59,7 +59,7 @@ def make_sources(
         metrics_content_type=CONTENT_TYPE,
         lag=lambda: lag_document(runtime.state, params.live, clock.now_ms()),
         log=None if log_dir is None else partial(read_log, log_dir),
-        control=lambda: control_document(runtime.state, params.live, params.control, clock.now_ms()),
+        control=lambda: control_document(runtime.state, params.live, params.recoveries.control, clock.now_ms()),
     )
 
 

@@ -49,7 +49,6 @@ class Params:
     progress_status_ms: int = 2_000
     same_status_ms: int = 20_000  # how often progress is journaled that has not changed
     planning_deadline_ms: int = 60_000
-    closing_deadline_ms: int = 86_400_000  # of workflows
     ledger_deadline_ms: int = 120_000
     exit_report_wait_ms: int = 2_000
 

@@ -22,6 +22,7 @@ from recoveryd.kernel.decide import Decider
 from recoveryd.kernel.decision import Decision, Noun
 from recoveryd.kernel.events import Event
 from recoveryd.kernel.state import CoreState, DaemonRecord
+from recoveryd.params import CapabilityParams, params_beside
 from recoveryd.recovery.params import Params
 from recoveryd.runtime.loop import Core
 from recoveryd.runtime.tagged import from_tagged, to_tagged
@@ -29,7 +30,7 @@ from recoveryd.runtime.tagged import from_tagged, to_tagged
 log = structlog.stdlib.get_logger(__name__)
 
 FORMAT = 1
-MakeDecider = Callable[[Params, frozenset[str]], Decider]
+MakeDecider = Callable[[CapabilityParams], Decider]
 
 
 class RecordedCore:
@@ -37,7 +38,7 @@ class RecordedCore:
     `most_bytes`.
     """
 
-    def __init__(self, core: Core, params: Params, webhooks: frozenset[str], path: Path, most_bytes: int) -> None:
+    def __init__(self, core: Core, params: CapabilityParams, path: Path, most_bytes: int) -> None:
         self._core = core
         self._most_bytes = most_bytes
         self._file: TextIO | None = None
@@ -51,7 +52,7 @@ class RecordedCore:
         except OSError as error:
             log.warning("no history is written", path=str(path), error=str(error))
             self.close()
-        self._write({"format": FORMAT, "params": params, "webhooks": tuple(sorted(webhooks))})
+        self._write({"format": FORMAT, "params": params})
 
     def decide(self, state: CoreState, event: Event, now_ms: int) -> Decision:
         self._write({"at_ms": now_ms, "event": event})
@@ -141,7 +142,7 @@ def take_again(lines: Iterator[str], make_decider: MakeDecider) -> Iterator[Take
         try:
             line = from_tagged(data)
             if "params" in line:
-                core = make_decider(line["params"], frozenset(line["webhooks"]))
+                core = make_decider(_params(line))
                 continue
             if core is None:
                 raise ValueError("a history begins with the parameters of a daemon")  # noqa: TRY301
@@ -155,6 +156,12 @@ def take_again(lines: Iterator[str], make_decider: MakeDecider) -> Iterator[Take
             raise ValueError(f"line {number}: {error}") from error
         state = decision.state
         yield Taken(at_ms, event, decision, bug)
+
+
+def _params(line: Mapping[str, Any]) -> CapabilityParams:
+    """Earlier releases wrote those of recoveries, and the names of webhooks beside them."""
+    found = line["params"]
+    return params_beside(found, frozenset(line["webhooks"])) if isinstance(found, Params) else found
 
 
 def _decided(core: Decider, state: CoreState, event: Event, at_ms: int) -> tuple[Decision, Exception | None]:

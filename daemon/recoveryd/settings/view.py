@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from recoveryd.params import CapabilityParams
 from recoveryd.recovery.job_specs import JobDefaults
-from recoveryd.recovery.params import Params
 from recoveryd.settings.kafka_properties import ClientAccess, read_access, to_librdkafka
 from recoveryd.settings.model import SettingsModel
-from recoveryd.settings.protecting import make_control_params, make_live_params
+from recoveryd.settings.params import make_params
 from recoveryd.settings.secrets import read_secret, shown_secret
 from recoveryd.settings.sources import Key, Origin, origin_of
 from recoveryd.settings.unit_control import ControlOptions
@@ -85,46 +85,9 @@ class Settings:
     def librdkafka_all(self) -> dict[str, dict[str, str]]:
         return {name: self.librdkafka(name) for name in self.values.clusters}
 
-    def params(self) -> Params:
-        """The parameters of recoveries, from the config."""
-        v = self.values
-        return Params(
-            profiles=frozenset(v.profiles),
-            clusters=frozenset(v.clusters),
-            own_topics=frozenset(self.topic_names.all),
-            max_active_recoveries=v.limits.max_active_recoveries,
-            planning_deadline_ms=v.limits.planning_deadline,
-            closing_deadline_ms=v.limits.closing_deadline,
-            keep_terminal_ms=v.limits.keep_terminal,
-            keep_terminal_most=v.limits.keep_terminal_most,
-            approval_above_bytes=v.approval.above_bytes,
-            approval_above_records=v.approval.above_records,
-            approval_of_unknown_readers=v.approval.unknown_readers,
-            approval_ttl_ms=v.approval.ttl,
-            lease_ttl_ms=v.lease.ttl,
-            lease_renew_ms=v.lease.renew_every,
-            floor_bytes_per_s=float(v.lease.floor_bytes_per_s),
-            chunk_max_ms=v.chunk.max_interval,
-            max_failures=v.attempts.max_failures,
-            max_failures_per_hour=v.attempts.max_failures_per_hour,
-            max_failed_chunks_per_hour=v.attempts.max_failed_chunks_per_hour,
-            backoff_first_ms=v.attempts.backoff_first,
-            backoff_max_ms=v.attempts.backoff_max,
-            adopt_wait_ms=v.attempts.adopt_wait,
-            launch_timeout_ms=v.attempts.launch_timeout,
-            heartbeat_timeout_ms=v.attempts.heartbeat_timeout,
-            paused_keep_application_ms=v.attempts.keep_paused,
-            stall_after_ms=v.attempts.stall_after,
-            sample_period_ms=v.monitor.interval,
-            eta_bytes_per_s=float(v.rates.bytes_per_s),
-            remote_bytes_per_s=float(v.rates.remote_bytes_per_s),
-            pricing=v.prices.pricing(),
-            quotas_enabled=v.quotas.enabled,
-            control=make_control_params(v.control),
-            live=make_live_params(v.monitor, v.control),
-            units=self.units(),
-            approvals=tuple(section.rule for section in v.approvals),
-        )
+    def params(self) -> CapabilityParams:
+        """What each capability gets from the config. Reads the texts of topologies; raises `ConfigProblem`."""
+        return make_params(self.values, frozenset(self.topic_names.all), self.units())
 
     def units(self) -> dict[str, Unit]:
         """Every unit. Reads the texts of topologies; raises `ConfigProblem`."""

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from recoveryd.capabilities import make_decider
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.decision import Decision
 from recoveryd.kernel.events import CommandReceived, Event
@@ -25,6 +24,7 @@ from recoveryd.workflows.model.facts import Found, GroupFound
 from recoveryd.workflows.model.positions import PartitionLook
 from recoveryd.workflows.model.spec import ResetSpec
 from tests.builders.core import STATUS, make_meta
+from tests.builders.deciding import make_decider
 from tests.builders.watch_world import CAUGHT_UP, PARAMS, WatchWorld
 
 UNIT = Unit("shop", UnitKind.GROUP, "main", "reports", ("flights",), control=ControlKind.PROCESS)

@@ -1,0 +1,68 @@
+"""What each capability needs of the config, together. A new capability with numbers of its own has a field here, and a
+function in `settings/params.py` that reads it from the config.
+
+No number stands here, only where each capability keeps its own.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from recoveryd.holds.params import HoldParams
+from recoveryd.live.params import LiveParams
+from recoveryd.recovery.params import Params
+from recoveryd.schedules.params import ScheduleParams
+from recoveryd.units.model import Unit
+from recoveryd.watches.params import WatchParams
+from recoveryd.workflows.model.params import WorkflowParams
+
+
+@dataclass(frozen=True, slots=True)
+class CapabilityParams:
+    """By capability. Frozen for the life of a daemon; every default is the documented one."""
+
+    live: LiveParams = LiveParams()
+    units: Mapping[str, Unit] = field(default_factory=dict)
+    holds: HoldParams = HoldParams()
+    recoveries: Params = Params()
+    watches: WatchParams = WatchParams()
+    workflows: WorkflowParams = WorkflowParams()
+    schedules: ScheduleParams = ScheduleParams()
+
+
+def params_beside(given: Params, webhooks: frozenset[str] = frozenset()) -> CapabilityParams:
+    """Those of all capabilities beside these of recoveries, as far as they say the same: histories of earlier releases
+    hold no others.
+    """
+    clusters, own_topics, lag = given.clusters, given.own_topics, given.live.lag
+    kept_ms, kept_most = given.keep_terminal_ms, given.keep_terminal_most
+    units, approvals = given.units, given.approvals
+    return CapabilityParams(
+        live=given.live,
+        units=units,
+        holds=HoldParams(clusters, own_topics, kept_ms, kept_most),
+        recoveries=given,
+        watches=WatchParams(
+            units,
+            approvals,
+            clusters=clusters,
+            own_topics=own_topics,
+            keep_terminal_ms=kept_ms,
+            keep_terminal_most=kept_most,
+            lag=lag,
+            webhooks=webhooks,
+            caught_up_evaluations=given.caught_up_evaluations,
+            caught_up_span_ms=given.caught_up_span_ms,
+        ),
+        workflows=WorkflowParams(
+            units,
+            approvals,
+            clusters=clusters,
+            own_topics=own_topics,
+            keep_terminal_ms=kept_ms,
+            keep_terminal_most=kept_most,
+            lag=lag,
+            approval_ttl_ms=given.approval_ttl_ms,
+            planning_deadline_ms=given.planning_deadline_ms,
+        ),
+        schedules=ScheduleParams(keep_terminal_ms=kept_ms, keep_terminal_most=kept_most),
+    )
