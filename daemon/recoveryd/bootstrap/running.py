@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from recoveryd.kernel.state import CoreState
+from recoveryd.recovery.slice import RECOVERY
 from recoveryd.runtime import Runtime
 from recoveryd.units.draft import units_in
 from recoveryd.units.model import Unit
@@ -40,4 +41,4 @@ class Running:
 
     def measured(self) -> tuple[float | None, str]:
         """The rate of a recovery without a limit in bytes/s, None = unknown, and where it comes from, for plans."""
-        return self.runtime.measured_bytes_per_s, "measured"
+        return self.state.of(RECOVERY).measured_bytes_per_s, "measured"

@@ -17,6 +17,7 @@ from recoveryd.recovery import events, forgetting, on_commands, on_observations,
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.draft import Beside, RecoveryDraft
 from recoveryd.recovery.kinds import Kind
+from recoveryd.recovery.measured_rate import with_rate_of
 from recoveryd.recovery.measures import make_measures
 from recoveryd.recovery.model import WORKING, Recovery
 from recoveryd.recovery.params import Params
@@ -74,7 +75,7 @@ def _subject(draft: RecoveryDraft, recovery_id: str) -> Subject | None:
 
 
 def _steer(draft: RecoveryDraft, event: object) -> None:
-    """Steer every recovery that the event can have touched; then forget old ones and adjust quotas."""
+    """Steer every recovery that the event can have touched; then measure it, forget old ones and adjust quotas."""
     is_time = isinstance(event, Tick | BecameLeader | Leaving)
     is_for_all = is_time or isinstance(event, OffsetsSampled | ControlRead)
     is_for_all = is_for_all or draft.draft.view(HoldDraft).are_others_held
@@ -83,6 +84,8 @@ def _steer(draft: RecoveryDraft, event: object) -> None:
         _rest_if_leaving(draft, recovery_id)  # before, or steering would begin what has just been planned
         steer(draft, recovery_id)
         _rest_if_leaving(draft, recovery_id)
+    if isinstance(event, LaneHeartbeat):
+        draft.measured_bytes_per_s = with_rate_of(draft.recovery(event.recovery), draft.measured_bytes_per_s)
     if is_time:
         forgetting.forget_old(draft)
     quotas.keep_quotas(draft, touched, everything=is_time or isinstance(event, events.QuotasSwept))

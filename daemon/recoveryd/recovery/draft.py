@@ -44,7 +44,7 @@ class Beside:
 
 
 class RecoveryDraft(View):
-    """`quotas`, `forgetting` and `is_leaving` may be replaced; `stored` are the recoveries as they were before the
+    """`quotas`, `forgetting`, `is_leaving` and `measured_bytes_per_s` may be replaced; `stored` are the recoveries as they were before the
     event, `present` those that were read or changed since, as they are now.
     """
 
@@ -58,6 +58,7 @@ class RecoveryDraft(View):
         self.quotas = self._before.quotas
         self.forgetting = self._before.forgetting
         self.is_leaving = self._before.is_leaving
+        self.measured_bytes_per_s = self._before.measured_bytes_per_s
         self._forgotten: list[str] = []
         self.present: dict[str, Recovery] = {}
         self._changed: set[str] = set()
@@ -168,5 +169,7 @@ class RecoveryDraft(View):
             observed = {**observed, **self._observed}
             if recoveries.ended is not before.recoveries.ended or not self._observed.keys() <= recoveries.live.keys():
                 observed = {i: o for i, o in observed.items() if i in recoveries.live}
-        after = RecoverySlice(recoveries, observed, self.quotas, self.forgetting, self.is_leaving)
+        after = RecoverySlice(
+            recoveries, observed, self.quotas, self.forgetting, self.is_leaving, self.measured_bytes_per_s
+        )
         return state if after.is_same(before) else state.having(RECOVERY, after)

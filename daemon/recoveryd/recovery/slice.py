@@ -23,13 +23,16 @@ class Forgetting:
 
 @dataclass(frozen=True, slots=True)
 class RecoverySlice:
-    """`observed` holds live recoveries only. `is_leaving`: this daemon will end, so nothing more may begin."""
+    """`observed` holds live recoveries only. `is_leaving`: this daemon will end, so nothing more may begin.
+    `measured_bytes_per_s`: what unlimited recoveries reached lately, None = nothing measured yet.
+    """
 
     recoveries: Recoveries = field(default_factory=Recoveries)
     observed: Mapping[str, Observed] = field(default_factory=dict)
     quotas: QuotaBook = QuotaBook()
     forgetting: Forgetting = Forgetting()
     is_leaving: bool = False
+    measured_bytes_per_s: float | None = None
 
     def is_same(self, other: "RecoverySlice") -> bool:
         """Whether all parts are the same objects as in `other`, at a cost that no number of recoveries raises."""
@@ -39,6 +42,7 @@ class RecoverySlice:
             and self.quotas is other.quotas
             and self.forgetting is other.forgetting
             and self.is_leaving == other.is_leaving
+            and self.measured_bytes_per_s == other.measured_bytes_per_s
         )
 
 

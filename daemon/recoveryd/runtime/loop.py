@@ -138,11 +138,6 @@ class Runtime:
         self._stop = asyncio.Event()
 
     @property
-    def measured_bytes_per_s(self) -> float | None:
-        """What unlimited recoveries of this daemon reached lately; None = nothing measured yet."""
-        return self._reporter.measured_bytes_per_s
-
-    @property
     def waits_for_journal(self) -> bool:
         """Whether the journal's broker answers slowly or not at all. If so, the lack of other answers from it means
         nothing.

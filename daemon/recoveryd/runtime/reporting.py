@@ -14,7 +14,6 @@ from recoveryd.kernel.events import (
     SignalRefused,
 )
 from recoveryd.kernel.state import CoreState
-from recoveryd.kernel.states import State
 from recoveryd.live.events import OffsetsSampled, ReaderSampled
 from recoveryd.live.measures import lag_of_signal, live_written
 from recoveryd.live.signals import LagSignal, SignalledPartition
@@ -25,12 +24,9 @@ from recoveryd.metrics.definitions import DECISION_SECONDS
 from recoveryd.recovery.own_traffic import copied_by_all
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd.runtime.rounds import Round, Step
-from recoveryd_jobs.contract import LaneHeartbeat
 
 log = structlog.stdlib.get_logger("recoveryd.decisions")
 
-
-RATE_WEIGHT = 0.1
 TIDY_MS = 60_000
 
 
@@ -38,7 +34,6 @@ class Reporter:
     """Keeps what counting needs from round to round; everything else is computed anew."""
 
     def __init__(self, metrics: Metrics, book: MetricsBook) -> None:
-        self.measured_bytes_per_s: float | None = None
         self._metrics = metrics
         self._live = LiveTraffic()
         self._tidied_ms = 0
@@ -60,7 +55,6 @@ class Reporter:
         for step in taken.steps:
             self._metrics.observe(DECISION_SECONDS, step.seconds)
             self._observe_live(step, now_ms)
-            self._measure(step)
             _log(step)
 
     def _observe_live(self, step: Step, now_ms: int) -> None:
@@ -82,20 +76,6 @@ class Reporter:
             return
         history = state.of(LIVE).samples.get(who[:2])
         self._metrics.set_live(who, lag_of_signal(signal, history, now_ms))
-
-    def _measure(self, step: Step) -> None:
-        """Keep the moving average of the rates that unlimited lanes reach, for the ETA of later plans."""
-        event = step.item.event
-        recoveries = step.decision.state.of(RECOVERY).recoveries
-        recovery = recoveries.get(event.recovery) if isinstance(event, LaneHeartbeat) else None
-        if recovery is None or recovery.state is not State.RUNNING:
-            return
-        if recovery.effective_bytes_per_s is not None or recovery.limits.max_records_per_s is not None:
-            return
-        rate = recovery.progress.bytes_per_s
-        if rate > 0:
-            before = self.measured_bytes_per_s
-            self.measured_bytes_per_s = rate if before is None else before + RATE_WEIGHT * (rate - before)
 
 
 def _as_signal(event: ReaderSampled) -> LagSignal:
