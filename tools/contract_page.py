@@ -15,7 +15,7 @@ from pydantic import BaseModel, create_model
 from pydantic.fields import FieldInfo
 
 from recoveryd.capabilities import make_codec
-from recoveryd.kernel.catalogue import CATALOGUE
+from recoveryd.kernel.catalogue import Code
 from recoveryd.wire.event_kinds import ANSWERS, HOLD_ENDS, OTHERS, TRANSITIONS, WATCH_ENDS, WORKFLOWS, EventKind
 from recoveryd.wire.forms import CommandData
 from recoveryd.wire.topics import TopicNames, own_topics
@@ -70,8 +70,8 @@ def _errors() -> str:
     parts = [_ERRORS_HEAD]
     for digit, title in _GROUPS.items():
         rows = [
-            (f"`{code.value}`", f"`{code.name.lower()}`", entry.sentence, entry.next_step)
-            for code, entry in sorted(CATALOGUE.items())
+            (f"`{code.value}`", f"`{code.name.lower()}`", code.sentence, code.next_step)
+            for code in Code
             if code.value.startswith(f"RCV-{digit}")
         ]
         parts += [f"## {title}", table(("code", "name", "meaning", "next step"), rows)]

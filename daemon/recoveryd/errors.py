@@ -7,7 +7,7 @@ raises nothing: its refusal is a value (`recoveryd.kernel.refused.Refused`). Tex
 
 from collections.abc import Sequence
 
-from recoveryd.kernel.catalogue import CATALOGUE, Code
+from recoveryd.kernel.catalogue import Code
 
 
 class RecoverydError(Exception):
@@ -17,8 +17,8 @@ class RecoverydError(Exception):
 
     def __init__(self, code: Code, message: str = "", hint: str = "", *, retriable: bool = False) -> None:
         self.code = code
-        self.message = message or CATALOGUE[code].sentence
-        self.hint = hint or CATALOGUE[code].next_step
+        self.message = message or code.sentence
+        self.hint = hint or code.next_step
         self.retriable = retriable
         super().__init__(f"{code.value} {self.message}")
 

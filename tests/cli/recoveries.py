@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from recoveryd.kernel.catalogue import CATALOGUE, Code
+from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.decision import Answer, Notice
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
 from recoveryd.recovery.model import (
@@ -115,7 +115,7 @@ def make_answer(
     command: dict[str, Any], kind: str = "accepted", code: Code | None = None, message: str = "fine", hint: str = ""
 ) -> dict[str, Any]:
     """The answer to a command as it is on the events topic."""
-    hint = hint or (CATALOGUE[code].next_step if code else "")
+    hint = hint or (code.next_step if code else "")
     verb = command["type"].split(".")[3]
     answer = Answer(kind, verb, command["id"], command["subject"], code.value if code else "", message, hint, 3)
     return parse(encode_answer(answer, "default", NOW_MS).value)

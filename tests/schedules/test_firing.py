@@ -2,7 +2,7 @@
 
 import pytest
 
-from recoveryd.kernel.catalogue import CATALOGUE, Code
+from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.events import CommandNotSent
 from recoveryd.kernel.states import State, StopReason
 from recoveryd.schedules.commands import ACTIVE_MOST
@@ -263,7 +263,7 @@ def test_the_same_id_and_too_many_and_too_long_are_refused() -> None:
         assert world.command("schedule", f"s{number}", data).kind == "accepted"
     refused = world.command("schedule", "one-too-many", data)
     assert refused.code == Code.TOO_MANY_SCHEDULES.value
-    assert CATALOGUE[Code.TOO_MANY_SCHEDULES].next_step
+    assert Code.TOO_MANY_SCHEDULES.next_step
 
 
 SAVEPOINT = {"unit": "flights-app", "name": "nightly"}

@@ -1,556 +1,617 @@
-"""Every refusal and failure of recoveryd: stable code, one sentence, one next step.
+"""Every refusal and failure of recoveryd: stable code, one sentence, one next step, in the order of their numbers.
 
 Codes are made only here. `recoveryctl explain` and docs/errors.md are generated from this catalogue, the wire answers
 with it, and the core refers to it by name. A code is never reused for another meaning.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
 
 class Code(StrEnum):
-    """Stable error codes: the member's name says the cause, its value is what users see."""
+    """Stable error codes: the member's name says the cause, its value is what users see. `sentence`: what it means;
+    `next_step`: what to do next. Both are one sentence.
+    """
 
-    NOT_A_CLOUDEVENT = "RCV-1001"
-    MISSING_ATTRIBUTE = "RCV-1002"
-    UNKNOWN_TYPE = "RCV-1003"
-    UNKNOWN_FIELD = "RCV-1004"
-    INVALID_VALUE = "RCV-1005"
-    MISSING_FIELD = "RCV-1006"
-    INVALID_SUBJECT = "RCV-1007"
-    ID_IN_USE = "RCV-1008"
-    IDEMPOTENCY_CONFLICT = "RCV-1009"
-    NO_SUCH_RECOVERY = "RCV-1010"
-    NOT_IN_THIS_STATE = "RCV-1011"
-    STALE_PLAN = "RCV-1012"
-    EXPIRED = "RCV-1013"
-    TOO_LARGE = "RCV-1014"
-    ZONE_MISSING = "RCV-1015"
-    UNKNOWN_CLUSTER = "RCV-1016"
-    UNKNOWN_PROFILE = "RCV-1017"
-    INTERNAL_TOPIC = "RCV-1018"
-    SAME_TOPIC = "RCV-1019"
-    TOO_MANY_RECOVERIES = "RCV-1020"
-    REJECTED_BY_OPERATOR = "RCV-1021"
-    APPROVAL_EXPIRED = "RCV-1022"
-    LIVE_OVER_SLO = "RCV-1023"
-    LIVE_UNKNOWN = "RCV-1024"
-    TOO_MANY_PARTITIONS = "RCV-1025"
-    UNKNOWN_WEBHOOK = "RCV-1030"
-    NOT_FOR_THIS_KIND = "RCV-1031"
-    TOO_MANY_WATCHES = "RCV-1032"
-    TOO_MANY_SCHEDULES = "RCV-1033"
-    UNKNOWN_UNIT = "RCV-1040"
-    NOTHING_TO_DO = "RCV-1041"
-    GROUP_TYPE = "RCV-1042"
-    NO_SUCH_SAVEPOINT = "RCV-1045"
-    GROUP_NOT_EMPTY = "RCV-2040"
-    GROUP_CHANGED = "RCV-2041"
-    TOPIC_CHANGED = "RCV-2042"
-    INPUT_INCOMPLETE = "RCV-2043"
-    AMBIGUOUS_TOPICS = "RCV-2044"
-    VERSIONS_INCOMPATIBLE = "RCV-2045"
-    STEP_FAILED = "RCV-3050"
-    ACK_EXPIRED = "RCV-3051"
-    NOT_CAUGHT_UP = "RCV-3052"
-    LEFT_CHANGED = "RCV-3053"
-    NOT_AN_APPROVER = "RCV-1043"
-    IN_USE = "RCV-1044"
-    TOO_MANY_CHANGES = "RCV-1046"
-    UNIT_WATCHED = "RCV-1047"
-    NOT_CONFIRMED = "RCV-1048"
-    CONTRACT_OPEN = "RCV-1049"
-    WAIVER_WITHOUT_REASON = "RCV-1070"
-    NOT_READY = "RCV-1071"
-    TOPIC_HELD = "RCV-1060"
-    NOT_HELD = "RCV-1061"
-    NOT_THE_HOLDER = "RCV-1062"
-    TOO_MANY_HOLDS = "RCV-1063"
-    INPUT_NOT_CONFIRMED = "RCV-2070"
-    QUOTA_CHANGED = "RCV-2071"
-    ESCALATED = "RCV-3070"
-    GATES_NOT_GREEN = "RCV-3071"
-    SOURCE_TOPIC_MISSING = "RCV-2001"
-    SOURCE_PARTITION_MISSING = "RCV-2002"
-    OFFSET_OUTSIDE_LOG = "RCV-2003"
-    TARGET_TOPIC_MISSING = "RCV-2004"
-    TARGET_NOT_EMPTY = "RCV-2005"
-    TARGET_PARTITIONS = "RCV-2006"
-    TARGET_IN_USE = "RCV-2007"
-    TARGET_COMPACTED = "RCV-2008"
-    TARGET_LIMITS = "RCV-2009"
-    RANGE_REVERSED = "RCV-2010"
-    CLUSTER_UNREACHABLE = "RCV-2011"
-    NOT_AUTHORISED = "RCV-2012"
-    TARGET_CREATE_FAILED = "RCV-2013"
-    TARGET_RETENTION = "RCV-2014"
-    FEATURE_MISSING = "RCV-2015"
-    DATA_LOST = "RCV-3001"
-    TOPIC_RECREATED = "RCV-3002"
-    SOURCE_UNAVAILABLE = "RCV-3003"
-    TARGET_UNAVAILABLE = "RCV-3004"
-    RECORD_TOO_LARGE = "RCV-3005"
-    ATTEMPTS_EXHAUSTED = "RCV-3006"
-    VERIFICATION_MISMATCH = "RCV-3007"
-    UNEXPLAINED_OFFSETS = "RCV-3008"
-    STALLED = "RCV-3009"
-    LEDGER_BROKEN = "RCV-3010"
-    STOP_BLOCKED = "RCV-3011"
-    LAUNCH_FAILED = "RCV-3012"
-    RECORD_REFUSED = "RCV-3013"
-    WATCH_UNFULFILLED = "RCV-3030"
-    WEBHOOK_FAILED = "RCV-3031"
-    LAST_END_UNKNOWN = "RCV-3032"
-    UNIT_NOT_STOPPED = "RCV-3033"
-    SLOTS_MISSING = "RCV-3040"
-    EXECUTORS_UNFIT = "RCV-3041"
-    SPARK_UNSECURED = "RCV-3042"
-    ERROR_RATE = "RCV-3043"
-    CONFIG_UNREADABLE = "RCV-4001"
-    CONFIG_UNKNOWN_KEY = "RCV-4002"
-    CONFIG_INVALID = "RCV-4003"
-    BOOTSTRAP_MISSING = "RCV-4004"
-    OWN_TOPIC_MISSING = "RCV-4005"
-    OWN_TOPIC_WRONG = "RCV-4006"
-    JAVA_MISSING = "RCV-4007"
-    USAGE = "RCV-4008"
-    WAIT_TIMED_OUT = "RCV-4009"
-    NO_ANSWER = "RCV-4010"
-    UNEXPECTED = "RCV-4011"
-    SANDBOX_FAILED = "RCV-4012"
-    NO_SUCH_GROUP = "RCV-4013"
-    NO_SUCH_CONTEXT = "RCV-4014"
-    NO_LOG = "RCV-4015"
-    FENCED = "RCV-5001"
-    INVARIANT_BROKEN = "RCV-5002"
-    COMMITS_STALLED = "RCV-5003"
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """What a code means (`sentence`) and what to do next (`next_step`), both one sentence."""
-
+    _value_: str
     sentence: str
     next_step: str
 
+    def __new__(cls, value: str, sentence: str = "", next_step: str = "") -> Self:  # a look-up has the value only
+        code = str.__new__(cls, value)
+        code._value_ = value
+        code.sentence, code.next_step = sentence, next_step
+        return code
 
-CATALOGUE: dict[Code, Entry] = {
-    Code.NOT_A_CLOUDEVENT: Entry(
+    NOT_A_CLOUDEVENT = (
+        "RCV-1001",
         "The control record is not a readable CloudEvent.",
-        "Send a JSON object with specversion, id, source, type and data; `recoveryctl replay --print-record` shows "
-        "one.",
-    ),
-    Code.MISSING_ATTRIBUTE: Entry(
+        (
+            "Send a JSON object with specversion, id, source, type and data; `recoveryctl replay --print-record` shows "
+            "one."
+        ),
+    )
+    MISSING_ATTRIBUTE = (
+        "RCV-1002",
         "A required CloudEvents attribute is missing or has the wrong type.",
         'Add the attribute named in the message: specversion "1.0", id, source and type are required.',
-    ),
-    Code.UNKNOWN_TYPE: Entry(
+    )
+    UNKNOWN_TYPE = (
+        "RCV-1003",
         "The record's type is not a command or signal of this release.",
         "Use the type named in the hint, or upgrade the daemon.",
-    ),
-    Code.UNKNOWN_FIELD: Entry(
+    )
+    UNKNOWN_FIELD = (
+        "RCV-1004",
         "The record has a field that this command does not know.",
         "Correct it to the field named in the hint; no part of the command was done.",
-    ),
-    Code.INVALID_VALUE: Entry(
+    )
+    INVALID_VALUE = (
+        "RCV-1005",
         "A field has a value that is not allowed.",
         "Correct the field named in the message; docs/contract.md lists the allowed values.",
-    ),
-    Code.MISSING_FIELD: Entry("A required field is missing.", "Add the field named in the message."),
-    Code.INVALID_SUBJECT: Entry(
+    )
+    MISSING_FIELD = (
+        "RCV-1006",
+        "A required field is missing.",
+        "Add the field named in the message.",
+    )
+    INVALID_SUBJECT = (
+        "RCV-1007",
         "The subject is not a valid recovery id.",
         "Use 1 to 63 characters of a-z, 0-9, dot, underscore and hyphen, and start with a letter or digit.",
-    ),
-    Code.ID_IN_USE: Entry(
+    )
+    ID_IN_USE = (
+        "RCV-1008",
         "A recovery with this id exists already.",
         "Choose another subject (`--id`), or look at the existing one with `recoveryctl describe ID`.",
-    ),
-    Code.IDEMPOTENCY_CONFLICT: Entry(
+    )
+    IDEMPOTENCY_CONFLICT = (
+        "RCV-1009",
         "The same id and source were used before with other content.",
         "Give the new command a new id; the id with source is its idempotency key.",
-    ),
-    Code.NO_SUCH_RECOVERY: Entry("Nothing has this id.", "List the known ones with `recoveryctl list`."),
-    Code.NOT_IN_THIS_STATE: Entry(
+    )
+    NO_SUCH_RECOVERY = (
+        "RCV-1010",
+        "Nothing has this id.",
+        "List the known ones with `recoveryctl list`.",
+    )
+    NOT_IN_THIS_STATE = (
+        "RCV-1011",
         "The command is not possible in the recovery's present state.",
         "Look at the state with `recoveryctl get ID`; docs/operations.md says which commands each state takes.",
-    ),
-    Code.STALE_PLAN: Entry(
+    )
+    STALE_PLAN = (
+        "RCV-1012",
         "The plan made now differs from the one that was approved.",
         "Make a new plan with `--plan-only`, look at what changed, and send its hash.",
-    ),
-    Code.EXPIRED: Entry(
-        "The command came after its expirytime.", "Send it again with a later expirytime, if it is still wanted."
-    ),
-    Code.TOO_LARGE: Entry(
+    )
+    EXPIRED = (
+        "RCV-1013",
+        "The command came after its expirytime.",
+        "Send it again with a later expirytime, if it is still wanted.",
+    )
+    TOO_LARGE = (
+        "RCV-1014",
         "The control record is larger or nested deeper than allowed.",
         "Keep commands under 1 MiB, 32 levels and the counts named in the message.",
-    ),
-    Code.ZONE_MISSING: Entry(
-        "A time has no time zone.", "Write the time with Z or an offset, for instance 2026-11-21T06:00:00Z."
-    ),
-    Code.UNKNOWN_CLUSTER: Entry(
+    )
+    ZONE_MISSING = (
+        "RCV-1015",
+        "A time has no time zone.",
+        "Write the time with Z or an offset, for instance 2026-11-21T06:00:00Z.",
+    )
+    UNKNOWN_CLUSTER = (
+        "RCV-1016",
         "The command names a cluster that the daemon's config does not have.",
         "Use a name under `clusters:` of the config; `recoveryctl config show` lists them.",
-    ),
-    Code.UNKNOWN_PROFILE: Entry(
+    )
+    UNKNOWN_PROFILE = (
+        "RCV-1017",
         "The command names a Spark profile that the daemon's config does not have.",
         "Use a name under `profiles:` of the config; `recoveryctl config show` lists them.",
-    ),
-    Code.INTERNAL_TOPIC: Entry(
+    )
+    INTERNAL_TOPIC = (
+        "RCV-1018",
         "Internal topics and recoveryd's own topics cannot be a source or target.",
         "Choose a topic whose name does not start with an underscore and that is none of recoveryd's own.",
-    ),
-    Code.SAME_TOPIC: Entry(
+    )
+    SAME_TOPIC = (
+        "RCV-1019",
         "Source and target are the same topic.",
         "Choose another target topic; a topic copied into itself would never end.",
-    ),
-    Code.TOO_MANY_RECOVERIES: Entry(
+    )
+    TOO_MANY_RECOVERIES = (
+        "RCV-1020",
         "As many recoveries run as the config allows.",
         "Wait until one ends or stop one, or raise `limits.max_active_recoveries`.",
-    ),
-    Code.REJECTED_BY_OPERATOR: Entry(
-        "The plan was rejected by an operator.", "Ask who rejected it; the reason is in its event."
-    ),
-    Code.APPROVAL_EXPIRED: Entry(
-        "Nobody approved the plan in time.", "Send the command again and have it approved in time."
-    ),
-    Code.LIVE_OVER_SLO: Entry(
+    )
+    REJECTED_BY_OPERATOR = (
+        "RCV-1021",
+        "The plan was rejected by an operator.",
+        "Ask who rejected it; the reason is in its event.",
+    )
+    APPROVAL_EXPIRED = (
+        "RCV-1022",
+        "Nobody approved the plan in time.",
+        "Send the command again and have it approved in time.",
+    )
+    LIVE_OVER_SLO = (
+        "RCV-1023",
         "Protected live traffic is over its SLO already, so a replay would add to it unseen.",
         "Wait until it is well, see `recoveryctl lag`; or set `limits.override_live_slo` to start in spite of it.",
-    ),
-    Code.LIVE_UNKNOWN: Entry(
+    )
+    LIVE_UNKNOWN = (
+        "RCV-1024",
         "Nothing is known of the live traffic that the recovery must yield to.",
-        "It goes on by itself once live traffic is measured again; to go on without, send `throttle` with mode fixed "
-        "or unlimited.",
-    ),
-    Code.TOO_MANY_PARTITIONS: Entry(
+        (
+            "It goes on by itself once live traffic is measured again; to go on without, send `throttle` with mode "
+            "fixed or unlimited."
+        ),
+    )
+    TOO_MANY_PARTITIONS = (
+        "RCV-1025",
         "One recovery would have more partitions than its status record can hold.",
         "Send one command for some of the partitions after the other (`source.partitions`).",
-    ),
-    Code.UNKNOWN_WEBHOOK: Entry(
+    )
+    UNKNOWN_WEBHOOK = (
+        "RCV-1030",
         "The command names a webhook that the daemon's config does not have.",
         "Use a name under `webhooks:` of the config; `recoveryctl config show` lists them.",
-    ),
-    Code.NOT_FOR_THIS_KIND: Entry(
+    )
+    NOT_FOR_THIS_KIND = (
+        "RCV-1031",
         "The command is not possible for a watch or a schedule, which copies nothing.",
         "End the watch or schedule with `recoveryctl stop ID`, or name a replay.",
-    ),
-    Code.TOO_MANY_WATCHES: Entry(
+    )
+    TOO_MANY_WATCHES = (
+        "RCV-1032",
         "As many watches are active as one daemon allows.",
         "Wait until one ends, or stop one that is no longer needed.",
-    ),
-    Code.TOO_MANY_SCHEDULES: Entry(
+    )
+    TOO_MANY_SCHEDULES = (
+        "RCV-1033",
         "As many schedules are active as one daemon allows.",
         "End one that is no longer needed with `recoveryctl schedule remove ID`.",
-    ),
-    Code.UNKNOWN_UNIT: Entry(
-        "The config has no unit of this name.", "Use a name under `units`; `recoveryctl unit list` shows them."
-    ),
-    Code.NOTHING_TO_DO: Entry(
-        "The command would change nothing.", "Name what is to be changed; the message says what was looked at."
-    ),
-    Code.NO_SUCH_SAVEPOINT: Entry(
-        "There is no completed savepoint of this name.", "`recoveryctl savepoint list` shows them."
-    ),
-    Code.GROUP_TYPE: Entry(
-        "The group is of a type that this cannot be done to.", "Use the tool of Kafka that the message names."
-    ),
-    Code.GROUP_NOT_EMPTY: Entry(
-        "The consumer group still has members.",
-        "Stop every instance of the application; static members leave when their session times out.",
-    ),
-    Code.GROUP_CHANGED: Entry(
-        "Somebody else changed the offsets of the group meanwhile.",
-        "Find out who did, then send the command again; nothing of theirs was overwritten.",
-    ),
-    Code.TOPIC_CHANGED: Entry(
-        "A topic is not the one that the plan saw: somebody made it again, or wrote to it.",
-        "Look who uses the topic, then begin the workflow anew.",
-    ),
-    Code.AMBIGUOUS_TOPICS: Entry(
-        "It is not certain which internal topics belong to the unit.",
-        "Give the unit its `topology`, or name its topics under `internal_topics`.",
-    ),
-    Code.VERSIONS_INCOMPATIBLE: Entry(
-        "The new version would not find its state, or what is under way, where the old one left it.",
-        "Reprocess, restore a savepoint under another application id, or say `on_incompatible: continue`.",
-    ),
-    Code.INPUT_INCOMPLETE: Entry(
-        "Records that the application would have to process again are no longer there.",
-        "Say `accept_missing` with the number that the message names, begin at a later position, or restore the input first.",
-    ),
-    Code.WAIVER_WITHOUT_REASON: Entry(
-        "Gates that are not green can be waived only by somebody who says why.",
-        "Send the `ack` again with a note: `recoveryctl ack ID verify --note WHY`.",
-    ),
-    Code.NOT_READY: Entry(
-        "What the shadow wrote was not well for as long as it has to be before it may be promoted.",
-        "Wait until the time that the message names, then promote it; `discard` is possible at any time.",
-    ),
-    Code.INPUT_NOT_CONFIRMED: Entry(
-        "What has to be known of an application before it is recovered this way is not well; nothing was changed.",
-        "See to what the message names, or send the runbook again with another path, or with `path: escalate`.",
-    ),
-    Code.QUOTA_CHANGED: Entry(
-        "Somebody else changed the quota of a client since the plan was made, so it was not overwritten.",
-        "Agree with them, then send the runbook again.",
-    ),
-    Code.ESCALATED: Entry(
-        "The runbook was ended and handed over, because a person has to decide what it cannot know.",
-        "Read its hand-over with `recoveryctl runbook show ID`; what it had changed can be rolled back.",
-    ),
-    Code.GATES_NOT_GREEN: Entry(
-        "The gates of a runbook did not all become green in the time given, and nobody waived them.",
-        "`recoveryctl runbook show ID` names them; mend what they show, or `rollback`, then send the runbook again.",
-    ),
-    Code.ACK_EXPIRED: Entry(
-        "Nobody answered a step that waits for a person in time.",
-        "Do what the step says, then begin the workflow again, or roll it back.",
-    ),
-    Code.NOT_CAUGHT_UP: Entry(
-        "The application made no progress for too long.",
-        "Look at the application and its logs; `recoveryctl rollback` puts back what was changed.",
-    ),
-    Code.LEFT_CHANGED: Entry(
-        "What a workflow changed for its own time only could not be put back in time, and is left changed.",
-        "Run the commands that `recoveryctl describe ID` names, as somebody who may; "
-        "`limits.closing_deadline` says how long it is tried.",
-    ),
-    Code.STEP_FAILED: Entry(
-        "A step of a workflow failed.",
-        "Read the step's reason with `recoveryctl describe ID`; `recoveryctl rollback ID` puts back what was changed.",
-    ),
-    Code.NOT_AN_APPROVER: Entry(
+    )
+    UNKNOWN_UNIT = (
+        "RCV-1040",
+        "The config has no unit of this name.",
+        "Use a name under `units`; `recoveryctl unit list` shows them.",
+    )
+    NOTHING_TO_DO = (
+        "RCV-1041",
+        "The command would change nothing.",
+        "Name what is to be changed; the message says what was looked at.",
+    )
+    GROUP_TYPE = (
+        "RCV-1042",
+        "The group is of a type that this cannot be done to.",
+        "Use the tool of Kafka that the message names.",
+    )
+    NOT_AN_APPROVER = (
+        "RCV-1043",
         "Whoever sent this may not approve it.",
         "Have it approved by one of those whom the message names, who did not ask for it (docs/units.md).",
-    ),
-    Code.TOO_MANY_CHANGES: Entry(
-        "One workflow would change more than its status record can hold.",
-        "Send one command for some of the topics after the other.",
-    ),
-    Code.UNIT_WATCHED: Entry(
-        "A watch that stops the application of a unit, and a workflow on its group, would get in each other's way.",
-        "Wait for the one that the message names, or stop it.",
-    ),
-    Code.NOT_CONFIRMED: Entry(
-        "The unit requires four confirmations before its offsets are set, and one of them is open.",
-        "Say it in `confirm` of the command, as the message says; `--plan-only` shows all four.",
-    ),
-    Code.CONTRACT_OPEN: Entry(
-        "The unit requires clauses of its replay contract, and one of them is missing or bad.",
-        "Look at `recoveryctl unit contract NAME`, and mend what it names: in the config, or on the cluster.",
-    ),
-    Code.IN_USE: Entry(
+    )
+    IN_USE = (
+        "RCV-1044",
         "Another workflow works on the same group, or takes the topic away.",
         "Wait for it, or stop it; the message names it.",
-    ),
-    Code.TOPIC_HELD: Entry(
+    )
+    NO_SUCH_SAVEPOINT = (
+        "RCV-1045",
+        "There is no completed savepoint of this name.",
+        "`recoveryctl savepoint list` shows them.",
+    )
+    TOO_MANY_CHANGES = (
+        "RCV-1046",
+        "One workflow would change more than its status record can hold.",
+        "Send one command for some of the topics after the other.",
+    )
+    UNIT_WATCHED = (
+        "RCV-1047",
+        "A watch that stops the application of a unit, and a workflow on its group, would get in each other's way.",
+        "Wait for the one that the message names, or stop it.",
+    )
+    NOT_CONFIRMED = (
+        "RCV-1048",
+        "The unit requires four confirmations before its offsets are set, and one of them is open.",
+        "Say it in `confirm` of the command, as the message says; `--plan-only` shows all four.",
+    )
+    CONTRACT_OPEN = (
+        "RCV-1049",
+        "The unit requires clauses of its replay contract, and one of them is missing or bad.",
+        "Look at `recoveryctl unit contract NAME`, and mend what it names: in the config, or on the cluster.",
+    )
+    TOPIC_HELD = (
+        "RCV-1060",
         "Somebody holds the topic: nothing may be written to it or reset there now.",
         "Ask the owner that the message names; once the hold is released, send the command again under a new id.",
-    ),
-    Code.NOT_HELD: Entry(
+    )
+    NOT_HELD = (
+        "RCV-1061",
         "Nobody holds this topic, or the hold that was named does not.",
         "Look at `recoveryctl list --state running`; `recoveryctl describe ID` shows the topics of a hold.",
-    ),
-    Code.NOT_THE_HOLDER: Entry(
+    )
+    NOT_THE_HOLDER = (
+        "RCV-1062",
         "The topic is held by somebody else, and was not released.",
         "Ask the owner that the message names, or release the hold by its id: `recoveryctl release --id ID`.",
-    ),
-    Code.TOO_MANY_HOLDS: Entry(
+    )
+    TOO_MANY_HOLDS = (
+        "RCV-1063",
         "As many holds are active as one daemon allows.",
         "Release one that is no longer needed, or hold several topics at once.",
-    ),
-    Code.SOURCE_TOPIC_MISSING: Entry(
-        "The source topic does not exist.", "Check the name and the cluster of the source."
-    ),
-    Code.SOURCE_PARTITION_MISSING: Entry(
-        "A named source partition does not exist.", "Name only partitions the topic has."
-    ),
-    Code.OFFSET_OUTSIDE_LOG: Entry(
+    )
+    WAIVER_WITHOUT_REASON = (
+        "RCV-1070",
+        "Gates that are not green can be waived only by somebody who says why.",
+        "Send the `ack` again with a note: `recoveryctl ack ID verify --note WHY`.",
+    )
+    NOT_READY = (
+        "RCV-1071",
+        "What the shadow wrote was not well for as long as it has to be before it may be promoted.",
+        "Wait until the time that the message names, then promote it; `discard` is possible at any time.",
+    )
+    SOURCE_TOPIC_MISSING = (
+        "RCV-2001",
+        "The source topic does not exist.",
+        "Check the name and the cluster of the source.",
+    )
+    SOURCE_PARTITION_MISSING = (
+        "RCV-2002",
+        "A named source partition does not exist.",
+        "Name only partitions the topic has.",
+    )
+    OFFSET_OUTSIDE_LOG = (
+        "RCV-2003",
         "An offset is outside of what the log still holds.",
         "Use offsets inside the range named in the message, or `earliest` and `latest`.",
-    ),
-    Code.TARGET_TOPIC_MISSING: Entry(
+    )
+    TARGET_TOPIC_MISSING = (
+        "RCV-2004",
         "The target topic does not exist.",
         "Create it, or let the recovery do so with `target.create: true` (`--create`).",
-    ),
-    Code.TARGET_NOT_EMPTY: Entry(
+    )
+    TARGET_NOT_EMPTY = (
+        "RCV-2005",
         "The target has records already.",
         "Choose an empty target, or say `target.on_existing: append` when the records may be mixed.",
-    ),
-    Code.TARGET_PARTITIONS: Entry(
+    )
+    TARGET_PARTITIONS = (
+        "RCV-2006",
         "The target has fewer partitions than the mapping needs.",
         "Add partitions to the target, or use `target.mapping: key_hash`.",
-    ),
-    Code.TARGET_IN_USE: Entry(
+    )
+    TARGET_IN_USE = (
+        "RCV-2007",
         "Another recovery writes to the same target topic.",
         "Wait for it, choose another target, or have both say `target.on_existing: append`.",
-    ),
-    Code.TARGET_COMPACTED: Entry(
+    )
+    TARGET_COMPACTED = (
+        "RCV-2008",
         "The target is compacted, which would remove or refuse records of the copy.",
         "Use a target with cleanup.policy=delete, or one made by `target.create: true`.",
-    ),
-    Code.TARGET_LIMITS: Entry(
+    )
+    TARGET_LIMITS = (
+        "RCV-2009",
         "The target's settings would refuse records of the range.",
         "Change the setting named in the message on the target topic, then plan again.",
-    ),
-    Code.RANGE_REVERSED: Entry("The range ends before it starts.", "Swap or correct `source.from` and `source.to`."),
-    Code.CLUSTER_UNREACHABLE: Entry(
+    )
+    RANGE_REVERSED = (
+        "RCV-2010",
+        "The range ends before it starts.",
+        "Swap or correct `source.from` and `source.to`.",
+    )
+    CLUSTER_UNREACHABLE = (
+        "RCV-2011",
         "The cluster did not answer in time.",
         "Check the brokers with `recoveryctl doctor`; the command can be sent again.",
-    ),
-    Code.NOT_AUTHORISED: Entry(
+    )
+    NOT_AUTHORISED = (
+        "RCV-2012",
         "The broker refused the daemon's user.",
         "Grant the ACL named in the message to the daemon's principal; docs/acls.md has the whole list.",
-    ),
-    Code.FEATURE_MISSING: Entry(
-        "The brokers do not answer a request that is needed for this.",
-        "`recoveryctl doctor features` lists what the cluster lacks, and what is done without it.",
-    ),
-    Code.TARGET_CREATE_FAILED: Entry(
-        "The target topic could not be created.", "Read the broker's answer in the message."
-    ),
-    Code.TARGET_RETENTION: Entry(
+    )
+    TARGET_CREATE_FAILED = (
+        "RCV-2013",
+        "The target topic could not be created.",
+        "Read the broker's answer in the message.",
+    )
+    TARGET_RETENTION = (
+        "RCV-2014",
         "The target's retention would delete copied records soon after they land.",
         "Set retention.ms=-1 on the target (or longer than the age of the records), then plan again.",
-    ),
-    Code.DATA_LOST: Entry(
+    )
+    FEATURE_MISSING = (
+        "RCV-2015",
+        "The brokers do not answer a request that is needed for this.",
+        "`recoveryctl doctor features` lists what the cluster lacks, and what is done without it.",
+    )
+    GROUP_NOT_EMPTY = (
+        "RCV-2040",
+        "The consumer group still has members.",
+        "Stop every instance of the application; static members leave when their session times out.",
+    )
+    GROUP_CHANGED = (
+        "RCV-2041",
+        "Somebody else changed the offsets of the group meanwhile.",
+        "Find out who did, then send the command again; nothing of theirs was overwritten.",
+    )
+    TOPIC_CHANGED = (
+        "RCV-2042",
+        "A topic is not the one that the plan saw: somebody made it again, or wrote to it.",
+        "Look who uses the topic, then begin the workflow anew.",
+    )
+    INPUT_INCOMPLETE = (
+        "RCV-2043",
+        "Records that the application would have to process again are no longer there.",
+        (
+            "Say `accept_missing` with the number that the message names, begin at a later position, or restore the "
+            "input first."
+        ),
+    )
+    AMBIGUOUS_TOPICS = (
+        "RCV-2044",
+        "It is not certain which internal topics belong to the unit.",
+        "Give the unit its `topology`, or name its topics under `internal_topics`.",
+    )
+    VERSIONS_INCOMPATIBLE = (
+        "RCV-2045",
+        "The new version would not find its state, or what is under way, where the old one left it.",
+        "Reprocess, restore a savepoint under another application id, or say `on_incompatible: continue`.",
+    )
+    INPUT_NOT_CONFIRMED = (
+        "RCV-2070",
+        "What has to be known of an application before it is recovered this way is not well; nothing was changed.",
+        "See to what the message names, or send the runbook again with another path, or with `path: escalate`.",
+    )
+    QUOTA_CHANGED = (
+        "RCV-2071",
+        "Somebody else changed the quota of a client since the plan was made, so it was not overwritten.",
+        "Agree with them, then send the runbook again.",
+    )
+    DATA_LOST = (
+        "RCV-3001",
         "Part of the range was deleted from the source before it was copied.",
         "The exact range is in the message; send a new replay with `on_data_loss: continue` to copy what is left.",
-    ),
-    Code.TOPIC_RECREATED: Entry(
+    )
+    TOPIC_RECREATED = (
+        "RCV-3002",
         "A topic was deleted and created again while the recovery knew the old one.",
         "Check who re-created it, then send the command again, for the new topic.",
-    ),
-    Code.SOURCE_UNAVAILABLE: Entry(
-        "The source cannot be read.", "Check the source cluster; then send the replay again."
-    ),
-    Code.TARGET_UNAVAILABLE: Entry(
-        "The target cannot be written.", "Check the target cluster; then send the replay again."
-    ),
-    Code.RECORD_TOO_LARGE: Entry(
+    )
+    SOURCE_UNAVAILABLE = (
+        "RCV-3003",
+        "The source cannot be read.",
+        "Check the source cluster; then send the replay again.",
+    )
+    TARGET_UNAVAILABLE = (
+        "RCV-3004",
+        "The target cannot be written.",
+        "Check the target cluster; then send the replay again.",
+    )
+    RECORD_TOO_LARGE = (
+        "RCV-3005",
         "A record of the range is larger than the target allows.",
-        "Raise max.message.bytes of the target topic, then send the replay again with `on_existing: append` and the "
-        "offsets left.",
-    ),
-    Code.RECORD_REFUSED: Entry(
-        "A record of the range cannot be written as it is.",
-        "Its partition and offset are in the message; replay the ranges before and after it.",
-    ),
-    Code.ATTEMPTS_EXHAUSTED: Entry(
+        (
+            "Raise max.message.bytes of the target topic, then send the replay again with `on_existing: append` and "
+            "the offsets left."
+        ),
+    )
+    ATTEMPTS_EXHAUSTED = (
+        "RCV-3006",
         "The Spark application failed several times in a row without progress.",
         "Read the last attempt's log (its path is in the message), mend the cause and send the replay again.",
-    ),
-    Code.VERIFICATION_MISMATCH: Entry(
+    )
+    VERIFICATION_MISMATCH = (
+        "RCV-3007",
         "The target does not hold exactly what the source range holds.",
         "`recoveryctl describe ID` lists the differences; do not use the target before they are understood.",
-    ),
-    Code.UNEXPLAINED_OFFSETS: Entry(
+    )
+    UNEXPLAINED_OFFSETS = (
+        "RCV-3008",
         "Some offsets of the range are not accounted for.",
         "Keep the target and the receipts topic for analysis, and report the recovery.",
-    ),
-    Code.STALLED: Entry(
-        "The recovery made no progress for too long.", "Look at the lanes with `recoveryctl describe ID`."
-    ),
-    Code.LEDGER_BROKEN: Entry(
+    )
+    STALLED = (
+        "RCV-3009",
+        "The recovery made no progress for too long.",
+        "Look at the lanes with `recoveryctl describe ID`.",
+    )
+    LEDGER_BROKEN = (
+        "RCV-3010",
         "The receipts do not form one unbroken range.",
         "Keep the receipts topic for analysis, and report the recovery; no further record is written.",
-    ),
-    Code.STOP_BLOCKED: Entry(
+    )
+    STOP_BLOCKED = (
+        "RCV-3011",
         "Another producer's open transaction hides the end of the range.",
         "Find it with `kafka-transactions.sh find-hanging`, end it, and resume.",
-    ),
-    Code.LAUNCH_FAILED: Entry(
-        "The Spark application could not be started.", "Run `recoveryctl doctor` on the daemon's machine."
-    ),
-    Code.WATCH_UNFULFILLED: Entry(
+    )
+    LAUNCH_FAILED = (
+        "RCV-3012",
+        "The Spark application could not be started.",
+        "Run `recoveryctl doctor` on the daemon's machine.",
+    )
+    RECORD_REFUSED = (
+        "RCV-3013",
+        "A record of the range cannot be written as it is.",
+        "Its partition and offset are in the message; replay the ranges before and after it.",
+    )
+    WATCH_UNFULFILLED = (
+        "RCV-3030",
         "The deadline of the watch came before its condition held.",
         "See with `recoveryctl describe ID` which partitions were not that far; then watch again, or see to the group.",
-    ),
-    Code.WEBHOOK_FAILED: Entry(
+    )
+    WEBHOOK_FAILED = (
+        "RCV-3031",
         "The condition of the watch held, but its webhook could not be reached.",
         "Do by hand what the webhook should have done; then check the receiver, and `webhooks:` of the config.",
-    ),
-    Code.UNIT_NOT_STOPPED: Entry(
-        "The condition of the watch held, but the application did not stop in time.",
-        "Stop it by hand; then look at `recoveryctl unit control NAME`, and at `control` of the unit in the config.",
-    ),
-    Code.LAST_END_UNKNOWN: Entry(
+    )
+    LAST_END_UNKNOWN = (
+        "RCV-3032",
         "A run of the schedule ended at a position that is not known exactly, so no next run can start there.",
         "Find the last copied record of each partition, then make a new schedule whose `first` starts behind it.",
-    ),
-    Code.SLOTS_MISSING: Entry(
+    )
+    UNIT_NOT_STOPPED = (
+        "RCV-3033",
+        "The condition of the watch held, but the application did not stop in time.",
+        "Stop it by hand; then look at `recoveryctl unit control NAME`, and at `control` of the unit in the config.",
+    )
+    SLOTS_MISSING = (
+        "RCV-3040",
         "The Spark application has fewer task slots than lanes that have to run at once.",
-        "Give the profile more executors or cores, or lower its `task_slots` to what it really gets; then send the "
-        "replay again.",
-    ),
-    Code.EXECUTORS_UNFIT: Entry(
+        (
+            "Give the profile more executors or cores, or lower its `task_slots` to what it really gets; then send the "
+            "replay again."
+        ),
+    )
+    EXECUTORS_UNFIT = (
+        "RCV-3041",
         "The Python of the Spark executors cannot run the lanes.",
-        "Install what the message names on the executors, or name their Python by spark.pyspark.python in the "
-        "profile's conf.",
-    ),
-    Code.SPARK_UNSECURED: Entry(
+        (
+            "Install what the message names on the executors, or name their Python by spark.pyspark.python in the "
+            "profile's conf."
+        ),
+    )
+    SPARK_UNSECURED = (
+        "RCV-3042",
         "Secrets of client properties would travel unprotected between the Spark driver and its executors.",
-        "Set the properties named in the message to true in the profile's conf, or use a local master; "
-        "docs/deploy.md has an example.",
-    ),
-    Code.ERROR_RATE: Entry(
+        (
+            "Set the properties named in the message to true in the profile's conf, or use a local master; "
+            "docs/deploy.md has an example."
+        ),
+    )
+    ERROR_RATE = (
+        "RCV-3043",
         "Attempts or chunks of the recovery fail too often, although some make progress.",
-        "Read the last attempt's log and the `attempt_lost` events, mend the cause and send the replay again, or "
-        "raise the limits under `attempts`.",
-    ),
-    Code.CONFIG_UNREADABLE: Entry("The config file cannot be read.", "Check the path and that it is one YAML mapping."),
-    Code.CONFIG_UNKNOWN_KEY: Entry(
-        "The config has a key that does not exist.", "Correct it to the key named in the hint."
-    ),
-    Code.CONFIG_INVALID: Entry(
-        "A config value is not allowed.", "Correct the key that is named; `recoveryctl config schema` lists all keys."
-    ),
-    Code.BOOTSTRAP_MISSING: Entry(
+        (
+            "Read the last attempt's log and the `attempt_lost` events, mend the cause and send the replay again, or "
+            "raise the limits under `attempts`."
+        ),
+    )
+    STEP_FAILED = (
+        "RCV-3050",
+        "A step of a workflow failed.",
+        "Read the step's reason with `recoveryctl describe ID`; `recoveryctl rollback ID` puts back what was changed.",
+    )
+    ACK_EXPIRED = (
+        "RCV-3051",
+        "Nobody answered a step that waits for a person in time.",
+        "Do what the step says, then begin the workflow again, or roll it back.",
+    )
+    NOT_CAUGHT_UP = (
+        "RCV-3052",
+        "The application made no progress for too long.",
+        "Look at the application and its logs; `recoveryctl rollback` puts back what was changed.",
+    )
+    LEFT_CHANGED = (
+        "RCV-3053",
+        "What a workflow changed for its own time only could not be put back in time, and is left changed.",
+        (
+            "Run the commands that `recoveryctl describe ID` names, as somebody who may; `limits.closing_deadline` "
+            "says how long it is tried."
+        ),
+    )
+    ESCALATED = (
+        "RCV-3070",
+        "The runbook was ended and handed over, because a person has to decide what it cannot know.",
+        "Read its hand-over with `recoveryctl runbook show ID`; what it had changed can be rolled back.",
+    )
+    GATES_NOT_GREEN = (
+        "RCV-3071",
+        "The gates of a runbook did not all become green in the time given, and nobody waived them.",
+        "`recoveryctl runbook show ID` names them; mend what they show, or `rollback`, then send the runbook again.",
+    )
+    CONFIG_UNREADABLE = (
+        "RCV-4001",
+        "The config file cannot be read.",
+        "Check the path and that it is one YAML mapping.",
+    )
+    CONFIG_UNKNOWN_KEY = (
+        "RCV-4002",
+        "The config has a key that does not exist.",
+        "Correct it to the key named in the hint.",
+    )
+    CONFIG_INVALID = (
+        "RCV-4003",
+        "A config value is not allowed.",
+        "Correct the key that is named; `recoveryctl config schema` lists all keys.",
+    )
+    BOOTSTRAP_MISSING = (
+        "RCV-4004",
         "No broker address is known.",
         "Give `--bootstrap HOST:PORT`, set RECOVERYD_BOOTSTRAP_SERVERS, or `clusters.main` in a config.",
-    ),
-    Code.OWN_TOPIC_MISSING: Entry("A topic of recoveryd is missing.", "Run `recoveryctl topics apply`."),
-    Code.OWN_TOPIC_WRONG: Entry(
+    )
+    OWN_TOPIC_MISSING = (
+        "RCV-4005",
+        "A topic of recoveryd is missing.",
+        "Run `recoveryctl topics apply`.",
+    )
+    OWN_TOPIC_WRONG = (
+        "RCV-4006",
         "A topic of recoveryd has the wrong cleanup policy or partition count.",
         "Correct the topic as the message says; recoveryd never changes an existing topic.",
-    ),
-    Code.JAVA_MISSING: Entry(
+    )
+    JAVA_MISSING = (
+        "RCV-4007",
         "No Java 17 or newer was found.",
         "Install it (Debian and Ubuntu: openjdk-17-jre-headless) or set JAVA_HOME.",
-    ),
-    Code.USAGE: Entry("The command line is not complete or not consistent.", "See `recoveryctl VERB --help`."),
-    Code.WAIT_TIMED_OUT: Entry(
-        "The recovery did not end in the time given.", "It goes on; attach again with `recoveryctl wait ID`."
-    ),
-    Code.NO_ANSWER: Entry(
+    )
+    USAGE = (
+        "RCV-4008",
+        "The command line is not complete or not consistent.",
+        "See `recoveryctl VERB --help`.",
+    )
+    WAIT_TIMED_OUT = (
+        "RCV-4009",
+        "The recovery did not end in the time given.",
+        "It goes on; attach again with `recoveryctl wait ID`.",
+    )
+    NO_ANSWER = (
+        "RCV-4010",
         "The command is on the control topic, but no daemon has answered it yet.",
         "Look for the daemon with `recoveryctl doctor`; it handles the command when it runs, so do not send it again.",
-    ),
-    Code.UNEXPECTED: Entry(
-        "The command line met an error it does not know.", "Run it again with `--debug`, and report what it shows."
-    ),
-    Code.SANDBOX_FAILED: Entry("The sandbox could not do it.", "Read the message; `recoveryctl doctor` checks Java."),
-    Code.NO_SUCH_GROUP: Entry(
+    )
+    UNEXPECTED = (
+        "RCV-4011",
+        "The command line met an error it does not know.",
+        "Run it again with `--debug`, and report what it shows.",
+    )
+    SANDBOX_FAILED = (
+        "RCV-4012",
+        "The sandbox could not do it.",
+        "Read the message; `recoveryctl doctor` checks Java.",
+    )
+    NO_SUCH_GROUP = (
+        "RCV-4013",
         "The daemon does not watch this consumer group.",
         "Name it with its topic under `monitor.topics` of the daemon's config.",
-    ),
-    Code.NO_SUCH_CONTEXT: Entry(
-        "No context of the command line has this name.", "`recoveryctl context list` has those that there are."
-    ),
-    Code.NO_LOG: Entry(
+    )
+    NO_SUCH_CONTEXT = (
+        "RCV-4014",
+        "No context of the command line has this name.",
+        "`recoveryctl context list` has those that there are.",
+    )
+    NO_LOG = (
+        "RCV-4015",
         "There is no log of this attempt where it was looked for.",
         "Logs are beside the daemon that ran the attempt, of the newest 200: ask that one with `--http`.",
-    ),
-    Code.FENCED: Entry(
-        "Another daemon became the leader.", "Nothing to do: the supervisor restarts this one as a standby."
-    ),
-    Code.INVARIANT_BROKEN: Entry(
+    )
+    FENCED = (
+        "RCV-5001",
+        "Another daemon became the leader.",
+        "Nothing to do: the supervisor restarts this one as a standby.",
+    )
+    INVARIANT_BROKEN = (
+        "RCV-5002",
         "The daemon found one of its own invariants broken: it left, or put aside the record that showed it.",
         "Report it with the log.",
-    ),
-    Code.COMMITS_STALLED: Entry(
+    )
+    COMMITS_STALLED = (
+        "RCV-5003",
         "Control records are handled but their offsets are no longer committed.",
         "Nothing to do: the supervisor restarts the daemon; report it if it repeats.",
-    ),
-}
+    )

@@ -7,7 +7,7 @@ up.
 
 from collections.abc import Mapping
 
-from recoveryd.kernel.catalogue import CATALOGUE, Code
+from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State, Stop, StopReason
 from recoveryd.kernel.times import MAX_TIME_MS
 from recoveryd.recovery.case import Case
@@ -77,7 +77,7 @@ def fail(case: Case, error: str, message: str) -> None:
     if case.recovery.state is State.STOPPING:
         return
     reason, code = FAILURES.get(error, FAILURES["internal"])
-    why = f"{CATALOGUE[code].sentence} {message}".strip()
+    why = f"{code.sentence} {message}".strip()
     begin_end(case, reason, State.FAILED, why, evidence={"message": message}, code=code)
 
 

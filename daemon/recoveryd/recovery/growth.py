@@ -10,7 +10,7 @@ partitions from now on.
 
 from dataclasses import replace
 
-from recoveryd.kernel.catalogue import CATALOGUE, Code
+from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State, StopReason
 from recoveryd.live.events import TopicSample
 from recoveryd.recovery.attempts import lose_attempt
@@ -92,7 +92,7 @@ def _target_width(plan: Plan, target: TopicSample | None) -> int:
 def _refuse_wider_target(case: Case, width: int) -> None:
     plan = case.plan
     found = f"{plan.target.topic} has {width} partitions now, planned were {plan.target.partitions}"
-    why = f"{CATALOGUE[Code.TARGET_PARTITIONS].sentence} {found}: keys would be placed elsewhere from now on."
+    why = f"{Code.TARGET_PARTITIONS.sentence} {found}: keys would be placed elsewhere from now on."
     begin_end(case, StopReason.TARGET_UNAVAILABLE, State.FAILED, why, code=Code.TARGET_PARTITIONS)
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from recoveryd.kernel.catalogue import CATALOGUE, Code
+from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.states import State
 from recoveryd.live.traffic import Copied
@@ -139,7 +139,7 @@ def _proceed(case: Case) -> None:
 
 def refuse(case: Case, code: Code, message: str, hint: str = "") -> None:
     """End as rejected and answer the command so."""
-    case.draft.answer_creation(case.recovery, "rejected", message, code.value, hint or CATALOGUE[code].next_step)
+    case.draft.answer_creation(case.recovery, "rejected", message, code.value, hint or code.next_step)
     case.move(State.REJECTED, message, {"code": code.value}, error_code=code.value)
 
 

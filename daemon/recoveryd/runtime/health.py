@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from recoveryd.kernel.catalogue import CATALOGUE, Code
+from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.decision import Noun
 from recoveryd.wire.plain_json import to_json
 
@@ -193,7 +193,7 @@ async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamR
 
 
 def _problem(status: int, code: Code, message: str) -> web.Response:
-    return _json({"error": {"code": code.value, "message": message, "hint": CATALOGUE[code].next_step}}, status)
+    return _json({"error": {"code": code.value, "message": message, "hint": code.next_step}}, status)
 
 
 def _json(body: Mapping[str, Any], status: int = 200) -> web.Response:

@@ -14,7 +14,7 @@ from typing import Any, Final, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from recoveryd.kernel.catalogue import CATALOGUE, Code
+from recoveryd.kernel.catalogue import Code
 from recoveryd.wire.spelling import nearest
 
 _SHOWN_VALUE_CHARS: Final = 80
@@ -35,7 +35,7 @@ class Problem:
 
 def make_problem(code: Code, message: str, hint: str = "") -> Problem:
     """A problem whose hint is the catalogue's next step unless a better one is known."""
-    return Problem(code, message, hint or CATALOGUE[code].next_step)
+    return Problem(code, message, hint or code.next_step)
 
 
 def wrong(message: str, hint: str = "", *, code: Code = Code.INVALID_VALUE) -> PydanticCustomError:

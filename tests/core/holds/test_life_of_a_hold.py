@@ -9,7 +9,7 @@ from recoveryd.holds.known import HeldBy, Holds
 from recoveryd.holds.metrics import HELD_SECONDS
 from recoveryd.holds.model import Hold
 from recoveryd.holds.spec import HoldSpec
-from recoveryd.kernel.catalogue import CATALOGUE, Code
+from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.decision import Answer
 from recoveryd.kernel.effects import WakeAt
 from recoveryd.kernel.events import Tick
@@ -266,4 +266,4 @@ def test_the_metric_counts_from_the_oldest_hold_of_a_topic() -> None:
 
 def test_each_refusal_has_a_next_step() -> None:
     for code in (Code.TOPIC_HELD, Code.NOT_HELD, Code.NOT_THE_HOLDER, Code.TOO_MANY_HOLDS):
-        assert CATALOGUE[code].next_step
+        assert code.next_step

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from recoveryd.kernel.catalogue import CATALOGUE, Code
+from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.decision import Notice
 from recoveryd.kernel.states import State, StopReason
 from recoveryd.live.events import ReaderSampled
@@ -340,4 +340,4 @@ def test_every_code_of_watches_has_a_next_step() -> None:
         Code.WATCH_UNFULFILLED,
         Code.WEBHOOK_FAILED,
     )
-    assert all(CATALOGUE[code].sentence and CATALOGUE[code].next_step for code in codes)
+    assert all(code.sentence and code.next_step for code in codes)

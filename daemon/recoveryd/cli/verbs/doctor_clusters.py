@@ -27,7 +27,7 @@ from recoveryd.cli.verbs.doctor_checks import (
     skipped,
 )
 from recoveryd.errors import RecoverydError
-from recoveryd.kernel.catalogue import CATALOGUE, Code
+from recoveryd.kernel.catalogue import Code
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.settings.model import SettingsModel
 from recoveryd.units.features import judge_features
@@ -171,14 +171,14 @@ def _check_acls(
 
 
 def _judge_topics(name: str, reports: tuple[TopicReport, ...]) -> CheckResult:
-    step = CATALOGUE[Code.OWN_TOPIC_MISSING].next_step
+    step = Code.OWN_TOPIC_MISSING.next_step
     missing = [report.topic for report in reports if not report.exists and report.is_required]
     if missing:
         return bad(name, f"Missing: {', '.join(missing)}.", step)
     differing = [(d, f"{d.topic}: {d.setting} is {d.found}, wanted {d.wanted}") for r in reports for d in r.differences]
     fatal = [text for difference, text in differing if difference.fatal]
     if fatal:
-        return bad(name, "; ".join(fatal), CATALOGUE[Code.OWN_TOPIC_WRONG].next_step)
+        return bad(name, "; ".join(fatal), Code.OWN_TOPIC_WRONG.next_step)
     wanted = [report.topic for report in reports if not report.exists]
     if wanted:
         return doubtful(name, f"Missing, needed to measure latency: {', '.join(wanted)}.", step)

@@ -21,7 +21,7 @@ from recoveryd.cli.send.connect import DAEMON_HINT, Connection
 from recoveryd.cli.send.http_reader import check_url
 from recoveryd.cli.verbs.doctor_checks import CheckPatience, CheckResult, bad, doubtful, failed, good, skipped
 from recoveryd.errors import RecoverydError
-from recoveryd.kernel.catalogue import CATALOGUE, Code
+from recoveryd.kernel.catalogue import Code
 from recoveryd_sandbox.errors import SandboxError
 from recoveryd_sandbox.java import find_java
 
@@ -72,7 +72,7 @@ def check_java() -> CheckResult:
     try:
         return good("java", str(find_java()))
     except SandboxError as error:
-        return bad("java", error.message, error.hint or CATALOGUE[Code.JAVA_MISSING].next_step)
+        return bad("java", error.message, error.hint or Code.JAVA_MISSING.next_step)
 
 
 def check_spark(*, deep: bool) -> CheckResult:

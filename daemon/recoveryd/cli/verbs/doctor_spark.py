@@ -14,7 +14,7 @@ from pathlib import Path
 
 from recoveryd.cli.verbs.doctor_checks import CheckResult, CheckVerdict, bad, failed, good, skipped
 from recoveryd.errors import ConfigProblem
-from recoveryd.kernel.catalogue import CATALOGUE, Code
+from recoveryd.kernel.catalogue import Code
 from recoveryd.settings import Settings
 from recoveryd.settings.kinds import LOCAL_MASTER
 from recoveryd.settings.profiles import Profile
@@ -94,7 +94,7 @@ def _check_profile(settings: Settings, profile_name: str) -> CheckResult:
             f"{Code.SPARK_UNSECURED.value} {', '.join(secrets)} would travel to {profile.master} without "
             f"{', '.join(missing)}."
         )
-        return bad(name, found, CATALOGUE[Code.SPARK_UNSECURED].next_step)
+        return bad(name, found, Code.SPARK_UNSECURED.next_step)
     if problem := _unreachable(profile.master):
         return bad(name, problem, "Start it, or correct the profile's `master`.")
     return good(name, f"{slots}; the master answers")

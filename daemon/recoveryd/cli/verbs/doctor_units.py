@@ -10,7 +10,7 @@ from recoveryd.adapters.kafka.unit_facts import read_unit
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.verbs.doctor_checks import CheckPatience, CheckResult, bad, doubtful, failed, good, skipped
 from recoveryd.errors import RecoverydError
-from recoveryd.kernel.catalogue import CATALOGUE, Code
+from recoveryd.kernel.catalogue import Code
 from recoveryd.units.facts import UnitFacts
 from recoveryd.units.model import Unit
 from recoveryd.wire.acls import (
@@ -35,8 +35,9 @@ def check_unit(connection: Connection, name: str, patience: CheckPatience) -> It
     settings = connection.settings
     unit = settings.units().get(name)
     if unit is None:
-        entry = CATALOGUE[Code.UNKNOWN_UNIT]
-        yield bad(f"unit {name}", f"{Code.UNKNOWN_UNIT.value} The config has no unit {name!r}.", entry.next_step)
+        yield bad(
+            f"unit {name}", f"{Code.UNKNOWN_UNIT.value} The config has no unit {name!r}.", Code.UNKNOWN_UNIT.next_step
+        )
         return
     properties, access = settings.librdkafka(unit.cluster), settings.access(unit.cluster)
     try:

@@ -15,7 +15,7 @@ from recoveryd.cli.failure import ExitCode, Failure
 from recoveryd.cli.options import Format, Output, argument
 from recoveryd.cli.render.output import say, show
 from recoveryd.cli.verbs.explain_words import EXAMPLES, FAMILIES, TABLES
-from recoveryd.kernel.catalogue import CATALOGUE, Code
+from recoveryd.kernel.catalogue import Code
 
 _ALIKE = 0.7  # less looks like a guess
 _COMMAND = re.compile(r"`(recoveryctl [^`]+)`")
@@ -34,7 +34,7 @@ def explain(
 ) -> None:
     """Say what a code, state, stop reason, verdict or rule means, and what to do next. Works offline."""
     if code is None:
-        rows = [_of_code(each) for each in CATALOGUE]
+        rows = [_of_code(each) for each in Code]
         show(rows, output, lambda: [_table(rows)], [row["code"] for row in rows])
         return
     found = _find(code)
@@ -68,14 +68,13 @@ def _find(text: str) -> list[dict[str, Any]]:
 
 
 def _of_code(code: Code) -> dict[str, Any]:
-    entry = CATALOGUE[code]
     cause, commands = FAMILIES[code.value[4]]
-    named = _COMMAND.findall(entry.next_step)
+    named = _COMMAND.findall(code.next_step)
     told: dict[str, Any] = {
         "code": code.value,
         "name": code.name,
-        "sentence": entry.sentence,
-        "next_step": entry.next_step,
+        "sentence": code.sentence,
+        "next_step": code.next_step,
         "cause": cause,
         "commands": [*named, *(command for command in commands if command not in named)],
     }

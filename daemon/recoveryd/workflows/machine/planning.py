@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from recoveryd.kernel.catalogue import CATALOGUE, Code
+from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.effects import WakeAt
 from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.states import State
@@ -110,7 +110,7 @@ def ask_again(draft: WorkflowDraft, workflow: Workflow) -> None:
 
 def refuse(draft: WorkflowDraft, workflow: Workflow, code: Code, message: str, hint: str = "") -> None:
     """Nothing was changed; the answer to its command is `rejected`."""
-    answered = draft.answer_creation(workflow, "rejected", message, code.value, hint or CATALOGUE[code].next_step)
+    answered = draft.answer_creation(workflow, "rejected", message, code.value, hint or code.next_step)
     draft.move(answered, State.REJECTED, message, {"code": code.value}, error_code=code.value)
 
 
