@@ -23,6 +23,7 @@ _STEP_S = 0.05
 # How long a starting lane reads with short fetches; after that a reader with long ones follows the topic.
 _QUICK_S = 2.0
 _ASK_TIMEOUT_S = 5.0
+_REFRESH_S = 10.0
 _CLOSE_TIMEOUT_S = 3.0
 
 
@@ -73,6 +74,19 @@ class Directives:
                 self._changed.wait_for(lambda: self._fresh_s >= asked_s or self._closing, timeout_s)
                 and not self._closing
             )
+
+    def await_word(self, deadline_s: float, waiting: Callable[[], object]) -> None:
+        """Wait until everything written before this call was read: what was wanted at the launch may be long over.
+        `waiting` is called again and again meanwhile, and may raise. Raises JobError without word until `deadline_s`
+        (monotonic).
+        """
+        while not self.refresh(_REFRESH_S):
+            waiting()
+            if (refusal := self.refusal()) is not None:
+                raise refusal
+            if time.monotonic() >= deadline_s:
+                topic = self._spec.control.directives_topic
+                raise JobError("internal", f"The directives in {topic} could not be read in time.")
 
     def refusal(self) -> JobError | None:
         """Why nothing is read, where the cluster refuses it."""

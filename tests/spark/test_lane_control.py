@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError
 
+from recoveryd_jobs import directives
 from recoveryd_jobs.clients import make_reader
 from recoveryd_jobs.contract import LaneHeartbeat, PartitionRange
 from recoveryd_jobs.lane import life
@@ -96,7 +97,7 @@ def test_a_lane_that_hears_no_word_of_what_is_wanted_copies_nothing(
     slow: Recovery, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What its spec says was wanted when it was launched, and may be long over."""
-    monkeypatch.setattr(life, "_REFRESH_S", 0.2)
+    monkeypatch.setattr(directives, "_REFRESH_S", 0.2)
     monkeypatch.setattr(life, "TROUBLE_BUDGET_S", 2.0)
     deaf = replace(slow.spec.control, client={"bootstrap.servers": f"127.0.0.1:{free_ports(1)[0]}"})
     outcome = run_lane(replace(slow.spec, control=deaf), slow.spec.lanes[0])
@@ -130,7 +131,7 @@ def test_a_lane_that_may_not_read_what_is_wanted_names_the_right_that_it_lacks(
     slow: Recovery, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow.direct("run")
-    monkeypatch.setattr(life, "_REFRESH_S", 0.5)
+    monkeypatch.setattr(directives, "_REFRESH_S", 0.5)
     monkeypatch.setattr(
         "recoveryd_jobs.directives.make_reader", lambda *a, **more: RefusedReader(make_reader(*a, **more))
     )

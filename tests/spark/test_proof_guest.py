@@ -12,13 +12,14 @@ from confluent_kafka import Consumer
 
 from recoveryd_jobs.clients import make_reader
 from recoveryd_jobs.contract import LaneHeartbeat, PartitionRange, copy_client_id
-from recoveryd_jobs.errors import Superseded
+from recoveryd_jobs.errors import JobError, Superseded
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from recoveryd_jobs.verify.guest import Guest, Stopped
 from recoveryd_jobs.verify.judge import judge
 from recoveryd_jobs.verify.plan import make_plan, share_out
 from recoveryd_jobs.verify.shown import Shown
 from recoveryd_jobs.verify.tasks import look_closer, show_share
+from recoveryd_sandbox.ports import free_ports
 from tests.builders.copying import Cluster, Recovery, rows
 from tests.builders.proving import damaged
 from tests.patience import patient_s
@@ -110,6 +111,31 @@ def test_it_obeys_and_reports_between_steps_that_read_nothing(cluster: Cluster) 
         with pytest.raises(Stopped):
             _step_on(guest)
         recovery.await_heartbeat(in_state("done", sequence))
+    finally:
+        guest.close()
+
+
+def test_it_leaves_when_nobody_leads_the_recovery_any_more(cluster: Cluster) -> None:
+    recovery = copied(cluster)
+    spec = replace(recovery.spec, orphan_after_ms=1_500, directive=replace(recovery.spec.directive, lease_ttl_ms=500))
+    guest = Guest(spec, 0, 1, 0)
+    guest.begin()
+    try:
+        with pytest.raises(Superseded):
+            _step_on(guest)
+    finally:
+        guest.close()
+
+
+def test_it_does_not_begin_without_word_of_what_is_wanted(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recoveryd_jobs.directives._REFRESH_S", 0.2)
+    monkeypatch.setattr("recoveryd_jobs.verify.guest.WORD_WAIT_S", 1.0)
+    recovery = copied(cluster)
+    away = {**recovery.spec.control.client, "bootstrap.servers": f"127.0.0.1:{free_ports(1)[0]}"}
+    guest = Guest(replace(recovery.spec, control=replace(recovery.spec.control, client=away)), 0, 1, 0)
+    try:
+        with pytest.raises(JobError, match="could not be read"):
+            guest.begin()
     finally:
         guest.close()
 

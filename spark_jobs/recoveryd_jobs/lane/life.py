@@ -135,14 +135,7 @@ class Lane:
         return target, LaneLoop(self._spec, self._lane, self._status, self._directives, target, copier, intake)
 
     def _await_word(self, deadline_s: float) -> None:
-        """Of what is wanted now: what was wanted at the launch may be long over. Raises JobError without word."""
-        while not self._directives.refresh(_REFRESH_S):
-            self._starting("waits for word of what is wanted")
-            if (refusal := self._directives.refusal()) is not None:
-                raise refusal
-            if time.monotonic() >= deadline_s:
-                topic = self._spec.control.directives_topic
-                raise JobError("internal", f"The directives in {topic} could not be read for {TROUBLE_BUDGET_S:.0f} s.")
+        self._directives.await_word(deadline_s, lambda: self._starting("waits for word of what is wanted"))
         if self._directives.is_superseded():
             raise Superseded
 

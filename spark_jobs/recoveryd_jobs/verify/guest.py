@@ -15,7 +15,7 @@ from recoveryd_jobs.errors import Superseded
 from recoveryd_jobs.pacing import Lease, Pacer, RateMeter, Standstill
 from recoveryd_jobs.progress import ProgressSender
 
-_REFRESH_S = 10.0
+WORD_WAIT_S = 120.0
 _WAIT_S = 0.1
 _REST_S = 0.5
 _FIRST_GUESS_BYTES = 1024.0
@@ -43,9 +43,11 @@ class Guest:
         self._progress = ProgressSender(spec.control, f"{client_id}.progress", task, self._heartbeat)
 
     def begin(self) -> None:
-        """Raises Superseded or Stopped when a directive says not to begin."""
+        """Raises Superseded or Stopped when a directive says not to begin, JobError without word of what is wanted."""
         self._progress.start()
-        self._directives.refresh(_REFRESH_S)
+        self.wait_for("waits for word of what is wanted")
+        self._directives.await_word(time.monotonic() + WORD_WAIT_S, self._obey)
+        self.wait_for("")
         self.turn()
 
     def close(self) -> None:
@@ -95,6 +97,9 @@ class Guest:
 
     def _obey(self) -> Received:
         received = self._directives.current()
+        if time.monotonic() - received.at_s > self._spec.orphan_after_ms / 1000.0:
+            # No daemon leads this recovery any more, and on a Spark cluster the driver may be gone as well.
+            raise Superseded
         if received is not self._received:
             if received.directive.attempt > self._spec.attempt or received.directive.wanted == "exit":
                 raise Superseded
