@@ -7,7 +7,9 @@ repair.
 
 # ruff: noqa: SLF001  (error codes of the client library itself begin with an underscore)
 
+import contextlib
 import re
+from collections.abc import Iterator
 from typing import NoReturn
 
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -161,6 +163,22 @@ def unreadable(error: KafkaError, side: str, message: Message) -> JobError | Non
             f"{side}_unavailable", f"{where}: {error.str()}. Its log is damaged, if other clients say so too."
         )
     return None
+
+
+@contextlib.contextmanager
+def naming_side(side: str) -> Iterator[None]:
+    """For calls of the client about a topic of that side (source, or else the target's cluster): an exception of the
+    client becomes the JobError that says which side it was.
+    """
+    is_source = side == "source"
+    try:
+        yield
+    except KafkaException as raised:
+        if is_refusal(raised.args[0]):
+            code = "not_authorised" if is_source else "target_not_authorised"
+            raise JobError(code, f"The {side} refuses to be read: {raised.args[0].str()}.") from None
+        code = "source_unavailable" if is_source else "target_unavailable"
+        raise JobError(code, f"The {side} cannot be read: {raised.args[0].str()}.") from None
 
 
 def is_refusal(error: KafkaError) -> bool:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import Future, wait
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -249,10 +250,20 @@ class Topic:
         except NotAgreed as doubt:
             raise NoAnswer(f"{self._side} {self.name}: {doubt}") from None
 
+    @property
+    def unavailable(self) -> str:
+        """The error code for a cluster that does not give what is asked for."""
+        return "source_unavailable" if self._side == "source" else "target_unavailable"
+
+    def naming(self) -> "AbstractContextManager[None]":
+        """For calls that the client may refuse at once: a KafkaException becomes a JobError of this side."""
+        return errors.naming_side(self._side)
+
     def unanswered(self, silence: NoAnswer) -> JobError:
         """The end of all patience, with the side that did not answer, and what it told our login."""
-        code = "source_unavailable" if self._side == "source" else "target_unavailable"
-        return JobError(code, f"The cluster of the {self._side} does not answer: {silence}{self.shut_out()}.")
+        return JobError(
+            self.unavailable, f"The cluster of the {self._side} does not answer: {silence}{self.shut_out()}."
+        )
 
     def shut_out(self) -> str:
         """To be put behind a message: why the cluster does not let us in, "" when it does or says nothing."""

@@ -60,9 +60,12 @@ def names(stack: Stack) -> Names:
 
 @dataclass
 class Followed:
-    """A replay that follows a live topic from the beginning of the module on; it ends after half a minute at zero lag."""
+    """A replay that follows a live topic from the beginning of the module on; it ends after half a minute at zero lag.
+    `by_receipts` does the same, and its verification is asked to read the target only.
+    """
 
     recovery: str
+    by_receipts: str
     source: str
     target: str
     live: LiveProducer
@@ -76,7 +79,10 @@ def followed(stack: Stack, daemon: DaemonProcess) -> Iterator[Followed]:
     fill_plain(stack.bootstrap, source, 2, 2_000)
     with LiveProducer(stack.bootstrap, source, 2, 200) as live, TargetObserver(stack.bootstrap, target) as observer:
         stack.control.replay("follower", source, target, stop="caught_up", target_create=True)
-        yield Followed("follower", source, target, live, observer, time.monotonic())
+        stack.control.replay(
+            "by-receipts", source, f"{target}-2", stop="caught_up", target_create=True, verify="digest"
+        )
+        yield Followed("follower", "by-receipts", source, target, live, observer, time.monotonic())
 
 
 @pytest.mark.scenario("S-WIKI-4", "S-WIKI-4a", "S-WIKI-C3")
@@ -385,3 +391,5 @@ def test_a_replay_that_follows_a_live_topic_stops_by_itself_once_it_caught_up(st
     [auto_stop] = stack.follower.events(subject=followed.recovery, kind="auto_stop")
     assert auto_stop["data"]["mode"] == "caught_up"
     assert auto_stop["data"]["evidence"]
+    proof = stack.completed(followed.by_receipts, 90)["verification"]
+    assert (proof["result"], proof["scope"]) == ("match", "receipts")

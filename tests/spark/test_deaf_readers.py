@@ -21,7 +21,8 @@ from recoveryd_jobs.verify import closer_look, reader
 from recoveryd_jobs.verify.closer_look import Look
 from recoveryd_jobs.verify.judge import PairQuestion
 from recoveryd_jobs.verify.ledger import ProofLedger
-from recoveryd_jobs.verify.plan import ProofPlan
+from recoveryd_jobs.verify.match import SOURCE
+from recoveryd_jobs.verify.plan import Asked, ProofPlan
 from recoveryd_jobs.verify.reader import Place, Range, RangeReader
 from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, rows
 from tests.builders.proving import FreeGuest
@@ -97,15 +98,9 @@ class Kept:
         self.done.add(partition)
 
 
-class Asked:
-    def log_start(self, _partition: int) -> int:
-        return 0
-
-    def check(self) -> None: ...
-
-
 def range_reader_of(cluster: Cluster, topic: str, kept: Kept, patience_s: float) -> RangeReader:
-    return RangeReader(Place(cluster.client, topic, "source", Asked()), FreeGuest(100), kept, patience_s)  # type: ignore[arg-type]
+    spec = Recovery(cluster, topic, cluster.topic("out"), ranges=[[PartitionRange(0, 0, COUNT)]]).spec
+    return RangeReader(Place(cluster.client, topic, "source", Asked(spec, SOURCE)), FreeGuest(100), kept, patience_s)  # type: ignore[arg-type]
 
 
 def test_the_proof_reads_on_with_a_new_consumer_and_leaves_held_partitions_alone(
@@ -138,9 +133,10 @@ def test_patience_with_consumers_that_stay_deaf_ends(cluster: Cluster, monkeypat
     topic = cluster.topic("in")
     cluster.fill(topic, rows(10))
     reading = range_reader_of(cluster, topic, Kept(), 6.0)
-    with pytest.raises(JobError, match="cannot be read past 0"):
+    with pytest.raises(JobError, match="the broker does not give what it has") as silent:
         reading.read([Range(0, 0, 10)])
     reading.close()
+    assert silent.value.code == "source_unavailable"
     assert 2 <= len(made) <= 5, "each one waits longer than the one before"
 
 

@@ -3,9 +3,11 @@
 import json
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, Message
+from confluent_kafka import Consumer, KafkaError, Message, Producer
 
 from recoveryd_jobs.contract import ControlSpec, Directive, JobSpec, LaneSpec, PartitionRange, SourceSpec, TargetSpec
 from recoveryd_jobs.errors import JobError
@@ -14,10 +16,13 @@ from recoveryd_jobs.verify import ledger as proof_ledger
 from recoveryd_jobs.verify.closer_look import Look
 from recoveryd_jobs.verify.judge import PairFinding, PairQuestion
 from recoveryd_jobs.verify.ledger import ProofLedger
-from recoveryd_jobs.verify.plan import Asked, ProofPlan
+from recoveryd_jobs.verify.match import SOURCE
+from recoveryd_jobs.verify.plan import Asked, ProofPlan, make_plan, share_out
 from recoveryd_jobs.verify.reader import Place, Range, RangeReader
 from recoveryd_jobs.verify.segments import segments
 from recoveryd_jobs.verify.shown import Shown
+from recoveryd_jobs.verify.tasks import show_share
+from recoveryd_sandbox.ports import free_ports
 from tests.builders.copying import AheadClock, Cluster, Recovery, Row, put, rows
 from tests.builders.proving import FreeGuest
 
@@ -115,17 +120,130 @@ def test_a_closer_look_outlives_a_lost_connection(monkeypatch: pytest.MonkeyPatc
     assert [d.kind for d in found.differences] == ["altered"]  # both sides are empty now
 
 
-def test_a_closer_look_does_not_wait_for_ever_because_something_is_told_again_and_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def again_and_again() -> Iterator[Message | None]:
-        while True:
-            time.sleep(0.001)  # a client that waits
-            yield told(KafkaError._TRANSPORT)
+def silent(reading: Callable[[], object]) -> JobError:
+    with pytest.raises(JobError) as found:
+        reading()
+    return found.value
 
-    with pytest.raises(JobError) as blocked:
-        closer_look(monkeypatch, again_and_again())
-    assert blocked.value.code == "stop_blocked"
+
+def held(cluster: Cluster, topic: str) -> Producer:
+    """A producer whose transaction is open behind the ten records of the topic; its record is one more."""
+    foreign = cluster.producer("foreign")
+    foreign.begin_transaction()
+    put(foreign, topic, Row(0, 0, b"k", b"v", 1))
+    assert foreign.flush(60) == 0
+    return foreign
+
+
+@pytest.mark.broker
+def test_a_target_that_was_cut_back_since_the_plan_has_no_verdict(ten: Recovery) -> None:
+    stops = ((0, ten.cluster.end(ten.target) + 3),)
+    spec = replace(ten.spec, receipts_topic="", target=replace(ten.spec.target, stops=stops), stop_wait_ms=600_000)
+    cut = silent(lambda: make_plan(spec, is_whole=True))
+    assert (cut.code, f"{ten.target} partition 0 ends at" in cut.message) == ("data_lost", True)
+
+
+def look_at(spec: JobSpec, stop: int) -> PairFinding:
+    plan = ProofPlan((Range(0, 0, stop),), (Range(0, 0, 10),), {0: 0}, False, False, frozenset())
+    ledger = ProofLedger()
+    ledger.settle()
+    look = Look(replace(spec, receipts_topic=""), plan, ledger, FreeGuest())  # type: ignore[arg-type]
+    try:
+        return look.answer(PairQuestion((0, 0), (0,), frozenset()))
+    finally:
+        look.close()
+
+
+def read_range(spec: JobSpec, stop: int) -> None:
+    place = Place(spec.source.client, spec.source.topic, "source", Asked(spec, SOURCE))
+    reader = RangeReader(place, FreeGuest(), Heard(), spec.stop_wait_ms / 1000.0)  # type: ignore[arg-type]
+    try:
+        reader.read([Range(0, 0, stop)])
+    finally:
+        reader.close()
+
+
+@pytest.fixture
+def ten(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Recovery:
+    """Ten records on both sides, and a proof that waits two seconds for more."""
+    monkeypatch.setattr("recoveryd_jobs.verify.plan._CUT_BACK_AFTER_S", 0.0)
+    monkeypatch.setattr("recoveryd_jobs.verify.plan.PATIENCE_S", 1.0)
+    source, target = cluster.topic("in"), cluster.topic("out")
+    cluster.fill(source, rows(10))
+    recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 10)]], stop_wait_ms=2_000)
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
+    return recovery
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("reading", [read_range, look_at])
+def test_a_silence_is_somebodys_transaction_only_where_readers_do_not_see_the_end(
+    ten: Recovery, reading: Callable[[JobSpec, int], object]
+) -> None:
+    cut = silent(lambda: reading(ten.spec, 12))
+    assert (cut.code, "ends at 10, before 12" in cut.message) == ("data_lost", True)
+    foreign = held(ten.cluster, ten.source)
+    blocked = silent(lambda: reading(ten.spec, 11))
+    assert (blocked.code, "a foreign transaction that began at 10 is open" in blocked.message) == ("stop_blocked", True)
+    foreign.abort_transaction(60)
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("reading", [read_range, look_at])
+def test_a_cluster_that_does_not_answer_blocks_nothing(
+    ten: Recovery, reading: Callable[[JobSpec, int], object]
+) -> None:
+    away = {**ten.spec.source.client, "bootstrap.servers": f"127.0.0.1:{free_ports(1)[0]}"}
+    spec = replace(ten.spec, source=replace(ten.spec.source, client=away))
+    assert silent(lambda: reading(spec, 10)).code == "source_unavailable"
+
+
+@pytest.mark.broker
+def test_receipts_behind_a_transaction_are_waited_for_as_lanes_do_and_those_of_a_deaf_broker_are_read_again(
+    ten: Recovery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load() -> object:
+        return proof_ledger.load(ten.spec, lambda _partition: True)
+
+    foreign = ten.cluster.producer("foreign")
+    foreign.begin_transaction()
+    for partition in (0, 1):
+        put(foreign, ten.receipts, Row(partition, 0, b"test/other/0/0", b"{}", 1))
+    foreign.flush(60)
+    began_s = time.monotonic()
+    assert silent(load).code == "stop_blocked"
+    assert 2.0 <= time.monotonic() - began_s < 60.0
+    foreign.abort_transaction(60)
+    make = proof_ledger.make_reader
+    monkeypatch.setattr(proof_ledger, "make_reader", lambda *args, **more: _Deaf(make(*args, **more)))
+    assert silent(load).code == "target_unavailable"
+
+
+class _Deaf:
+    """A real consumer that hears nothing any more, as librdkafka's may after a broker stood still."""
+
+    def __init__(self, real: Consumer) -> None:
+        self._real = real
+
+    def consume(self, _count: int, wait_s: float) -> list[Message]:
+        time.sleep(min(wait_s, 0.02))
+        return []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+@pytest.mark.broker
+def test_what_the_client_refuses_is_called_by_its_side(ten: Recovery) -> None:
+    """A property that no client takes: no answer of the cluster says whose it is."""
+    plan, odd = make_plan(ten.spec, is_whole=True), {"ssl.ca.location": "/nowhere", "security.protocol": "ssl"}
+    for side in ("source", "target"):
+        place = getattr(ten.spec, side)
+        spec = replace(ten.spec, **{side: replace(place, client={**place.client, **odd})})
+        assert silent(lambda spec=spec: make_plan(spec, is_whole=True)).code == f"{side}_unavailable"
+        assert (
+            silent(lambda spec=spec: show_share(spec, plan, share_out(spec, plan, 1)[0])).code == f"{side}_unavailable"
+        )
 
 
 def test_a_closer_look_that_is_refused_says_which_right_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

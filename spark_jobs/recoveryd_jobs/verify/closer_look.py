@@ -13,7 +13,7 @@ from recoveryd_jobs import errors
 from recoveryd_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
 from recoveryd_jobs.contract import Difference, JobSpec
 from recoveryd_jobs.digest import SequenceDigest
-from recoveryd_jobs.errors import JobError
+from recoveryd_jobs.errors import naming_side
 from recoveryd_jobs.selection import Columns, Selection
 from recoveryd_jobs.verify.differences import ComparedRecord, FoundDifference, differences, is_subsequence
 from recoveryd_jobs.verify.guest import Guest
@@ -28,6 +28,7 @@ from recoveryd_jobs.verify.spill import content_hash
 
 _QUEUE_BYTES = 4 * 1024 * 1024
 _WAIT_S = 0.1
+_NAMES = "source", "target"
 
 _WORDS = {
     "missing": "{n} of the source {are} not in the target.",
@@ -77,9 +78,10 @@ class Look:
 
     def _reader(self, side: int) -> Consumer:
         place = (self._spec.source, self._spec.target)[side]
-        reader = make_reader(place.client, self._guest.client_id, _QUEUE_BYTES, fetch_wait_ms=QUICK_FETCH_WAIT_MS)
-        meet(reader, place.topic)
-        return reader
+        with naming_side(_NAMES[side]):
+            reader = make_reader(place.client, self._guest.client_id, _QUEUE_BYTES, fetch_wait_ms=QUICK_FETCH_WAIT_MS)
+            meet(reader, place.topic)
+            return reader
 
     def _segments(self, partition: int, wanted: frozenset[int]) -> Iterator[tuple[int, int]]:
         for planned in (r for r in self._plan.sources if r.partition == partition):
@@ -141,7 +143,7 @@ class Look:
 
     def _expected(self, pair: Pair, segment: tuple[int, int]) -> Iterator[ComparedRecord]:
         partition, target = pair
-        start, stop = segment[0], min(segment[1], self._plan.log_ends.get(partition, segment[1]))
+        start, stop = segment[0], min(segment[1], self._plan.log_end(partition, segment[1], self._asked[SOURCE]))
         for messages in self._read(SOURCE, partition, start, stop):
             columns = self._selection.expected(messages)
             to = self._selection.targets(partition, columns.keys, columns.offsets)
@@ -168,12 +170,14 @@ class Look:
     def _read(self, side: int, partition: int, start: int, stop: int) -> Iterator[list[Message]]:
         """The visible records of [start, stop); those that were deleted are left out."""
         topic, reader = (self._spec.source, self._spec.target)[side].topic, self._readers[side]
-        reader.assign([TopicPartition(topic, partition, start)])
-        position, silent_s, anew_s = start, 0.0, PROBE_S
+        with naming_side(_NAMES[side]):
+            reader.assign([TopicPartition(topic, partition, start)])
+        position, silent_s, probed_s, anew_s = start, 0.0, 0.0, PROBE_S
         while position < stop:
             count, before = self._guest.turn(), position
             asked_s = time.monotonic()
-            messages = reader.consume(count, 0) or reader.consume(1, _WAIT_S)
+            with naming_side(_NAMES[side]):
+                messages = reader.consume(count, 0) or reader.consume(1, _WAIT_S)
             silent_s += time.monotonic() - asked_s
             good = [m for m in messages if m.error() is None]
             for message in messages if len(good) != len(messages) else ():
@@ -187,12 +191,14 @@ class Look:
                 if inside:
                     yield inside
             if position > before:
-                silent_s, anew_s = 0.0, PROBE_S
-            elif silent_s > self._spec.stop_wait_ms / 1000.0:
-                raise JobError(
-                    "stop_blocked", f"{topic} partition {partition} cannot be read past {position} to {stop}."
-                )
-            elif silent_s > anew_s:
+                silent_s, probed_s, anew_s = 0.0, 0.0, PROBE_S
+                continue
+            if silent_s > self._spec.stop_wait_ms / 1000.0:
+                raise self._asked[side].silence(partition, position, stop)
+            if silent_s > probed_s + PROBE_S:
+                probed_s = silent_s
+                self._asked[side].check()  # the Kafka client does not report a topic that is gone
+            if silent_s > anew_s:
                 reader.close()  # it may hear no more of a partition, as in `verify.reader`
                 self._readers[side] = reader = self._reader(side)
                 reader.assign([TopicPartition(topic, partition, position)])
@@ -209,7 +215,7 @@ class Look:
         if _is_out_of_range(message):
             log_start = self._asked[side].log_start(partition)
             return min(log_start, stop) if log_start > position else stop
-        if (final := errors.unreadable(error, ("source", "target")[side], message)) is not None:
+        if (final := errors.unreadable(error, _NAMES[side], message)) is not None:
             raise final
         return position
 

@@ -10,6 +10,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Message, TopicPartition
@@ -18,8 +19,9 @@ from recoveryd_jobs import errors
 from recoveryd_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
 from recoveryd_jobs.contract import DIGEST_FORM, JobSpec, receipts_partition
 from recoveryd_jobs.errors import JobError
+from recoveryd_jobs.topics import Topic
+from recoveryd_jobs.verify.plan import explain_silence
 
-_PATIENCE_S = 120.0
 _BATCH = 1000
 _CACHE_KB = 16_384
 _TABLES = """
@@ -172,12 +174,14 @@ def load(spec: JobSpec, wanted: Callable[[int], bool], waiting: Callable[[], obj
     """All committed receipts of the source partitions that are `wanted`, the newest of each key; empty when the copy
     has no receipts.
 
-    `waiting` is called between batches and may raise. Raises JobError when the topic cannot be read to its end in time.
+    `waiting` is called between batches and may raise. Raises JobError when the topic cannot be read to its end in time:
+    as long as lanes wait for other producers' transactions, this does too.
     """
     ledger = ProofLedger()
     try:
         if spec.receipts_topic:
-            _read(spec, wanted, ledger, waiting)
+            with errors.naming_side("target"):
+                _read(spec, wanted, ledger, waiting)
         ledger.settle()
         ledger.index()
     except BaseException:
@@ -215,11 +219,17 @@ def _read(spec: JobSpec, wanted: Callable[[int], bool], ledger: ProofLedger, wai
                 elif (final := errors.unreadable(error, "target", message)) is not None:
                     raise final
             silent_s = 0.0 if position > before else silent_s + time.monotonic() - asked_s
-            if silent_s > _PATIENCE_S:
-                why = f"{home.topic} partition {home.partition} cannot be read past {position}, its end is {end}"
-                raise JobError("stop_blocked", f"{why}: a foreign transaction holds it, or the broker does not answer.")
+            if silent_s > spec.stop_wait_ms / 1000.0:
+                raise _silence(spec, client_id, home, position, end)
     finally:
         reader.close()
+
+
+def _silence(spec: JobSpec, client_id: str, home: TopicPartition, position: int, end: int) -> JobError:
+    topic_id = "" if spec.receipts is None else spec.receipts.topic_id
+    place = replace(spec.target, topic=home.topic, topic_id=topic_id)
+    found = explain_silence(Topic(place, "receipts", client_id, "ledger_broken"), home.partition, position, end)
+    return JobError("ledger_broken", found.message) if found.code == "data_lost" else found
 
 
 def _high_watermark(spec: JobSpec, client_id: str, home: TopicPartition) -> int:

@@ -2,15 +2,13 @@
 
 import functools
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
-
-from confluent_kafka import KafkaException
+from typing import NamedTuple, TypeVar
 
 from recoveryd_jobs.contract import JobSpec, PartitionRange
-from recoveryd_jobs.errors import JobError
-from recoveryd_jobs.topics import LogBounds, NoAnswer, Topic, TopicSettings
+from recoveryd_jobs.errors import JobError, naming_side
+from recoveryd_jobs.topics import LogBounds, NoAnswer, Topic
 from recoveryd_jobs.verify.match import SOURCE, TARGET
 from recoveryd_jobs.verify.reader import Range
 
@@ -19,14 +17,16 @@ _CUT_BACK_AFTER_S = 10.0
 _MARKER_AFTER_S = 5.0
 _PAUSE_S = 0.5
 _NAMED_MAX = 5
+T = TypeVar("T")
 STAMPED = "the target stamps records with the time they land: times were not compared"
 
 
 @dataclass(frozen=True, slots=True)
 class ProofPlan:
-    """`sources`: the planned ranges, as far as they can end; those in `is_open` end where their receipts end.
-    `log_starts` are the source's. `log_ends`: of those that end before their range does, as after an unclean election:
-    what lies between must be lost by all receipts.
+    """`sources`: the planned ranges, as far as they can end; those in `is_open` end where their receipts end, and those
+    in `is_endless` have no other end: here they go as far as their log, or nowhere where it was not asked. `log_starts`
+    are the source's. `log_ends`: of logs that end before their range does, as after an unclean election, or whose range
+    has no end: what lies after it must be lost by all receipts.
 
     `targets`: of an exclusive target, all partitions that got something, even those that the copy does not write to.
     `beside`: by partition of a shared target that the copy does not write to, how many offsets others wrote.
@@ -46,6 +46,7 @@ class ProofPlan:
     added: dict[int, int] = field(default_factory=dict)
     uncopied: dict[int, int] = field(default_factory=dict)
     log_ends: dict[int, int] = field(default_factory=dict)
+    is_endless: frozenset[int] = frozenset()
 
     @property
     def offsets(self) -> int:
@@ -54,6 +55,13 @@ class ProofPlan:
     @property
     def target_ends(self) -> dict[int, int]:
         return {r.partition: r.stop for r in self.targets}
+
+    def log_end(self, partition: int, stop: int, asked: "Asked") -> int:
+        """Where the source's log ends, if that is before `stop`, the end of its range; else `stop` or more. Where only
+        receipts tell the end of the range, the log is asked again whether it is shorter. Raises JobError.
+        """
+        end = self.log_ends.get(partition, stop)
+        return asked.log_end(partition, stop) if end < stop and partition in self.is_endless else end
 
     @property
     def notes(self) -> list[str]:
@@ -93,7 +101,9 @@ def make_topics(spec: JobSpec) -> tuple[Topic, Topic]:
 
 def _make_topic(spec: JobSpec, side: int) -> Topic:
     client_id = f"recoveryd.{spec.recovery}.verifier"
-    return Topic(spec.source, "source", client_id) if side == SOURCE else Topic(spec.target, "target", client_id)
+    place, name = (spec.source, "source") if side == SOURCE else (spec.target, "target")
+    with naming_side(name):
+        return Topic(place, name, client_id)
 
 
 def check_topics(topics: tuple[Topic, ...]) -> None:
@@ -103,23 +113,19 @@ def check_topics(topics: tuple[Topic, ...]) -> None:
 
 
 def _check(topic: Topic) -> None:
-    try:
-        topic.check_id(time.monotonic() + PATIENCE_S)
-    except NoAnswer as silence:
-        raise topic.unanswered(silence) from None
+    _ask(topic, topic.check_id)
 
 
 def _width(topic: Topic) -> int:
     """By all brokers: a partition that is left out here would be read by nobody."""
-    try:
-        return topic.width(time.monotonic() + PATIENCE_S)
-    except NoAnswer as silence:
-        raise topic.unanswered(silence) from None
+    return _ask(topic, topic.width)
 
 
-def _settings(topic: Topic) -> TopicSettings:
+def _ask(topic: Topic, question: Callable[[float], T]) -> T:
+    """`question` takes the deadline."""
     try:
-        return topic.settings(time.monotonic() + PATIENCE_S)
+        with topic.naming():
+            return question(time.monotonic() + PATIENCE_S)
     except NoAnswer as silence:
         raise topic.unanswered(silence) from None
 
@@ -134,9 +140,18 @@ class Asked:
         """Raises JobError when the cluster does not answer, or the topic is gone."""
         return _bounds(self._topic(), [partition])[partition].start
 
+    def log_end(self, partition: int, stop: int) -> int:
+        """The high watermark, asked for until it is at `stop` or for a while. Raises as `log_start`."""
+        wanted = [PartitionRange(partition, 0, stop)]
+        return _bounds_up_to(self._topic(), wanted)[partition].high
+
     def check(self) -> None:
         """Raises JobError when the topic is another one or gone, or the cluster does not answer."""
         _check(self._topic())
+
+    def silence(self, partition: int, position: int, stop: int) -> JobError:
+        """Why nothing comes from [position, stop) any more. Raises as `log_start`."""
+        return explain_silence(self._topic(), partition, position, stop)
 
 
 def make_plan(spec: JobSpec, *, is_whole: bool) -> ProofPlan:
@@ -151,13 +166,10 @@ def make_plan(spec: JobSpec, *, is_whole: bool) -> ProofPlan:
     to = numbers if spec.target.mapping == "same" else list(range(spec.target.partitions))
     if spec.target.stops:  # a range of the target was planned: read all of it
         to = [partition for partition, _ in spec.target.stops]
-    try:
-        source_bounds = _source_bounds(spec, source, ranges) if spec.verify == "source" else {}
-        target_bounds = _target_bounds(target, spec, list(range(width)) if spec.receipts_topic else to)
-        is_stamped = _settings(target).is_stamped
-        is_compacted = spec.verify == "source" and _settings(source).is_compacted
-    except KafkaException as raised:
-        raise JobError("target_unavailable", f"The topics cannot be described: {raised.args[0].str()}.") from None
+    source_bounds = _source_bounds(spec, source, ranges) if spec.verify == "source" else {}
+    target_bounds = _target_bounds(target, spec, list(range(width)) if spec.receipts_topic else to)
+    is_stamped = _ask(target, target.settings).is_stamped
+    is_compacted = spec.verify == "source" and _ask(source, source.settings).is_compacted
     starts, stops = dict(spec.target.starts), dict(spec.target.stops)
     found = {p: _target_range(p, b, starts, stops) for p, b in sorted(target_bounds.items())}
     beside = {p: r.stop - r.start for p, r in found.items() if p not in to and r.stop > r.start}
@@ -172,7 +184,8 @@ def make_plan(spec: JobSpec, *, is_whole: bool) -> ProofPlan:
         is_open=frozenset(r.partition for r in ranges if r.stop is None or not is_whole),
         beside=beside,
         width=width,
-        log_ends={r.partition: source_bounds[r.partition].high for r in _short(ranges, source_bounds)},
+        log_ends={r.partition: source_bounds[r.partition].high for r in _loose(ranges, source_bounds)},
+        is_endless=frozenset(r.partition for r in ranges if r.stop is None),
     )
 
 
@@ -196,10 +209,7 @@ def look_again(spec: JobSpec, plan: ProofPlan) -> ProofPlan:
 def _added(spec: JobSpec, side: int, width: int) -> tuple[Range, ...]:
     """What lies in partitions that the topic has now, besides the first `width`."""
     topic = _make_topic(spec, side)
-    try:
-        bounds = _bounds(topic, list(range(width, _width(topic))))
-    except KafkaException as raised:
-        raise JobError("target_unavailable", f"The topics cannot be described: {raised.args[0].str()}.") from None
+    bounds = _bounds(topic, list(range(width, _width(topic))))
     return tuple(Range(p, b.start, b.high) for p, b in sorted(bounds.items()) if b.high > b.start)
 
 
@@ -227,34 +237,61 @@ def _short(ranges: Iterable[PartitionRange], bounds: Mapping[int, LogBounds]) ->
     return [r for r in ranges if r.stop is not None and r.partition in bounds and bounds[r.partition].high < r.stop]
 
 
+def _loose(ranges: Iterable[PartitionRange], bounds: Mapping[int, LogBounds]) -> list[PartitionRange]:
+    """Those, and the ranges that have no end."""
+    return [*_short(ranges, bounds), *(r for r in ranges if r.stop is None and r.partition in bounds)]
+
+
 def cut_back(topic: str, partition: int, end: int, stop: int) -> JobError:
     """The error for a log that ends before the range does."""
     return JobError("data_lost", f"{topic} partition {partition} ends at {end}, before {stop}: it was cut back.")
 
 
+def explain_silence(topic: Topic, partition: int, position: int, stop: int) -> JobError:
+    """The error for a reader that comes no further than `position`, though it is to read up to `stop`. Only an end that
+    readers do not see is somebody's transaction; else the broker may give more later. Raises JobError when the cluster
+    does not answer, or the topic is gone.
+    """
+    bounds = _bounds_up_to(topic, [PartitionRange(partition, 0, stop)])[partition]
+    if bounds.high < stop:
+        return cut_back(topic.name, partition, bounds.high, stop)
+    where = f"{topic.name} partition {partition} cannot be read past {position}, what is to be read ends at {stop}"
+    if bounds.stable < stop:
+        return JobError("stop_blocked", f"{where}: a foreign transaction that began at {bounds.stable} is open.")
+    return JobError(topic.unavailable, f"{where}: the broker does not give what it has.")
+
+
 def _source_bounds(spec: JobSpec, source: Topic, ranges: list[PartitionRange]) -> dict[int, LogBounds]:
-    """Ask for a while before believing that a log is shorter: a broker that just started may not know its high
-    watermark yet. Only receipts can say that the loss is known.
+    """Only receipts can say that the loss of an end is known."""
+    found = _bounds_up_to(source, ranges)
+    if (short := _short(ranges, found)) and not spec.receipts_topic:
+        number, stop = short[0].partition, short[0].stop
+        assert stop is not None
+        raise cut_back(source.name, number, found[number].high, stop)
+    return found
+
+
+def _bounds_up_to(topic: Topic, ranges: list[PartitionRange]) -> dict[int, LogBounds]:
+    """Ask for a while before believing that a log is shorter than its range: a broker that just started may not know its
+    high watermark yet.
     """
     deadline_s = time.monotonic() + _CUT_BACK_AFTER_S
     while True:
-        found = _bounds(source, [r.partition for r in ranges])
-        short = _short(ranges, found)
-        if not short:
+        found = _bounds(topic, [r.partition for r in ranges])
+        if not _short(ranges, found) or time.monotonic() >= deadline_s:
             return found
-        if time.monotonic() >= deadline_s:
-            if spec.receipts_topic:
-                return found
-            number, stop = short[0].partition, short[0].stop
-            assert stop is not None
-            raise cut_back(source.name, number, found[number].high, stop)
         time.sleep(_PAUSE_S)
 
 
 def _target_bounds(target: Topic, spec: JobSpec, partitions: list[int]) -> dict[int, LogBounds]:
     """Of a target of our own with the marker of its last transaction, which the broker writes after it said that it is committed:
     else that would look as if it came after the copy. Whoever else holds a transaction open there is waited for when it is read.
+    Raises JobError for a log that ends before what was planned to be read of it.
     """
+    planned = [PartitionRange(p, 0, stop) for p, stop in spec.target.stops]
+    if short := _short(planned, ends := _bounds_up_to(target, planned)):
+        number, stop = short[0].partition, dict(spec.target.stops)[short[0].partition]
+        raise cut_back(target.name, number, ends[number].high, stop)
     deadline_s = time.monotonic() + _MARKER_AFTER_S
     while True:
         found = _bounds(target, partitions)
@@ -268,7 +305,8 @@ def _bounds(topic: Topic, partitions: list[int]) -> dict[int, LogBounds]:
     deadline_s = time.monotonic() + PATIENCE_S
     while True:
         try:
-            return topic.bounds(partitions) if partitions else {}
+            with topic.naming():
+                return topic.bounds(partitions) if partitions else {}
         except NoAnswer as silence:
             if time.monotonic() >= deadline_s:
                 raise topic.unanswered(silence) from None

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, Message, TopicPartition
 
 from recoveryd_jobs import errors
 from recoveryd_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
-from recoveryd_jobs.errors import JobError
+from recoveryd_jobs.errors import JobError, naming_side
 from recoveryd_jobs.verify.guest import Guest
 
 GROUP = 256  # partitions read at a time
@@ -50,13 +50,15 @@ class Listener(Protocol):
 
 
 class AskedTopic(Protocol):
-    """Questions about the topic while it is read. Both raise JobError when the cluster does not answer, or the topic is
+    """Questions about the topic while it is read. All raise JobError when the cluster does not answer, or the topic is
     gone.
     """
 
     def log_start(self, partition: int) -> int: ...
 
     def check(self) -> None: ...
+
+    def silence(self, partition: int, position: int, stop: int) -> JobError: ...
 
 
 class Place(NamedTuple):
@@ -73,7 +75,8 @@ class RangeReader:
 
     def __init__(self, place: Place, guest: Guest, listener: Listener, patience_s: float) -> None:
         self._place, self._guest, self._listener, self._patience_s = place, guest, listener, patience_s
-        self._consumer = self._met()
+        with naming_side(place.side):
+            self._consumer = self._met()
         self._open: dict[int, int] = {}  # partition: stop
         self.held: frozenset[int] = frozenset()  # open, but not read for the time being
         self._positions: dict[int, int] = {}
@@ -123,7 +126,8 @@ class RangeReader:
             self._listener.begin(r)
             if r.partition not in self._open:
                 self._listener.finish(r.partition)
-        self._assign()
+        with naming_side(self._place.side):
+            self._assign()
         self._hear()
 
     def _hear(self) -> None:
@@ -137,6 +141,10 @@ class RangeReader:
         """Take what is there, up to `count` records, or wait for the first one. False when nothing came. Raises
         JobError.
         """
+        with naming_side(self._place.side):
+            return self._step(count, wait_s)
+
+    def _step(self, count: int, wait_s: float) -> bool:
         asked_s = time.monotonic()
         messages = self._consumer.consume(count, wait_s)
         if messages and self._take(messages):
@@ -159,21 +167,22 @@ class RangeReader:
     def hold(self, partitions: Iterable[int]) -> None:
         """Read no more of exactly these partitions; those held before and not named are read again."""
         wanted = self._open.keys() & partitions
-        if stopped := wanted - self.held:
-            self._consumer.incremental_unassign([TopicPartition(self._place.topic, p) for p in stopped])
-        if released := self.held - wanted:
-            again = [TopicPartition(self._place.topic, p, self._positions[p]) for p in released]
-            self._consumer.incremental_assign(again)
+        with naming_side(self._place.side):
+            if stopped := wanted - self.held:
+                self._consumer.incremental_unassign([TopicPartition(self._place.topic, p) for p in stopped])
+            if released := self.held - wanted:
+                again = [TopicPartition(self._place.topic, p, self._positions[p]) for p in released]
+                self._consumer.incremental_assign(again)
         self.held = frozenset(wanted)
 
     def close(self) -> None:
         self._consumer.close()
 
     def _give_up(self) -> None:
-        partition, stop = next(iter(self._open.items()))
-        where = f"{self._place.topic} partition {partition} cannot be read past {self._positions[partition]}"
-        why = "a foreign transaction holds it, or the broker does not answer"
-        raise JobError("stop_blocked", f"{where}, what is to be verified ends at {stop}: {why}.")
+        """One that is blocked or lost something says more than one of which the broker only does not give enough."""
+        read = [(p, stop) for p, stop in self._open.items() if p not in self.held]
+        found = [self._place.asked.silence(p, self._positions[p], stop) for p, stop in read]
+        raise next((error for error in found if not error.code.endswith("_unavailable")), found[0])
 
     def _take(self, messages: list[Message]) -> bool:
         """True when a position moved."""

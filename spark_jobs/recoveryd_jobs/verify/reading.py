@@ -35,6 +35,7 @@ class ShareReading:
         self._ledger, self._shown = ledger, shown
         self._matches = Matches(shown.tell, shown.deny, compacted=plan.is_compacted) if is_compared(spec) else None
         selection = Selection(spec.source, spec.target, is_stamped=plan.is_stamped)
+        self._asked = Asked(spec, SOURCE)
         self._sources = [r._replace(stop=end_of(plan, r, ledger)) for r in share.sources]
         wholes = {r.partition: r for r in self._sources}
         self._source_side = SourceSide(
@@ -88,7 +89,8 @@ class ShareReading:
 
     def _readable(self, r: Range) -> Range:
         """The part of a range that the source still holds. Raises JobError where nothing else proves the rest."""
-        log_start, log_end = self._plan.log_starts[r.partition], self._plan.log_ends.get(r.partition, r.stop)
+        log_start = self._plan.log_starts[r.partition]
+        log_end = self._plan.log_end(r.partition, r.stop, self._asked)
         if not self._spec.receipts_topic:
             check_readable(self._spec, r.partition, r.start, log_start)
         if log_start > r.start:
@@ -124,9 +126,11 @@ def _groups(
 
 
 def end_of(plan: ProofPlan, ranged: Range, ledger: ProofLedger) -> int:
+    """Where a range of the source ends that may end where its receipts end."""
     if ranged.partition not in plan.is_open:
         return ranged.stop
-    return min(ranged.stop, max(ranged.start, ledger.position(ranged.partition) or ranged.start))
+    held = max(ranged.start, ledger.position(ranged.partition) or ranged.start)
+    return held if ranged.partition in plan.is_endless else min(ranged.stop, held)
 
 
 def check_readable(spec: JobSpec, partition: int, start: int, log_start: int) -> None:

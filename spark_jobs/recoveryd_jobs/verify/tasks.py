@@ -96,8 +96,8 @@ def _as_guest(spec: JobSpec, task: int, tasks: int, offsets: int, work: Callable
         guest.begin()
         found = work(guest)
         guest.done()
-    except KafkaException as raised:
-        raise JobError("target_unavailable", f"The topics cannot be read: {raised.args[0].str()}.") from None
+    except KafkaException as raised:  # where no call names a side
+        raise JobError("internal", f"The Kafka client broke off: {raised.args[0].str()}.") from None
     else:
         return found
     finally:
