@@ -24,13 +24,16 @@ NO_TIME = -1
 
 
 class Columns(NamedTuple):
-    """Records as columns of equal length; `headers` None = no record has any."""
+    """Records as columns of equal length; `headers` None = no record has any. `header_bytes`: of all headers that were
+    read for them, dropped ones too.
+    """
 
     offsets: list[Any]
     keys: list[Any]
     values: list[Any]
     times: list[int]
     headers: list[Headers] | None
+    header_bytes: int = 0
 
     def only(self, chosen: Sequence[bool]) -> "Columns":
         headers = None if self.headers is None else list(compress(self.headers, chosen))
@@ -108,14 +111,30 @@ class Selection:
     def seen(self, messages: list[Message]) -> Columns:
         """Records read from the target, as they are compared."""
         headers = headers_of(messages)
+        is_headed = any(headers)
         times = [0] * len(messages) if self._is_stamped else [t for _, t in map(_time_of, messages)]
         return Columns(
             list(map(_offset_of, messages)),
             list(map(_key_of, messages)),
             list(map(_value_of, messages)),
             times,
-            headers if any(headers) else None,
+            headers if is_headed else None,
+            header_size(headers) if is_headed else 0,
         )
+
+
+def size_without_headers(messages: Sequence[Message]) -> int:
+    """Bytes of keys and values."""
+    keys: list[Any] = list(map(_key_of, messages))
+    try:
+        return sum(map(len, messages)) + sum(map(len, keys))
+    except TypeError:  # a null key
+        return sum(map(len, messages)) + sum(len(key) for key in keys if key is not None)
+
+
+def header_size(column: Sequence[Headers]) -> int:
+    """Bytes of names and values."""
+    return sum(len(name) + len(value or b"") for row in column if row for name, value in row)
 
 
 def headers_of(messages: Sequence[Message]) -> list[Any]:

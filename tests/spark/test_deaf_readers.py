@@ -88,8 +88,9 @@ class Kept:
 
     def begin(self, ranged: Range) -> None: ...
 
-    def feed(self, partition: int, messages: list[Message]) -> None:
+    def feed(self, partition: int, messages: list[Message]) -> int:
         self.offsets[partition] += [m.offset() or 0 for m in messages]
+        return 0
 
     def deleted(self, partition: int, position: int, log_start: int) -> None:
         raise AssertionError((partition, position, log_start))

@@ -168,7 +168,7 @@ def lose_while_read(monkeypatch: pytest.MonkeyPatch, first: int, stop: int, then
     """Readings of the source find [first, stop) deleted when they come there."""
     feed, gone = SourceSide.feed, list[int]()
 
-    def fed(self: SourceSide, partition: int, messages: list[Message]) -> None:
+    def fed(self: SourceSide, partition: int, messages: list[Message]) -> int:
         before = [m for m in messages if (m.offset() or 0) < first]
         after = [m for m in messages if (m.offset() or 0) >= stop]
         if before:
@@ -179,6 +179,7 @@ def lose_while_read(monkeypatch: pytest.MonkeyPatch, first: int, stop: int, then
             then()
         if after:
             feed(self, partition, after)
+        return 0
 
     monkeypatch.setattr(SourceSide, "feed", fed)
 

@@ -141,3 +141,13 @@ def test_no_headers_are_no_headers_in_any_form() -> None:
         match.close(side, 0, b"")
         match.finish(side)
     assert rows == []
+
+
+def test_all_that_waits_for_the_other_side_counts() -> None:
+    lead = [0, 0]
+    match = PairMatch(lambda _side, _row: None, lead, lambda _start: None)
+    headers = [[("h", bytes(100_000))]] * 3
+    match.feed(SOURCE, 0, Columns([0, 1, 2], [b"k" * 500] * 3, [None] * 3, [1] * 3, headers, 3 * 100_001))
+    assert 3 * 100_500 < lead[SOURCE] < 3 * 102_000
+    match.feed(TARGET, 0, Columns([0, 1, 2], [b"k" * 500] * 3, [None] * 3, [1] * 3, headers, 3 * 100_001))
+    assert lead == [0, 0]

@@ -38,10 +38,11 @@ class Heard:
 
     def begin(self, ranged: Range) -> None: ...
 
-    def feed(self, partition: int, messages: list[Message]) -> None:
+    def feed(self, partition: int, messages: list[Message]) -> int:
         if not self.records:
             self._then()
         self.records += len(messages)
+        return 0
 
     def deleted(self, partition: int, position: int, log_start: int) -> None: ...
 

@@ -14,7 +14,7 @@ from recoveryd_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
 from recoveryd_jobs.contract import Difference, JobSpec
 from recoveryd_jobs.digest import SequenceDigest
 from recoveryd_jobs.errors import naming_side
-from recoveryd_jobs.selection import Columns, Selection
+from recoveryd_jobs.selection import Columns, Selection, size_without_headers
 from recoveryd_jobs.verify.differences import ComparedRecord, FoundDifference, differences, is_subsequence
 from recoveryd_jobs.verify.guest import Guest
 from recoveryd_jobs.verify.judge import Head, PairFinding, PairQuestion, Tail, gone_since
@@ -145,7 +145,7 @@ class Look:
         partition, target = pair
         start, stop = segment[0], min(segment[1], self._plan.log_end(partition, segment[1], self._asked[SOURCE]))
         for messages in self._read(SOURCE, partition, start, stop):
-            columns = self._selection.expected(messages)
+            columns = self._read_columns(self._selection.expected(messages))
             to = self._selection.targets(partition, columns.keys, columns.offsets)
             yield from compared(columns if to is None else columns.only([t == target for t in to]))
 
@@ -165,7 +165,12 @@ class Look:
         for first, stop in ((max(first, whole.start), min(stop, whole.stop)) for first, stop in ranges):
             for messages in self._read(TARGET, target, first, stop):
                 inside = messages if self._spec.receipts_topic else self._selection.inside(messages)
-                yield self._selection.seen(inside)
+                yield self._read_columns(self._selection.seen(inside))
+
+    def _read_columns(self, columns: Columns) -> Columns:
+        """Count their headers too, for the rate."""
+        self._guest.took(0, columns.header_bytes, 0)
+        return columns
 
     def _read(self, side: int, partition: int, start: int, stop: int) -> Iterator[list[Message]]:
         """The visible records of [start, stop); those that were deleted are left out."""
@@ -186,7 +191,7 @@ class Look:
                     reader.assign([TopicPartition(topic, partition, position)])
             if good:
                 position = max(position, (good[-1].offset() or 0) + 1)
-                self._guest.took(len(good), sum(map(len, good)), 0)
+                self._guest.took(len(good), size_without_headers(good), 0)
                 inside = [m for m in good if (m.offset() or 0) < stop]
                 if inside:
                     yield inside

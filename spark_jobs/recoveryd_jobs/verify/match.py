@@ -15,7 +15,8 @@ from recoveryd_jobs.selection import Columns
 
 SOURCE, TARGET = 0, 1
 _ITEM_BYTES = 1000  # what an item costs besides its records
-_RECORD_BYTES = 200  # what a record costs besides its value, as Python objects
+_RECORD_BYTES = 200  # what a record costs besides its key, value and headers, as Python objects
+_HEADER_BYTES = 200  # what a header costs besides its name and value
 
 
 class _Waiting:
@@ -28,7 +29,7 @@ class _Waiting:
     def __init__(self, start: int, columns: Columns | None, row: bytes) -> None:
         self.start, self.columns, self.row = start, columns, row
         self.at, self.count = 0, 0 if columns is None else len(columns.offsets)
-        self.size = _ITEM_BYTES + (0 if columns is None else self.count * _RECORD_BYTES + _bytes(columns.values))
+        self.size = _ITEM_BYTES + (0 if columns is None else _held(columns))
 
 
 class PairMatch:
@@ -208,6 +209,13 @@ def _headers(column: list[Headers] | None, start: int, stop: int) -> list[Any] |
         return None
     some = column[start:stop]
     return [row or None for row in some] if any(some) else None
+
+
+def _held(columns: Columns) -> int:
+    """About as many bytes as they take up in memory."""
+    headers = 0 if columns.headers is None else sum(map(len, filter(None, columns.headers)))
+    records = len(columns.offsets) * _RECORD_BYTES + _bytes(columns.keys) + _bytes(columns.values)
+    return records + headers * _HEADER_BYTES + columns.header_bytes
 
 
 def _bytes(values: list[Any]) -> int:

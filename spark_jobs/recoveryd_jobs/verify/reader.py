@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from recoveryd_jobs import errors
 from recoveryd_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
 from recoveryd_jobs.errors import JobError, naming_side
+from recoveryd_jobs.selection import size_without_headers
 from recoveryd_jobs.verify.guest import Guest
 
 GROUP = 256  # partitions read at a time
@@ -40,7 +41,8 @@ class Listener(Protocol):
     def begin(self, ranged: Range) -> None:
         """The records of this range come next, mixed with those of other ranges of its group."""
 
-    def feed(self, partition: int, messages: list[Message]) -> None: ...
+    def feed(self, partition: int, messages: list[Message]) -> int:
+        """Returns the bytes of their headers, as far as it read them: only one may ask a record for its headers."""
 
     def deleted(self, partition: int, position: int, log_start: int) -> None:
         """What lay in [position, log_start) cannot be read any more; everything before was fed."""
@@ -80,6 +82,7 @@ class RangeReader:
         self._open: dict[int, int] = {}  # partition: stop
         self.held: frozenset[int] = frozenset()  # open, but not read for the time being
         self._positions: dict[int, int] = {}
+        self._bytes = 0  # keys, values and headers of what is taken now
         self._silent_s = 0.0
         self._probed_s = 0.0  # value of `_silent_s` when the topic was last checked
         self._anew_s = PROBE_S  # value of `_silent_s` at which the consumer is made anew
@@ -186,7 +189,7 @@ class RangeReader:
 
     def _take(self, messages: list[Message]) -> bool:
         """True when a position moved."""
-        before = sum(self._positions.values())
+        before, self._bytes = sum(self._positions.values()), 0
         records = len(messages)
         if any(map(_error_of, messages)):
             good: list[Message] = []
@@ -201,12 +204,13 @@ class RangeReader:
         else:
             self._on_runs(messages)
         moved = sum(self._positions.values()) - before
-        self._guest.took(records, sum(map(len, messages)), max(0, moved))
+        self._guest.took(records, self._bytes, max(0, moved))
         return moved > 0
 
     def _on_runs(self, messages: list[Message]) -> None:
         if not messages:
             return
+        self._bytes += size_without_headers(messages)
         partitions = list(map(_partition_of, messages))
         if partitions.count(partitions[0]) == len(
             partitions
@@ -229,7 +233,7 @@ class RangeReader:
         if last >= stop:
             messages = [m for m in messages if m.offset() < stop]  # type: ignore[operator]
         if messages:
-            self._listener.feed(partition, messages)
+            self._bytes += self._listener.feed(partition, messages)
         self._advance(partition, last + 1, is_through=is_through)
 
     def _on_event(self, message: Message) -> None:

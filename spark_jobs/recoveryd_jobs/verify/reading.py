@@ -171,8 +171,7 @@ class _Inside:
         self.begin, self.deleted, self.finish = listener.begin, listener.deleted, listener.finish
         self._feed, self._selection, self._which, self._untimed = listener.feed, selection, which, untimed
 
-    def feed(self, partition: int, messages: list[Message]) -> None:
+    def feed(self, partition: int, messages: list[Message]) -> int:
         self._untimed[self._which] += self._selection.untimed(messages)
         inside = self._selection.inside(messages) if self._which == TARGET else messages
-        if inside:
-            self._feed(partition, inside)
+        return self._feed(partition, inside) if inside else 0

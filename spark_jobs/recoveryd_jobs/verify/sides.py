@@ -92,19 +92,20 @@ class SourceSide:
         self._pieces[partition], self._seen[partition], self._rest[partition] = {}, 0, 0
         self._current[partition] = next(self._segments[partition], None)
 
-    def feed(self, partition: int, messages: list[Message]) -> None:
+    def feed(self, partition: int, messages: list[Message]) -> int:
         offsets: list[int] = list(map(_offset_of, messages))  # type: ignore[arg-type]
-        at = 0
+        at = header_bytes = 0
         while at < len(offsets):
             segment = self._current[partition]
             if segment is None:
-                return  # after the range
+                break  # after the range
             cut = bisect_left(offsets, segment.stop, at)
             if cut > at:
-                self._take(partition, messages[at:cut] if cut - at < len(offsets) else messages)
+                header_bytes += self._take(partition, messages[at:cut] if cut - at < len(offsets) else messages)
                 at = cut
             if cut < len(offsets):
                 self._close(partition, segment)
+        return header_bytes
 
     def deleted(self, partition: int, position: int, log_start: int) -> None:
         """Segments that were not read whole get no row, only a tail of what can still be read after `log_start`."""
@@ -134,21 +135,23 @@ class SourceSide:
     def _match(self, partition: int, target: int) -> PairMatch | None:
         return None if self._matches is None else self._matches.of(partition, target)
 
-    def _take(self, partition: int, messages: list[Message]) -> None:
+    def _take(self, partition: int, messages: list[Message]) -> int:
+        """Returns the bytes of the headers."""
         self._seen[partition] += len(messages)
         self._rest[partition] += len(messages)
         columns = self._selection.expected(messages)
         if not columns.offsets:
-            return
+            return 0
         to = self._selection.targets(partition, columns.keys, columns.offsets)
         if to is None:
             self._piece(partition, partition).take(columns)
             segment, match = self._current[partition], self._match(partition, partition)
             if match is not None and segment is not None and not self._is_cut(partition):
                 match.feed(SOURCE, segment.start, columns)
-            return
-        for target in set(to):
-            self._piece(partition, target).take(columns.only([t == target for t in to]))
+        else:
+            for target in set(to):
+                self._piece(partition, target).take(columns.only([t == target for t in to]))
+        return columns.header_bytes
 
     def _piece(self, partition: int, target: int) -> _Piece:
         pieces = self._pieces[partition]
@@ -287,25 +290,27 @@ class TargetSide:
         if cursor.run is not None:
             self._enter(target, cursor, cursor.run)
 
-    def feed(self, target: int, messages: list[Message]) -> None:
+    def feed(self, target: int, messages: list[Message]) -> int:
         cursor = self._cursors[target]
         offsets: list[int] = list(map(_offset_of, messages))  # type: ignore[arg-type]
-        at = 0
+        at = header_bytes = 0
         while at < len(offsets):
             run = cursor.run
             low = len(offsets) if run is None else bisect_left(offsets, run.first, at)
             self._extra(target, offsets[at:low])
             if run is None or low == len(offsets):
-                return
+                break
             at = bisect_left(offsets, run.first + run.records, low)
             if at > low:
                 start, piece = cursor.open[run.source]
                 columns = self._columns(messages[low:at] if at - low < len(offsets) else messages)
+                header_bytes += columns.header_bytes
                 piece.take(columns)
                 if (match := self._match(run.source, target)) is not None:
                     match.feed(TARGET, start, columns)
             if at < len(offsets):
                 self._advance(target, cursor)
+        return header_bytes
 
     def finish(self, target: int) -> None:
         cursor = self._cursors.pop(target)

@@ -259,7 +259,7 @@ class SpillSide:
 
     def finish(self, partition: int) -> None: ...
 
-    def feed(self, partition: int, messages: list[Message]) -> None:
+    def feed(self, partition: int, messages: list[Message]) -> int:
         is_source = self._side == SOURCE
         columns = self._selection.expected(messages) if is_source else self._selection.seen(messages)
         to = [partition] * len(columns.offsets)
@@ -267,6 +267,7 @@ class SpillSide:
             to = self._selection.targets(partition, columns.keys, columns.offsets) or to
         rows = self._latest_rows(partition, columns, to) if self._latest else self._record_rows(partition, columns, to)
         (self._spill.put_latest if self._latest else self._spill.put_records)(rows)
+        return columns.header_bytes
 
     def _record_rows(self, partition: int, c: Columns, to: list[int]) -> list[tuple[Any, ...]]:
         headers = c.headers or [None] * len(c.offsets)
