@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 
+from recoveryd_jobs.clients import make_reader
 from recoveryd_jobs.contract import ControlSpec, Directive, JobSpec, LaneSpec, PartitionRange, SourceSpec, TargetSpec
 from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
@@ -215,8 +216,9 @@ def test_receipts_behind_a_transaction_are_waited_for_as_lanes_do_and_those_of_a
     assert silent(load).code == "stop_blocked"
     assert 2.0 <= time.monotonic() - began_s < 60.0
     foreign.abort_transaction(60)
-    make = proof_ledger.make_reader
-    monkeypatch.setattr(proof_ledger, "make_reader", lambda *args, **more: _Deaf(make(*args, **more)))
+    monkeypatch.setattr(
+        "recoveryd_jobs.verify.ledger.make_reader", lambda *args, **more: _Deaf(make_reader(*args, **more))
+    )
     assert silent(load).code == "target_unavailable"
 
 

@@ -1,7 +1,7 @@
 """What the receipts of a recovery claim, for the proof, which checks every claim.
 
 Shares no code with `recoveryd_jobs.receipts`, which the lanes use: the ledger is read a second time, from scratch. It
-is kept in a private SQLite file that disappears with its connection, so a million receipts cost disk and not memory.
+is kept in a private SQLite file (`disk`), so a million receipts cost disk and not memory.
 Claims are not trusted; those that contradict each other become differences.
 """
 
@@ -11,7 +11,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Message, TopicPartition
 
@@ -20,12 +20,14 @@ from recoveryd_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
 from recoveryd_jobs.contract import DIGEST_FORM, JobSpec, receipts_partition
 from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.topics import Topic
+from recoveryd_jobs.verify.disk import open_database
 from recoveryd_jobs.verify.plan import explain_silence
 
 _BATCH = 1000
 _CACHE_KB = 16_384
+_ODD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # what a record that is no receipt raises
+_RUN = 5  # columns
 _TABLES = """
-    PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;
     CREATE TABLE raw (p INT, start INT, value BLOB, PRIMARY KEY (p, start)) WITHOUT ROWID;
     CREATE TABLE claim (p INT, start INT, stop INT, copied INT, filtered INT, skipped INT, lost INT,
         PRIMARY KEY (p, start)) WITHOUT ROWID;
@@ -67,8 +69,7 @@ class ProofLedger:
     """The claims of some source partitions. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._db = sqlite3.connect("", isolation_level=None)
-        self._db.executescript(f"PRAGMA cache_size=-{_CACHE_KB};{_TABLES}")
+        self._db = open_database(_CACHE_KB, _TABLES)
 
     def close(self) -> None:
         self._db.close()
@@ -86,22 +87,25 @@ class ProofLedger:
         for partition, start, value in self._db.execute("SELECT p, start, value FROM raw"):
             try:
                 self._take_apart(json.loads(value))
-            except (ValueError, KeyError, TypeError, sqlite3.Error) as error:
+            except (*_ODD, sqlite3.IntegrityError) as error:
                 raise JobError(
                     "ledger_broken", f"The receipt of partition {partition} at {start} cannot be read: {error!r}."
                 ) from None
         self._db.execute("COMMIT")
         self._db.execute("DROP TABLE raw")
 
-    def _take_apart(self, r: dict[str, object]) -> None:
-        key = r["partition"], r["start"]
-        numbers = [r[name] for name in ("stop", "copied", "filtered", "skipped", "lost")]
+    def _take_apart(self, r: Any) -> None:
+        key = _number(r["partition"]), _number(r["start"])
+        numbers = [_number(r[name]) for name in ("stop", "copied", "filtered", "skipped", "lost")]
         self._db.execute("INSERT INTO claim VALUES (?,?,?,?,?,?,?)", (*key, *numbers))
-        for target in r.get("targets") or ():  # type: ignore[attr-defined]
+        for target in r.get("targets") or ():
             is_known = target.get("digest_form", 1) == DIGEST_FORM
-            to, digest = target["partition"], bytes.fromhex(target.get("digest") or "") if is_known else b""
-            self._db.execute("INSERT INTO target VALUES (?,?,?,?,?)", (key[0], to, key[1], target["count"], digest))
-            self._db.executemany("INSERT INTO run VALUES (?,?,?,?,?)", [(to, *run, *key) for run in target["runs"]])
+            to, digest = _number(target["partition"]), bytes.fromhex(target.get("digest") or "") if is_known else b""
+            count, runs = _number(target["count"]), [(to, *map(_number, run), *key) for run in target["runs"]]
+            if any(len(run) != _RUN for run in runs):
+                raise ValueError(f"a run of partition {to} is not an offset and a count")
+            self._db.execute("INSERT INTO target VALUES (?,?,?,?,?)", (key[0], to, key[1], count, digest))
+            self._db.executemany("INSERT INTO run VALUES (?,?,?,?,?)", runs)
 
     def claims(self, partition: int) -> Iterator[ReceiptClaim]:
         """In order of their start."""
@@ -168,6 +172,12 @@ class ProofLedger:
     def index(self) -> None:
         """Make the index for queries by source partition and start."""
         self._db.execute("CREATE INDEX run_by_source ON run (p, start)")
+
+
+def _number(value: object) -> int:
+    if type(value) is not int or not -(2**63) <= value < 2**63:
+        raise ValueError(f"{value!r:.100} is not a number of a receipt")
+    return value
 
 
 def load(spec: JobSpec, wanted: Callable[[int], bool], waiting: Callable[[], object] = lambda: None) -> ProofLedger:

@@ -14,6 +14,7 @@ from typing import IO
 
 from recoveryd_jobs.contract import Difference
 from recoveryd_jobs.errors import JobError
+from recoveryd_jobs.verify.disk import naming_folder, spill_folder
 from recoveryd_jobs.verify.match import SOURCE, TARGET
 
 DIFFERENCES_MAX = 100
@@ -33,7 +34,7 @@ class RowSpool:
 
     def put(self, pair: Pair, side: int, rows: bytearray) -> None:
         if self._file is None:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115  (closed when it is taken)
+            self._file = tempfile.TemporaryFile(dir=spill_folder())  # noqa: SIM115  (closed when it is taken)
         self._file.write(_PIECE.pack(*pair, side, len(rows)) + rows)
 
     def take(self) -> Iterator[tuple[Pair, tuple[int, bytes]]]:
@@ -41,7 +42,8 @@ class RowSpool:
         if self._file is None:
             return
         with self._file as file:
-            file.seek(0)
+            with naming_folder():
+                file.seek(0)  # writes what it still holds
             while head := file.read(_PIECE.size):
                 source, target, side, size = _PIECE.unpack(head)
                 yield (source, target), (side, file.read(size))

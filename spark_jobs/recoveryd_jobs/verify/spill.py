@@ -1,13 +1,13 @@
 """The proofs that need each single record: of a copy to other partitions without receipts, and of the last value of
 each key.
 
-Both keep a short hash per record or key in a private SQLite file that disappears with its connection: memory is the
-same for any number of records. Measured with one and three million on each side, the worker's disk holds at its fullest
-up to 280 bytes for each record of the source, since rows are numbered in tables of their own beside those that came and
-are sorted for it in another file, and 150 for each key. Without receipts nothing says which source partition a record of
-the target came from, so it is found by its content: the n-th record of some content in the target is the n-th of that
-content in the source. Order is then proved per pair of partitions, for all content that only one source partition has;
-records that are equal in several partitions may stand in for each other.
+Both keep a short hash per record or key in a private SQLite file (`disk`): memory is the same for any number of records.
+Measured with one and three million on each side, the worker's disk holds at its fullest up to 280 bytes for each record
+of the source, since rows are numbered in tables of their own beside those that came and are sorted for it in another
+file, and 150 for each key. Without receipts nothing says which source partition a record of the target came from, so it
+is found by its content: the n-th record of some content in the target is the n-th of that content in the source. Order
+is then proved per pair of partitions, for all content that only one source partition has; records that are equal in
+several partitions may stand in for each other.
 """
 
 import hashlib
@@ -21,6 +21,7 @@ from confluent_kafka import Message
 
 from recoveryd_jobs.contract import Difference, Verification
 from recoveryd_jobs.selection import Columns, Selection
+from recoveryd_jobs.verify.disk import open_database
 from recoveryd_jobs.verify.judge import NOTHING, untimed_note
 from recoveryd_jobs.verify.match import SOURCE, TARGET
 from recoveryd_jobs.verify.plan import STAMPED
@@ -33,7 +34,6 @@ _SIZE = 16
 _STEP_INSTRUCTIONS = 100_000  # of SQLite, a few milliseconds where the disk is not waited for
 # `t`: target partition, _NOWHERE = any. `p`: the partition that holds the record. `n`: counts equal records.
 _TABLES = """
-    PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;
     CREATE TABLE row (side INT, t INT, hash BLOB, key BLOB, p INT, offset INT);
     CREATE TABLE latest (side INT, t INT, key BLOB, p INT, offset INT, hash BLOB,
         PRIMARY KEY (side, t, key, p)) WITHOUT ROWID;
@@ -79,8 +79,7 @@ class Spill:
 
     def __init__(self, step: Callable[[], object]) -> None:
         self._step = step
-        self._db = sqlite3.connect("", isolation_level=None)
-        self._db.executescript(f"PRAGMA cache_size=-{_CACHE_KB};{_TABLES}BEGIN;")
+        self._db = open_database(_CACHE_KB, f"{_TABLES}BEGIN;")
         self.unkeyed = [0, 0]
 
     def close(self) -> None:

@@ -20,6 +20,7 @@ from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.selection import Selection
 from recoveryd_jobs.verify import ledger as proof_ledger
 from recoveryd_jobs.verify.closer_look import Look
+from recoveryd_jobs.verify.disk import naming_folder
 from recoveryd_jobs.verify.guest import Guest
 from recoveryd_jobs.verify.judge import PairFinding, PairQuestion
 from recoveryd_jobs.verify.ledger import ProofLedger
@@ -94,7 +95,8 @@ def _as_guest(spec: JobSpec, task: int, tasks: int, offsets: int, work: Callable
     gc.disable()  # reading makes no cycles, only millions of objects that live for a moment
     try:
         guest.begin()
-        found = work(guest)
+        with naming_folder():
+            found = work(guest)
         guest.done()
     except KafkaException as raised:  # where no call names a side
         raise JobError("internal", f"The Kafka client broke off: {raised.args[0].str()}.") from None
