@@ -62,10 +62,14 @@ class SequenceDigest:
             if len(self._columns[0]) == BLOCK or self._bytes >= BLOCK_BYTES:
                 self._take()
 
-    def digest(self) -> bytes:
-        """The digest of all records so far; call it once, at the end of the sequence."""
+    def settle(self) -> None:
+        """Let go of the records so far, where no more are expected: what comes after all makes another digest."""
         if self._columns[0]:
             self._take()
+
+    def digest(self) -> bytes:
+        """The digest of all records so far; call it once, at the end of the sequence."""
+        self.settle()
         return self._hash.digest()[:_SIZE]
 
     def hex(self) -> str:

@@ -78,3 +78,10 @@ _record = st.tuples(_bytes, _bytes, st.integers(-(2**63), 2**63 - 1), _headers)
 @given(st.lists(_record, max_size=5), st.lists(_record, max_size=5))
 def test_equal_digests_mean_equal_records(one: list[Record], other: list[Record]) -> None:
     assert (digest(one) == digest(other)) == (one == other)
+
+
+def test_a_digest_that_is_settled_at_its_end_is_the_same() -> None:
+    made = SequenceDigest("r", 0)
+    made.extend(*(list(column) for column in zip(*RECORDS, strict=True)))
+    made.settle()
+    assert made.hex() == digest(RECORDS)

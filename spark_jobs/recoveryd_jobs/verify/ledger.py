@@ -129,6 +129,11 @@ class ProofLedger:
         found = "SELECT first, count, p, start FROM run WHERE t=? AND p=? AND start=? ORDER BY first"
         return map(ClaimedRun._make, self._db.execute(found, (target, partition, start)))
 
+    def held(self, target: int, partition: int, start: int) -> int:
+        """How many records the runs of one receipt in a target partition hold."""
+        found = "SELECT coalesce(sum(count), 0) FROM run WHERE t=? AND p=? AND start=?"
+        return int(self._db.execute(found, (target, partition, start)).fetchone()[0])
+
     def digest(self, partition: int, target: int, start: int) -> ClaimedDigest | None:
         found = "SELECT count, digest FROM target WHERE p=? AND t=? AND start=?"
         row = self._db.execute(found, (partition, target, start)).fetchone()

@@ -6,7 +6,7 @@ groups, so that the listener has to hold a bounded amount of data however many p
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple, Protocol
 
@@ -19,6 +19,7 @@ from recoveryd_jobs.selection import size_without_headers
 from recoveryd_jobs.verify.guest import Guest
 
 GROUP = 256  # partitions read at a time
+GROUP_BYTES = 32 * 1024 * 1024
 _QUEUE_BYTES = 6 * 1024 * 1024
 _FETCH_BYTES = 2 * 1024 * 1024  # compressed; the uncompressed records count in the queue
 WAIT_S = 0.1
@@ -72,6 +73,21 @@ class Place(NamedTuple):
     asked: AskedTopic
 
 
+def groups(ranges: Iterable[Range], weight: Callable[[Range], int]) -> Iterator[list[Range]]:
+    """What is read together: the largest first, so that those of a group end together."""
+    group: list[Range] = []
+    total = 0
+    for ranged in sorted(ranges, key=lambda r: r.start - r.stop):
+        more = weight(ranged)
+        if group and (len(group) == GROUP or total + more > GROUP_BYTES):
+            yield group
+            group, total = [], 0
+        group.append(ranged)
+        total += more
+    if group:
+        yield group
+
+
 class RangeReader:
     """Reads the ranges of one task on one side, a group at a time."""
 
@@ -108,13 +124,12 @@ class RangeReader:
         """Whether some open range is not held."""
         return len(self._open) > len(self.held)
 
-    def read(self, ranges: Iterable[Range]) -> None:
-        """Read all of these. Raises JobError when one cannot be read to its stop, and whatever the guest raises."""
-        todo = sorted(
-            ranges, key=lambda r: r.start - r.stop
-        )  # the largest first, so that those of a group end together
-        for at in range(0, len(todo), GROUP):
-            self.begin(todo[at : at + GROUP])
+    def read(self, ranges: Iterable[Range], weight: Callable[[Range], int] = lambda _range: 0) -> None:
+        """Read all of these. `weight`: bytes that the listener may hold of a range while it is read; a group stays below
+        GROUP_BYTES, or is one range. Raises JobError when one cannot be read to its stop, and whatever the guest raises.
+        """
+        for group in groups(ranges, weight):
+            self.begin(group)
             while self.is_open:
                 count = self._guest.turn()
                 if not self.step(count):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from confluent_kafka import Message
 
 from recoveryd_jobs.contract import JobSpec
+from recoveryd_jobs.digest import BLOCK, BLOCK_BYTES
 from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.selection import Selection
 from recoveryd_jobs.verify.guest import Guest
@@ -23,6 +24,9 @@ from recoveryd_jobs.verify.sides import SourceSide, TargetSide
 
 _LEAD_BYTES = 8 * 1024 * 1024
 _GROUP_OFFSETS = 100_000  # of both sides together
+_PIECE_BYTES = 2_000  # what an open digest costs without records
+_RECORD_BYTES = 200  # what a record in it costs besides its bytes
+_BYTES_GUESS = 1_000  # of a record, while nobody knows
 
 
 class ShareReading:
@@ -61,9 +65,17 @@ class ShareReading:
                     self._step_both((source, target), self._matches)
             else:
                 if source is not None:
-                    source.read(sources)
+                    source.read(sources, self._weight(SOURCE))
                 if target is not None:
-                    target.read(self._share.targets)
+                    target.read(self._share.targets, self._weight(TARGET))
+
+    def _weight(self, side: int) -> Callable[[Range], int]:
+        """How many bytes the open digests of a range may hold: there is one for each pair that it is part of."""
+        if self._spec.verify == "count":
+            return lambda _range: 0
+        is_spread, target = self._spec.target.mapping != "same", self._spec.target
+        pairs = (target.partitions if side == SOURCE else len(self._plan.sources)) if is_spread else 1
+        return lambda r: held_by_digests(r.stop - r.start, pairs)
 
     def _step_both(self, readers: tuple[RangeReader, RangeReader], matches: Matches) -> None:
         """Read next on the side of which fewer bytes wait for the other, so that few bytes wait."""
@@ -123,6 +135,13 @@ def _groups(
         offsets += size
     if group:
         yield group
+
+
+def held_by_digests(offsets: int, pairs: int) -> int:
+    """Bytes at most, but for records that are larger than most, of the open blocks of so many digests."""
+    records = min(offsets, pairs * BLOCK)
+    open_blocks = min(records * _BYTES_GUESS, pairs * BLOCK_BYTES) + records * _RECORD_BYTES
+    return open_blocks + min(offsets, pairs) * _PIECE_BYTES
 
 
 def end_of(plan: ProofPlan, ranged: Range, ledger: ProofLedger) -> int:

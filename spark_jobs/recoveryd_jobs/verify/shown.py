@@ -23,6 +23,7 @@ ROW = struct.Struct("<qq16s")  # start of the segment, records, digest
 Pair = tuple[int, int]
 
 _HELD_BYTES = 16 * 1024 * 1024  # of rows, until they go to disk
+_PAIR_BYTES = 200  # what a pair costs besides its rows
 _PIECE = struct.Struct("<iiiq")  # pair, side, size
 
 
@@ -86,7 +87,7 @@ class Shown:
     unread: dict[int, int] = field(default_factory=dict)
     untimed: list[int] = field(default_factory=lambda: [0, 0])
     spool: RowSpool | None = None
-    held: int = 0  # bytes of rows
+    held: int = 0  # bytes of rows and pairs
 
     def differ(self, difference: Difference) -> None:
         if len(self.differences) < DIFFERENCES_MAX:
@@ -103,7 +104,11 @@ class Shown:
         if self.spool is not None and self.held + len(row) > _HELD_BYTES:
             for told, (at, rows) in self._take_held():
                 self.spool.put(told, at, rows)
-        (self.sources if side == SOURCE else self.targets).setdefault(pair, bytearray()).extend(row)
+        held = self.sources if side == SOURCE else self.targets
+        if pair not in held:
+            held[pair] = bytearray()
+            self.held += _PAIR_BYTES
+        held[pair].extend(row)
         self.held += len(row)
 
     def take_rows(self) -> Iterator[tuple[Pair, tuple[int, bytes]]]:

@@ -35,16 +35,21 @@ _offset_of = Message.offset
 class _Piece:
     """Records of one segment, or of what can be read of it, that go to one target partition."""
 
-    __slots__ = ("digest", "records")
+    __slots__ = ("digest", "expected", "records")  # `expected`: in all its runs, 0 = unknown
 
-    def __init__(self, digest: SequenceDigest | None) -> None:
-        self.digest = digest
+    def __init__(self, digest: SequenceDigest | None, expected: int = 0) -> None:
+        self.digest, self.expected = digest, expected
         self.records = 0
 
     def take(self, columns: Columns) -> None:
         self.records += len(columns.offsets)
         if self.digest is not None:
             self.digest.extend(columns.keys, columns.values, columns.times, columns.headers)
+
+    def settle(self) -> None:
+        """No more records are expected, so nothing but their sum is kept."""
+        if self.digest is not None:
+            self.digest.settle()
 
     def row(self, start: int) -> bytes:
         return ROW.pack(start, self.records, b"" if self.digest is None else self.digest.digest())
@@ -306,6 +311,8 @@ class TargetSide:
                 columns = self._columns(messages[low:at] if at - low < len(offsets) else messages)
                 header_bytes += columns.header_bytes
                 piece.take(columns)
+                if piece.records == piece.expected:
+                    piece.settle()  # it stays open until the next segment of its source partition comes
                 if (match := self._match(run.source, target)) is not None:
                     match.feed(TARGET, start, columns)
             if at < len(offsets):
@@ -374,7 +381,7 @@ class TargetSide:
                     Difference("reordered", run.source, run.start, target, run.first, run.records, message)
                 )
         digest = SequenceDigest(self._recovery, target) if self._with_digest else None
-        cursor.open[run.source] = run.start, _Piece(digest)
+        cursor.open[run.source] = run.start, _Piece(digest, self._ledger.held(target, run.source, run.start))
 
     def _close(self, target: int, cursor: _Cursor, source: int) -> None:
         start, piece = cursor.open.pop(source)
