@@ -69,6 +69,14 @@ def make_many(bed: Bed, *, quick: bool) -> DataSet:
     return _make_cut(bed, Cut("bench.many", "100 B", partitions * 500, 100, partitions, SMALL_INDEX))
 
 
+def make_wide(bed: Bed, *, quick: bool) -> DataSet:
+    """2,000 records of 100 bytes in each of 200 partitions; keys of their own send them to all partitions of a target."""
+    partitions = 40 if quick else 200
+    return _make_cut(
+        bed, Cut("bench.wide", "100 B", partitions * 2_000, 100, partitions, SMALL_INDEX, partitions * 2_000)
+    )
+
+
 SMALL_INDEX = {"segment.index.bytes": "262144"}
 
 
