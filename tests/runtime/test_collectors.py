@@ -69,7 +69,9 @@ class Groups:
 
 
 class Rig:
-    def __init__(self, state: CoreState | None, monitored: Sequence[Monitored] = MONITORED) -> None:
+    def __init__(
+        self, state: CoreState | None, monitored: Sequence[Monitored] = MONITORED, period_s: float = 0.001
+    ) -> None:
         self.state = state
         self.clusters, self.clock, self.events = QuietClusters(), ManualClock(), list[Event]()
         self.groups = Groups()
@@ -79,7 +81,7 @@ class Rig:
             self.events.append,
             lambda: self.state,
             self.clock,
-            period_s=0.001,
+            period_s=period_s,
             monitored=monitored,
         )
 
@@ -126,6 +128,18 @@ async def test_a_standby_asks_nothing() -> None:
     rig = Rig(None)
     await rig.collector.collect()
     assert (rig.clusters.sampled, rig.events) == ([], [])
+
+
+async def test_a_standby_that_begins_to_lead_looks_before_a_period_is_over() -> None:
+    rig = Rig(None, period_s=3_600)
+    running = asyncio.create_task(rig.collector.run())
+    try:
+        await asyncio.sleep(0.01)
+        assert not rig.events
+        rig.state = state_with()
+        await until(lambda: any(isinstance(event, OffsetsSampled) for event in rig.events))
+    finally:
+        running.cancel()
 
 
 @pytest.mark.parametrize("error", [ClusterProblem("down"), ValueError("a bug")])

@@ -35,6 +35,7 @@ log = structlog.stdlib.get_logger(__name__)
 
 DEADLINE_S: Final = 20.0
 CONTROL_TOPIC_EVERY_S: Final = 10.0
+_STANDBY_S: Final = 0.2  # a standby that begins to lead looks at once, however long the period is
 _WATCHED: Final = ACTIVE | {State.PLANNING, State.AWAITING_APPROVAL}
 
 
@@ -80,7 +81,8 @@ class OffsetCollector:
         while True:
             began_s = self._clock.monotonic_s()
             await self.collect()
-            await asyncio.sleep(max(0.1, self._period_s - (self._clock.monotonic_s() - began_s)))
+            period_s = self._period_s if self._state() is not None else min(self._period_s, _STANDBY_S)
+            await asyncio.sleep(max(0.1, period_s - (self._clock.monotonic_s() - began_s)))
 
     async def close(self) -> None:
         await self._groups.close()
