@@ -7,7 +7,7 @@ from math import comb
 import pytest
 from structlog.testing import capture_logs
 
-from recoveryd.collectors.canary import CanaryCollector
+from recoveryd.collectors.canary import CanaryCollector, next_due_s
 from recoveryd.collectors.promql import selectors
 from recoveryd.collectors.queries import DEADLINE_S, LOOKBACK_LEAST_S, Query, QueryCollector
 from recoveryd.collectors.readings import ENOUGH, LatencyWindow, bound_rank
@@ -160,6 +160,15 @@ async def test_readings_of_the_canary(
     told = Told(script)
     assert await told.run() == readings
     assert len(told.observed) == observed
+
+
+def test_records_keep_their_pace_though_each_is_sent_a_little_late_and_none_is_made_up_for() -> None:
+    due_s, sent = 0.0, list[float]()
+    for took_s in (0.004, 0.004, 0.004, 0.25, 0.004):
+        now_s = due_s + 0.002
+        sent.append(now_s)
+        due_s = next_due_s(due_s, 0.1, now_s + took_s)
+    assert [round(at_s, 3) for at_s in (*sent, due_s)] == [0.002, 0.102, 0.202, 0.302, 0.554, 0.652]
 
 
 async def test_a_canary_complains_once_and_says_when_it_is_well_again() -> None:

@@ -56,9 +56,8 @@ class CanaryCollector:
 
     async def _watch(self, cluster: str, canary: Canary) -> None:
         window = LatencyWindow(self._name, self._reading_every_s, self._clock)
-        was_leading, said = False, ""
+        was_leading, said, due_s = False, "", self._clock.monotonic_s()
         while True:
-            began_s = self._clock.monotonic_s()
             leads = self._leads()
             if leads:
                 if not was_leading:
@@ -69,7 +68,9 @@ class CanaryCollector:
             elif was_leading:
                 await self._close(canary)
             was_leading = leads
-            await asyncio.sleep(max(0.0, self._every_s - (self._clock.monotonic_s() - began_s)))
+            now_s = self._clock.monotonic_s()
+            due_s = next_due_s(due_s, self._every_s, now_s)
+            await asyncio.sleep(due_s - now_s)
 
     async def _probe(self, canary: Canary) -> Probe:
         try:
@@ -96,6 +97,13 @@ class CanaryCollector:
         reading = window.take()
         if reading is not None:
             self._emit(ReadingTaken(cluster, reading))
+
+
+def next_due_s(due_s: float, every_s: float, now_s: float) -> float:
+    """When the next record is due after the one that was due at `due_s`: waking up late moves none of those to come, and
+    what was missed meanwhile is left out.
+    """
+    return max(due_s + every_s, now_s)
 
 
 def _say(cluster: str, probe: Probe, said: str) -> str:
