@@ -65,15 +65,16 @@ def read_partitions(
     """Offsets of every partition.
 
     Times are looked up first and ends last, so that no answered start, stop or recent offset lies past the end it is
-    compared with. Of what comes meanwhile, a range that begins at a time has all.
+    compared with. Of what comes meanwhile, a range that begins at a time has all. The last stable offset is asked for
+    after the end: below an end of before, it shows a transaction that is open, and not the live traffic in between.
     """
     keys, (start, stop) = shape.keys, bounds
     first = read_first_at(admin, keys, start.time_ms, timeout_s) if isinstance(start, AtTime) else FirstAt({}, {})
     stop_at = read_offsets(admin, keys, at_time(stop.time_ms), timeout_s) if isinstance(stop, AtTime) else {}
     recent = read_offsets(admin, keys, at_time(now_ms - LIVE_LOOKBACK_MS), timeout_s)
     starts = read_offsets(admin, keys, EARLIEST, timeout_s)
-    stable = read_offsets(admin, keys, LATEST, timeout_s, committed=True)
     ends = read_offsets(admin, keys, LATEST, timeout_s)
+    stable = {p: min(at, ends[p]) for p, at in read_offsets(admin, keys, LATEST, timeout_s, committed=True).items()}
     start_at = first.by(ends)
     return tuple(
         PartitionFacts(p, starts[p], ends[p], stable[p], start_at.get(p), stop_at.get(p), recent_at=recent.get(p))
