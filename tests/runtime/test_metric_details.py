@@ -13,8 +13,10 @@ from recoveryd.live.slice import LIVE
 from recoveryd.recovery.measure_details import ENDED_AT_MOST, PARTITIONS_AT_MOST, details
 from recoveryd.recovery.model import PartitionProgress
 from recoveryd.recovery.params import Params
+from recoveryd.recovery.progress import progress_ratio
 from recoveryd.recovery.recoveries import Recoveries
-from tests.builders.core import BOOK, FOLLOWING, command, state_of
+from recoveryd.recovery.spec import CaughtUp
+from tests.builders.core import BOOK, FOLLOWING, command, make_spec, state_of
 from tests.builders.deciding import make_decider
 from tests.builders.world import World
 
@@ -76,6 +78,20 @@ def test_a_following_partition_stands_against_the_newest_end() -> None:
     world.second(6)
     ends = next(iter(world.state.of(LIVE).samples.values())).samples[-1].high_watermark
     assert of(world, "partition_stop_offset") == {(str(p),): end for p, end in ends.items()}
+
+
+def test_nothing_is_left_of_a_copy_that_is_over_though_the_head_of_its_source_goes_on() -> None:
+    world = World(speed=50)
+    world.live_per_s, world.verify_s = 3, 20
+    world.feed(command("replay", spec=make_spec(stop=CaughtUp())))
+    world.run_until(State.VERIFYING)
+    world.second(6)
+    proving = world.recovery()
+    assert proving.state is State.VERIFYING
+    assert (proving.progress.lag_records, progress_ratio(proving)) == (0, 1.0)
+    assert of(world, "partition_stop_offset") == of(world, "partition_position_offset") != {}
+    ended = world.run_until(State.COMPLETED)
+    assert (ended.progress.lag_records, progress_ratio(ended)) == (0, 1.0)
 
 
 def test_partitions_beyond_the_bound_only_count() -> None:

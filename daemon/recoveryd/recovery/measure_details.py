@@ -11,7 +11,7 @@ from itertools import islice
 from recoveryd.kernel.metrics import Sample
 from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import Stop
-from recoveryd.live.slice import LIVE, SampleHistory
+from recoveryd.live.slice import LIVE
 from recoveryd.recovery import metrics as m
 from recoveryd.recovery.model import PartitionProgress, Recovery
 from recoveryd.recovery.observed import Observed
@@ -40,10 +40,9 @@ def details(state: CoreState, now_ms: int) -> Iterator[Sample]:
         yield from _lanes(recovery, state.of(RECOVERY).observed.get(recovery.id, Observed()), now_ms)
         states = Counter(p.state for p in recovery.progress.partitions)
         yield from (Sample(m.PARTITIONS, (recovery.id, name), states[name]) for name in _PARTITION_STATES)
-        source = recovery.plan.source
         shown = recovery.progress.partitions[:room]
         room -= len(shown)
-        yield from _partitions(recovery.id, shown, state.of(LIVE).samples.get((source.cluster, source.topic)))
+        yield from _partitions(recovery, shown, state)
     for recovery in islice(reversed(state.of(RECOVERY).recoveries.ended.values()), ENDED_AT_MOST):
         if _is_shown(recovery, now_ms):
             yield from _of(recovery)
@@ -111,12 +110,17 @@ def _offsets(recovery: Recovery) -> Iterator[Sample]:
     yield from (Sample(m.RECOVERY_OFFSETS, (recovery.id, name), value) for name, value in known.items())
 
 
-def _partitions(recovery: str, shown: tuple[PartitionProgress, ...], history: SampleHistory | None) -> Iterator[Sample]:
+def _partitions(recovery: Recovery, shown: tuple[PartitionProgress, ...], state: CoreState) -> Iterator[Sample]:
+    """One that follows stops before the newest known end, and once its copy is over, where it has come to."""
+    assert recovery.plan is not None
+    source = recovery.plan.source
+    history = state.of(LIVE).samples.get((source.cluster, source.topic))
     ends = history.samples[-1].high_watermark if history and history.samples else {}
     for row in shown:
-        labels = (recovery, str(row.partition))
+        labels = (recovery.id, str(row.partition))
         yield Sample(m.PARTITION_POSITION, labels, row.position)
-        stop = ends.get(row.partition) if row.stop is None else row.stop
+        follows_to = row.position if recovery.is_proving else ends.get(row.partition)
+        stop = follows_to if row.stop is None else row.stop
         if stop is not None:
             yield Sample(m.PARTITION_STOP, labels, stop)
 

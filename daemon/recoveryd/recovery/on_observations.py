@@ -218,7 +218,7 @@ def _judge_by_ends(case: Case, event: OffsetsSampled) -> None:
     if wants_heads(case.recovery) and any((s.cluster, s.topic) == key for s in event.topics):
         heads = at_end_since(case.recovery, case.seen.at_end, history, case.now_ms)
         case.observe(at_end=heads, heads_ms=case.now_ms)
-    if plan.is_following:
+    if plan.is_following and not case.recovery.is_proving:
         case.draft.remember(_with_live_lag(case.recovery, history))
         candidate = evaluate_caught_up(case.recovery, case.seen, history, case.now_ms, case.params)
         case.observe(candidate=candidate)

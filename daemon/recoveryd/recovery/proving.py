@@ -20,8 +20,11 @@ _SILENT_MS = 5_000  # a task without a heartbeat for this long has ended
 
 
 def begin_proof(case: Case, why: str) -> None:
-    """The copy is over: begin the verification, unless the command asked for none."""
-    progress = case.recovery.progress
+    """The copy is over, so nothing is left of it, also where the head of its source goes on: begin the verification,
+    unless the command asked for none.
+    """
+    progress = replace(case.recovery.progress, lag_records=0)
+    case.draft.remember(replace(case.recovery, progress=progress))
     if case.recovery.spec.verify == "none":
         skipped = Verification("skipped", progress.records, 0, "", (), "the command asked for none")
         settle(case, State.COMPLETED, why, skipped)
