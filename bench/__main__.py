@@ -1,7 +1,7 @@
 """`python -m bench [names...]`: runs measurements and prints their tables, machine line first.
 
 Exit code 0 whatever the numbers say, 1 with `--strict` when a target is missed, 2 for bad usage. Everything takes
-twenty minutes or so on two cores. `--write-docs` with names renews the sections of those measurements and leaves
+an hour or so on two cores. `--write-docs` with names renews the sections of those measurements and leaves
 the rest of the page as it is.
 """
 
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from bench import (
+    canary,
     chunks,
     daemon_rate,
     daemon_size,
@@ -76,6 +77,7 @@ _MEASUREMENTS: dict[str, Callable[[_Surroundings, int, bool], list[Report]]] = {
     start.NAME: lambda s, repeat, _: start.measure(s.bed, repeat),
     daemon_rate.NAME: lambda s, repeat, quick: daemon_rate.measure(s.bed, repeat, quick=quick),
     daemon_size.NAME: lambda s, repeat, quick: daemon_size.measure(s.bed, repeat, quick=quick),
+    canary.NAME: lambda s, repeat, quick: canary.measure(s.bed, min(repeat, 3), quick=quick),
     heartbeats.NAME: lambda s, repeat, quick: heartbeats.measure(s.bed, repeat, quick=quick),
     lane_clients.NAME: lambda *_: lane_clients.measure(),
     pausing.NAME: lambda s, repeat, quick: pausing.measure(s.bed, min(repeat, 3), quick=quick),
