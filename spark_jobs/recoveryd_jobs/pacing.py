@@ -80,18 +80,24 @@ class TokenBucket:
 
     def __init__(self, now_s: float) -> None:
         self._rate: float | None = None
+        self._paid_by = 0.0  # the last rate above zero
         self._tokens = 0.0
         self._at_s = now_s
 
     def set_rate(self, rate: float | None, now_s: float) -> None:
-        """A new rate holds at once: debt or savings from the old rate are cut to what the new one allows."""
+        """A new rate holds at once: savings are cut to what it allows, and a debt to what the old one would have paid in the
+        same time, so that no wait grows by a lower rate.
+        """
         if rate == self._rate:
             return
         self._fill(now_s)
         if self._rate is None:
             self._tokens = 0.0
+        elif rate is not None and 0.0 < rate < self._paid_by and self._tokens < 0.0:
+            self._tokens *= rate / self._paid_by
         self._rate = rate
         if rate is not None:
+            self._paid_by = rate or self._paid_by
             self._tokens = min(self._tokens, rate * BURST_S)
 
     def take(self, amount: float, now_s: float) -> None:

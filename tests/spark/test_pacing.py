@@ -85,6 +85,27 @@ def test_a_lifted_limit_leaves_no_debt() -> None:
     assert bucket.wait_s(2.1) == 0.0
 
 
+def test_a_lower_rate_makes_no_wait_longer() -> None:
+    """One slice of records that were larger than thought may be a debt of many seconds, and a cut must not make minutes
+    of them.
+    """
+    bucket = TokenBucket(0.0)
+    bucket.set_rate(MB, 0.0)
+    bucket.take(20 * MB, 0.0)
+    for rate in (64 * 1024.0, 0.0, 32 * 1024.0):
+        bucket.set_rate(rate, 0.0)
+    assert bucket.wait_s(0.0) == pytest.approx(20.0, abs=0.1)
+
+
+def test_a_higher_rate_forgives_no_debt() -> None:
+    bucket = TokenBucket(0.0)
+    bucket.set_rate(MB, 0.0)
+    bucket.take(20 * MB, 0.0)
+    bucket.set_rate(0.0, 0.0)
+    bucket.set_rate(2 * MB, 0.0)
+    assert bucket.wait_s(0.0) == pytest.approx(10.0, abs=0.1)
+
+
 def test_rate_zero_waits_for_ever() -> None:
     bucket = TokenBucket(0.0)
     bucket.set_rate(0.0, 0.0)
