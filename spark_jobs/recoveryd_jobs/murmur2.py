@@ -8,6 +8,7 @@ _MASK = 0xFFFFFFFF
 _SEED = 0x9747B28C
 _M = 0x5BD1E995
 _CACHE_MAX = 65_536
+_CACHED_BYTES_MAX = 256  # of a key: so the cache stays below 20 MB
 
 
 def murmur2(data: bytes) -> int:
@@ -30,7 +31,7 @@ def partition_for_key(key: bytes, partitions: int) -> int:
 
 
 class KeyPartitioner:
-    """Maps records to `partitions` target partitions, with a bounded cache of keys.
+    """Maps records to `partitions` target partitions, with a bounded cache of short keys.
 
     A record without a key goes to `(source partition + offset) % partitions`: spread evenly, and to the same partition
     again after a restart.
@@ -43,6 +44,8 @@ class KeyPartitioner:
     def of_key(self, key: bytes) -> int:
         found = self._known.get(key)
         if found is None:
+            if len(key) > _CACHED_BYTES_MAX:
+                return partition_for_key(key, self._partitions)
             if len(self._known) >= _CACHE_MAX:
                 self._known.clear()
             found = self._known[key] = partition_for_key(key, self._partitions)

@@ -30,5 +30,20 @@ def test_memory_of_keys_does_not_change_the_answer() -> None:
     assert [partition_for_key(k, 5) for k in keys] == [partitioner.of_key(k) for k in keys]
 
 
+def test_long_keys_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """65,536 keys of 5 kB would be 330 MB in each lane."""
+    asked: list[bytes] = []
+
+    def note(key: bytes, partitions: int) -> int:
+        asked.append(key)
+        return partition_for_key(key, partitions)
+
+    monkeypatch.setattr("recoveryd_jobs.murmur2.partition_for_key", note)
+    partitioner, short, long = KeyPartitioner(5), b"k" * 256, b"k" * 257
+    for key in (short, long) * 2:
+        assert partitioner.of_key(key) == partition_for_key(key, 5)
+    assert asked == [short, long, long]
+
+
 def test_records_without_key_spread_evenly_and_the_same_each_time() -> None:
     assert [KeyPartitioner(4).of_null(2, offset) for offset in range(5)] == [2, 3, 0, 1, 2]
