@@ -30,7 +30,7 @@ class Clock:
 class HeldSource(MemorySource):
     """Readers see nothing from `stable` on."""
 
-    stable = 5
+    stable, start = 5, 0
 
     def moves_on_to(self, offset: int) -> None:
         self.stable = offset
@@ -45,16 +45,22 @@ class HeldSource(MemorySource):
 
     def bounds_in_steps(self, partitions: Sequence[int]) -> Generator["Future[Any]", None, dict[int, LogBounds]]:
         yield from ()
-        return {p: LogBounds(0, self.stable, STOP) for p in partitions}
+        return {p: LogBounds(self.start, self.stable, STOP) for p in partitions}
+
+    def ends(self, deleted: int) -> None:
+        """The transaction ends and its records are fetched; before they are taken, the log is deleted before `deleted`."""
+        self.stable, self.start = STOP, deleted
+        self.logs[0].records += [Visible(0, at, b"k", b"v", 1_000) for at in range(5, STOP)]
 
 
 class HeldLane:
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, on_data_loss: str = "fail") -> None:
         spec = make_spec(
             LaneSpec(0, (PartitionRange(0, 0, STOP),)),
             (None, None),
             {"mapping": "same"},
             stop_wait_ms=STOP_WAIT_S * 1_000,
+            on_data_loss=on_data_loss,
         )
         lane = MemoryLane(
             spec, {0: Log([Visible(0, at, b"k", b"v", 1_000) for at in range(5)], STOP)}, random.Random(1)
@@ -68,6 +74,7 @@ class HeldLane:
             lane.intake._copier,  # type: ignore[arg-type]
         )
         self.intake.begin(lane.chunk, lane.ledger)
+        self.part = lane.chunk.parts[0]
         self._clock = clock
 
     def runs(self, seconds: int) -> None:
@@ -107,3 +114,14 @@ def test_the_wait_does_not_go_on_while_the_lane_rests(clock: Clock) -> None:
     clock.now_s += 10 * STOP_WAIT_S
     lane.runs(STOP_WAIT_S - 10)
     assert "last stable offset 5" in lane.intake.blocked[0]
+
+
+def test_what_was_fetched_before_it_was_deleted_is_lost_as_it_was_accounted_for(clock: Clock) -> None:
+    lane = HeldLane(clock, on_data_loss="continue")
+    lane.runs(1)
+    assert lane.part.position == 5
+    clock.now_s += 10.0
+    lane.intake.take(100, 0.0)  # asks
+    lane.source.ends(deleted=8)
+    lane.runs(3)
+    assert (lane.part.position, lane.part.copied, lane.part.lost) == (STOP, 7, 3)

@@ -364,9 +364,13 @@ class ChunkFiller:
             planned = self.unfinished.get(partition)
             if planned is None or planned.stop is None or partition not in self._ends:
                 continue
+            before = self._chunk.parts[partition].position
             yield from self._account(planned, found)
-            if self._chunk.parts[partition].position >= planned.stop:
+            position = self._chunk.parts[partition].position
+            if position >= planned.stop:
                 self._finish(partition)
+            elif position > before and self.loss is None:
+                self._source.move(partition, position)  # what it fetched meanwhile may lie before
             elif found.stable < planned.stop:  # else the consumer will report the end, reached between the two queries
                 self._block(planned, found)
 
