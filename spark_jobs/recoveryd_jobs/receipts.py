@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from recoveryd_jobs import errors
 from recoveryd_jobs.clients import (
     ASK_TIMEOUT_S,
+    COMMITTED_END,
     QUICK_FETCH_WAIT_MS,
     START,
     UNCOMMITTED_END,
@@ -186,27 +187,27 @@ def read(
 
     `waiting` is told why it takes long, and may raise to end the wait. Raises JobError: `ledger_broken` for a missing
     topic or receipts that are gone or unreadable, `stop_blocked` when another producer's transaction hides the end for
-    longer than `stop_wait_ms`. Raises Doubt when the cluster does not answer.
+    longer than `stop_wait_ms`. Raises Doubt when the cluster does not answer, or answers and gives no records.
     """
     consumer = make_reader(spec.target.client, client_id, _QUEUE_BYTES, fetch_wait_ms=QUICK_FETCH_WAIT_MS)
     try:
         meet(consumer, spec.receipts_topic)
         home = spec.receipts
         partition = _partition(consumer, spec) if home is None else home.partition
-        start, high = _bounds(spec, client_id, partition)
+        start, high = _ask(spec, client_id, partition, START, UNCOMMITTED_END)
         if home is not None:
             _check_bounds(home, start, high)
             high = high if end is None else end
             start = max(home.start, begin if begin < high else 0)
         consumer.assign([TopicPartition(spec.receipts_topic, partition, start)])
-        raw = _collect(consumer, spec, partition, (start, high), waiting)
+        raw = _collect(consumer, spec, client_id, partition, (start, high), waiting)
         head = (
             _head(raw, head_key(spec.scope, spec.recovery, lane)) if home is not None and start > home.start else None
         )
         if home is not None and head is None and start > home.start:
             start = home.start
             consumer.assign([TopicPartition(spec.receipts_topic, partition, start)])
-            raw = _collect(consumer, spec, partition, (start, high), waiting)
+            raw = _collect(consumer, spec, client_id, partition, (start, high), waiting)
     finally:
         consumer.close()
     prefix = f"{spec.scope}/{spec.recovery}/".encode()
@@ -254,8 +255,8 @@ def _check_bounds(home: ReceiptsHome, start: int, high: int) -> None:
         )
 
 
-def _bounds(spec: JobSpec, client_id: str, partition: int) -> tuple[int, int]:
-    """Log start and high watermark."""
+def _ask(spec: JobSpec, client_id: str, partition: int, *queries: str) -> list[int]:
+    """Offsets of the receipts topic: START, COMMITTED_END or UNCOMMITTED_END, as asked. Raises as `read` does."""
     wanted = TopicPartition(spec.receipts_topic, partition)
     admin = make_admin(spec.target.client, client_id)  # held until the answers are there
     try:
@@ -263,19 +264,23 @@ def _bounds(spec: JobSpec, client_id: str, partition: int) -> tuple[int, int]:
     except KafkaException as error:
         _raise_final(error.args[0], spec)
         raise Doubt(f"no metadata from the target cluster: {error.args[0].str()}") from None
-    answers = [start_offset_query(admin, [wanted], which)[wanted] for which in (START, UNCOMMITTED_END)]
+    answers = [start_offset_query(admin, [wanted], which)[wanted] for which in queries]
     try:
-        start, high = (int(answer.result(ASK_TIMEOUT_S + 1.0).offset) for answer in answers)
+        return [int(answer.result(ASK_TIMEOUT_S + 1.0).offset) for answer in answers]
     except KafkaException as error:
         _raise_final(error.args[0], spec)
         raise Doubt(f"the end of {spec.receipts_topic} is unknown: {error.args[0].str()}") from None
     except TimeoutError:
         raise Doubt(f"the end of {spec.receipts_topic} is unknown: no answer") from None
-    return start, high
 
 
 def _collect(
-    consumer: Consumer, spec: JobSpec, partition: int, bounds: tuple[int, int], waiting: Callable[[str], None]
+    consumer: Consumer,
+    spec: JobSpec,
+    client_id: str,
+    partition: int,
+    bounds: tuple[int, int],
+    waiting: Callable[[str], None],
 ) -> dict[bytes, tuple[int, bytes]]:
     """Newest value of each key of this recovery within `bounds`, and its offset."""
     prefix = (f"{spec.scope}/{spec.recovery}/".encode(), f"{spec.scope}/{spec.recovery}#".encode())
@@ -301,6 +306,9 @@ def _collect(
             why = f"reads receipts: partition {partition} at {position} of {high}"
             waiting(why)
             if time.monotonic() - moved_s > spec.stop_wait_ms / 1000.0:
+                [stable] = _ask(spec, client_id, partition, COMMITTED_END)
+                if stable > position:  # so nothing hides it from readers
+                    raise Doubt(f"{spec.receipts_topic} partition {partition} gives nothing at {position} of {stable}")
                 raise JobError(
                     "stop_blocked",
                     f"A foreign transaction holds {spec.receipts_topic} partition {partition} at {position}, its end "

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from recoveryd_jobs.clients import ASK_TIMEOUT_S
 from recoveryd_jobs.contract import PartitionRange
 from recoveryd_jobs.lane.life import LaneOutcome
 from recoveryd_sandbox.broker import Broker
-from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, rows
+from tests.builders.copying import AheadClock, Cluster, LaneThread, Recovery, Row, assert_exact, put, rows
 
 pytestmark = [pytest.mark.broker, pytest.mark.faults]
 
@@ -52,3 +53,28 @@ def test_the_copy_stays_exact_when_the_broker(own_broker: Broker, unique: str, f
     assert lane.outcome(60.0) == LaneOutcome(0, "done")
     assert_exact(recovery.ledger(), recovery.spec)
     assert [r.content for r in cluster.read(target, 2)] == [r.content for r in rows(COUNT, 0) + rows(COUNT, 1)]
+
+
+def test_a_silent_broker_is_not_taken_for_a_foreign_transaction_on_the_receipts(
+    own_broker: Broker, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = AheadClock()
+    monkeypatch.setattr("recoveryd_jobs.receipts.time", clock)
+    cluster = Cluster(own_broker.bootstrap, unique)
+    source, target = cluster.topic("in"), cluster.topic("out")
+    cluster.fill(source, rows(100))
+    recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 100)]], stop_wait_ms=600_000)
+    foreign = cluster.producer("foreign")
+    foreign.begin_transaction()
+    for partition in (0, 1):
+        put(foreign, recovery.receipts, Row(partition, 0, b"test/other/0/0", b"{}", 1))
+    foreign.flush(60)
+    lane = LaneThread(recovery.spec)
+    recovery.await_heartbeat(lambda h: "reads receipts" in h.why)
+    own_broker.pause()
+    clock.ahead_s += 2 * recovery.spec.stop_wait_ms / 1000.0
+    stay_away(ASK_TIMEOUT_S + 3.0)
+    own_broker.cont()
+    foreign.abort_transaction(60)
+    assert lane.outcome(60.0) == LaneOutcome(0, "done")
+    assert [r.content for r in cluster.read(target)] == [r.content for r in rows(100)]

@@ -74,14 +74,14 @@ def test_receipts_that_go_just_before_they_are_read_end_the_lane_by_name(
     cluster: Cluster, recovery: Recovery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     again = stopped_half_way(recovery)
-    look = receipts._bounds
+    look = receipts._ask
 
-    def look_and_lose(*asked: Any) -> tuple[int, int]:
+    def look_and_lose(*asked: Any) -> list[int]:
         found = look(*asked)
         cluster.empty(recovery.receipts, home_of(recovery).partition)
         return found
 
-    monkeypatch.setattr("recoveryd_jobs.receipts._bounds", look_and_lose)
+    monkeypatch.setattr("recoveryd_jobs.receipts._ask", look_and_lose)
     outcome = run_lane(again, again.lanes[0])
     assert (outcome.ended, outcome.error_code) == ("failed", "ledger_broken")
     assert outcome.error_message.endswith("holds nothing any more: receipts were deleted.")
