@@ -19,6 +19,7 @@ from typing import Any
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from recoveryd_jobs.contract import REPORT_BYTES_MAX
 from recoveryd_jobs.shared.leaders import MAKES_NO_TOPIC
 from recoveryd_jobs.shared.meeting import MEETS_SOON
 
@@ -152,6 +153,7 @@ def make_sender(client: Mapping[str, str], client_id: str) -> Producer:
         "message.timeout.ms": 10_000,
         "queue.buffering.max.messages": 1000,
         "reconnect.backoff.max.ms": 2000,
+        "message.max.bytes": REPORT_BYTES_MAX,
     })  # fmt: skip
 
 

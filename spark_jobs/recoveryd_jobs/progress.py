@@ -6,11 +6,12 @@ not take them they are dropped. A report that must not get lost (the driver's la
 """
 
 import dataclasses
+import logging
 import threading
 import time
 from collections.abc import Callable
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from recoveryd_jobs.clients import make_sender
 from recoveryd_jobs.contract import ControlSpec, DriverHeartbeat, LaneHeartbeat, encode, progress_key
@@ -19,6 +20,8 @@ INTERVAL_S = 1.0
 _CLOSE_TIMEOUT_S = 3.0
 
 Report = LaneHeartbeat | DriverHeartbeat
+
+_log = logging.getLogger("recoveryd.progress")
 
 
 class ProgressSender:
@@ -31,6 +34,7 @@ class ProgressSender:
         self._producer: Producer | None = make_sender(control.client, client_id)  # None = closed
         self._wake = threading.Event()
         self._closing = False
+        self._has_complained = False
         self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
 
     def start(self) -> None:
@@ -73,8 +77,21 @@ class ProgressSender:
         if producer is None:
             return
         report = dataclasses.replace(self._snapshot(), sent_ms=time.time_ns() // 1_000_000)
+        raw = encode(report)
         try:
-            producer.produce(self._topic, encode(report), progress_key(report.recovery, self._lane))
+            producer.produce(self._topic, raw, progress_key(report.recovery, self._lane), on_delivery=self._on_delivery)
             producer.poll(0)
-        except (BufferError, KafkaException):
+        except BufferError:
             return
+        except KafkaException as raised:
+            self._complain(f"{raised.args[0].str()} ({len(raw)} bytes)")
+
+    def _on_delivery(self, error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            self._complain(error.str())
+
+    def _complain(self, why: str) -> None:
+        """Once: the daemon takes whoever stays silent for dead, and his log should say why he was."""
+        if not self._has_complained:
+            self._has_complained = True
+            _log.warning("a report to %s was not sent: %s", self._topic, why)

@@ -7,6 +7,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from recoveryd_jobs.contract import REPORT_BYTES_MAX
+
 DEFAULT_PREFIX = "recovery."
 DEFAULT_RECEIPTS_PARTITIONS = 8
 
@@ -118,7 +120,7 @@ def own_topics(names: TopicNames, receipts_partitions: int = DEFAULT_RECEIPTS_PA
         OwnTopic(names.status, 1, {**_compacted(_HOUR_MS), "max.message.bytes": str(MAX_STATUS_RECORD_BYTES)}),
         OwnTopic(names.events, 1, {**_deleted_after(90 * _DAY_MS), "max.message.bytes": str(MAX_RECORD_BYTES)}),
         OwnTopic(names.directives, 1, _compacted(_HOUR_MS)),
-        OwnTopic(names.progress, 1, {**_deleted_after(_DAY_MS), "max.message.bytes": str(MAX_RECORD_BYTES)}),
+        OwnTopic(names.progress, 1, {**_deleted_after(_DAY_MS), "max.message.bytes": str(REPORT_BYTES_MAX)}),
         OwnTopic(
             names.receipts,
             receipts_partitions,

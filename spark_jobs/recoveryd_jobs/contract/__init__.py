@@ -28,6 +28,7 @@ from recoveryd_jobs.contract.names import (
 )
 from recoveryd_jobs.contract.reports import (
     ERROR_CODES,
+    REPORT_BYTES_MAX,
     Difference,
     DriverHeartbeat,
     LaneHeartbeat,
@@ -50,6 +51,7 @@ from recoveryd_jobs.contract.specs import (
 __all__ = [
     "DIGEST_FORM",
     "ERROR_CODES",
+    "REPORT_BYTES_MAX",
     "VERSION",
     "ChunkLimits",
     "ContractError",

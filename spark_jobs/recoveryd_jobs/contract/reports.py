@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 from recoveryd_jobs.contract.coding import VERSION, ContractError, build, load
 
+REPORT_BYTES_MAX = 8 * 1024 * 1024  # what the progress topic takes
+
 # Why a lane or the driver cannot go on; the daemon decides whether another attempt makes sense.
 ERROR_CODES = (
     "data_lost",
