@@ -114,7 +114,6 @@ def make_writer(
     client_id: str,
     transactional_id: str,
     transaction_timeout_ms: int,
-    queue_bytes: int,
     batch_bytes_max: int,
     compression: str,
 ) -> Producer:
@@ -136,7 +135,7 @@ def make_writer(
         "batch.num.messages": 100_000,
         "message.max.bytes": _RECORD_BYTES_MAX,
         "queue.buffering.max.messages": _QUEUE_RECORDS_MAX,
-        "queue.buffering.max.kbytes": max(queue_bytes // 1024, 1024),
+        "queue.buffering.max.kbytes": 2 * _RECORD_BYTES_MAX // 1024,  # takes any record; the limits of chunks bound it
         "reconnect.backoff.max.ms": 2000,
         "retry.backoff.max.ms": 500,
     })  # fmt: skip

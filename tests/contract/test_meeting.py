@@ -15,7 +15,7 @@ MAKERS: dict[str, tuple[object, Callable[[Mapping[str, str]], object]]] = {
     "transactional producer": (of_daemon, lambda properties: of_daemon.make_transactional_producer(properties, "id", 1_000)),
     "admin": (of_daemon, of_daemon.make_admin),
     "reader of a job": (of_jobs, lambda properties: of_jobs.make_reader(properties, "id", 1_000_000)),
-    "writer of a lane": (of_jobs, lambda properties: of_jobs.make_writer(properties, "id", "id", 1_000, 1, 1, "none")),
+    "writer of a lane": (of_jobs, lambda properties: of_jobs.make_writer(properties, "id", "id", 1_000, 1, "none")),
     "sender of a job": (of_jobs, lambda properties: of_jobs.make_sender(properties, "id")),
     "admin of a job": (of_jobs, lambda properties: of_jobs.make_admin(properties, "id")),
 }  # fmt: skip

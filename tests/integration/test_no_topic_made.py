@@ -58,7 +58,7 @@ def test_the_broker_makes_topics_for_who_does_not_say_otherwise(bootstrap: str) 
 @pytest.mark.parametrize(
     ("name", "write"),
     [
-        ("lane", lambda at: in_transaction(make_writer({**at, **HOPES}, "lane", "lane", SOON_MS, 1 << 20, 1 << 20, "none"), "lane")),
+        ("lane", lambda at: in_transaction(make_writer({**at, **HOPES}, "lane", "lane", SOON_MS, 1 << 20, "none"), "lane")),
         ("progress", lambda at: written(make_sender({**at, **HOPES}, "progress"), "progress")),
         ("command", lambda at: written(make_producer({**at, **HOPES}, SOON_MS), "command")),
         ("canary", lambda at: written(make_canary_producer(at, SOON_MS), "canary")),

@@ -146,6 +146,7 @@ class Lane:
                 ended = self._run_through_redo(target, loop)
             except (Doubt, KafkaException, SystemError) as trouble:
                 doubt = trouble if isinstance(trouble, Doubt) else untranslated(trouble)
+                loop.judge_pace()
                 target.drop()
                 self._copied_to = loop.positions
                 self._note_trouble(loop, str(doubt))
@@ -227,6 +228,7 @@ class Lane:
             try:
                 return loop.work()
             except Redo as redo:
+                loop.judge_pace()
                 target.abort()
                 if not loop.take_advice(redo):
                     self._note_trouble(loop, str(redo))

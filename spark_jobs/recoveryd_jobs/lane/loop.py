@@ -33,6 +33,9 @@ _REST_S = 0.5
 _GIVE_WAY_S = 5.0  # how long a lane that is told to rest waits for the answers that a commit needs
 _DENSE_CHUNKS = 20
 _SHRINK_MAX = 1 << 16
+_LATE = 0.75  # of the transaction time-out: a chunk that fails at this age was too large for the target
+_EARLY = 0.25  # one that was committed at this age could have been twice as large
+_CALM_CHUNKS, _CALM_MAX = 4, 256  # so many in a row before larger ones are tried, twice as many after each failure
 _COLLECT_S = 60.0
 
 
@@ -61,6 +64,7 @@ class LaneLoop:
         self._read_s = self._collected_s = time.monotonic()
         self._dense_chunks_left = 0
         self._shrink = 1
+        self._calm, self._calm_wanted = 0, _CALM_CHUNKS
         self.committed_s = -math.inf  # monotonic time of the last commit that worked
         self.rested_s = -math.inf  # monotonic time when it last had only to wait
 
@@ -79,6 +83,15 @@ class LaneLoop:
         self._chunk = Chunk(self._ledger.standings)
         self._intake.begin(self._chunk, self._ledger)
 
+    def judge_pace(self) -> None:
+        """The open chunk failed, however: when it was old, the target takes less in the time of a transaction than the
+        chunk held, and smaller ones follow.
+        """
+        limit_s = self._spec.transaction_timeout_ms / 1000.0 * _LATE
+        if self._chunk.age_s(time.monotonic()) >= limit_s:
+            self._make_smaller()
+        self._chunk.opened_s = None  # it is judged once
+
     def take_advice(self, redo: Redo) -> bool:
         """Do the chunk dense or smaller next time, as `redo` asks; False when it asks for neither. Raises JobError when
         that was tried already.
@@ -91,10 +104,20 @@ class LaneLoop:
             self._copier.dense = True
             self._dense_chunks_left = _DENSE_CHUNKS
         elif redo.smaller and self._shrink < _SHRINK_MAX:
-            self._shrink *= 4
+            self._make_smaller()
         else:
             return False
         return True
+
+    def _make_smaller(self) -> None:
+        self._shrink = min(self._shrink * 4, _SHRINK_MAX)
+        self._calm, self._calm_wanted = 0, min(self._calm_wanted * 2, _CALM_MAX)
+
+    def _grow_back(self, is_early: bool) -> None:
+        """After chunks that were too large: slowly, since a target may take much at first and little for long."""
+        self._calm = self._calm + 1 if is_early else 0
+        if self._calm >= self._calm_wanted:
+            self._calm, self._shrink = 0, max(1, self._shrink // 2)
 
     def _refused(self, redo: Redo) -> JobError:
         """Target and receipts share the transaction, and its error does not say which of the two topics the user may
@@ -157,7 +180,8 @@ class LaneLoop:
         if not records:
             return
         now_s = self._read_s = time.monotonic()
-        self._record_bytes += (size / records - self._record_bytes) * 0.5
+        each = self._record_bytes + (size / records - self._record_bytes) * 0.5
+        self._record_bytes = max(1.0, each)  # records may have no bytes at all, and it is divided by
         self._pacer.took(records, size, now_s)
         self._status.records_total += self._chunk.records - before_records
         self._status.bytes_total += self._chunk.bytes - before_bytes
@@ -196,9 +220,9 @@ class LaneLoop:
         if not self._chunk.has_moved:
             return
         assert self._committer is not None
-        began_s = time.monotonic()
-        made = self._committer.commit(self._chunk, self._ledger, lambda: self._give_way(began_s))
-        self._status.event_times_ms = {**self._status.event_times_ms, **self._chunk.event_times_ms}
+        began_s, chunk = time.monotonic(), self._chunk
+        made = self._committer.commit(chunk, self._ledger, lambda: self._give_way(began_s))
+        self._status.event_times_ms = {**self._status.event_times_ms, **chunk.event_times_ms}
         self._ledger = self._ledger.with_receipts(made)
         self._status.ledger = self._ledger
         self._chunk = Chunk(self._ledger.standings)
@@ -207,7 +231,7 @@ class LaneLoop:
         if self._dense_chunks_left:
             self._dense_chunks_left -= 1
             self._copier.dense = self._dense_chunks_left > 0 or self._copier.is_always_dense
-        self._shrink = max(1, self._shrink // 2)
+        self._grow_back(chunk.age_s(now_s) < self._spec.transaction_timeout_ms / 1000.0 * _EARLY)
         if now_s - self._collected_s > _COLLECT_S:
             self._collected_s = now_s
             gc.collect()

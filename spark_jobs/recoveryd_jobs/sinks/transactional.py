@@ -23,7 +23,6 @@ _FLUSH_STEP_S = 0.5
 _NOT_NOW = KafkaError._STATE  # noqa: SLF001  (the library's own codes begin with an underscore)
 _ABORT_DEADLINE_S = 20.0
 _PAUSE_S = 0.2
-_QUEUE_SLACK_BYTES = 16 * 1024 * 1024
 
 
 OnDelivery = Callable[[KafkaError | None, Message], None]
@@ -195,7 +194,6 @@ class TransactionalTarget:
             copy_client_id(spec.scope, spec.recovery),
             transactional_id(spec.scope, spec.recovery, self._lane),
             spec.transaction_timeout_ms,
-            spec.chunk.max_bytes + _QUEUE_SLACK_BYTES,
             self._batch_bytes_max,
             spec.target.compression,
         )
