@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -51,12 +50,6 @@ def lines_of(guide: str) -> Iterator[str]:
         yield from block.splitlines()
 
 
-def unscheduled(lines: Iterable[str]) -> Iterator[str]:
-    """What begins each night does not begin during the test, whenever that runs: it has an hour that is half a day away."""
-    for line in lines:
-        yield line.replace('--cron "0 2 * * *"', f'--cron "0 {(datetime.now(UTC).hour + 12) % 24} * * *"')
-
-
 def leading(lines: Iterable[str]) -> Iterator[str]:
     """Those behind the start of a daemon begin when it leads."""
     for line in lines:
@@ -69,7 +62,7 @@ def told_by(guide: str, environment: dict[str, str]) -> str:
     at_the_end = (
         "trap 'for one in $(jobs -p); do kill $one; done' EXIT"  # a guide that fails leaves its daemon otherwise
     )
-    script = ["set -eux", at_the_end, f"cd {environment['HOME']}", *leading(unscheduled(lines_of(guide)))]
+    script = ["set -eux", at_the_end, f"cd {environment['HOME']}", *leading(lines_of(guide))]
     told = output_of(["bash", "-c", "\n".join(script)], environment)
     print(told)
     return told

@@ -335,6 +335,25 @@ def test_copies_of_what_its_runs_copied_already_or_into_other_topics_change_noth
     assert (last.recovery, last.offsets[0]) == (run, reached)
 
 
+@pytest.mark.parametrize(
+    ("start", "target", "says"),
+    [
+        ({"schedule": "last_end"}, "flights.v2", "by-hand"),
+        ({"schedule": "last_end", "first": {"offset": 500}}, "flights.v2", ""),
+        ({"schedule": "last_end"}, "flights.v3", ""),
+        ("earliest", "flights.v2", ""),
+    ],
+)
+def test_who_copied_what_the_first_run_begins_with_is_told(start: object, target: str, says: str) -> None:
+    world = ScheduleWorld(ends=(500, 500), speed=500)
+    world.command("replay", "by-hand", REPLAY)
+    world.run_until(State.COMPLETED, recovery_id="by-hand")
+    meant = {"topic": target, "on_existing": "append"}
+    answer = world.add(data=REPLAY | {"source": REPLAY["source"] | {"from": start}, "target": meant})
+    assert answer.kind == "accepted"
+    assert ("appends again what" in answer.message, says in answer.message) == (bool(says), True)
+
+
 class UnansweredWorld(ScheduleWorld):
     """The clusters say nothing of what a plan needs."""
 

@@ -23,6 +23,12 @@ def is_incremental(command: ScheduledCommand) -> bool:
     return is_mark(source_of(command.data).get("from"))
 
 
+def is_from_the_beginning(command: ScheduledCommand) -> bool:
+    """Whether its runs continue each other, and the first one begins with all that the source holds."""
+    bound = source_of(command.data).get("from")
+    return isinstance(bound, Mapping) and is_mark(bound) and bound.get(FIRST, DEFAULT_FIRST) == DEFAULT_FIRST
+
+
 def is_mark(bound: object) -> bool:
     """Whether a bound stands for the end of the last run."""
     return isinstance(bound, Mapping) and MARK in bound

@@ -15,7 +15,7 @@ from recoveryd.schedules.draft import ScheduleDraft
 from recoveryd.schedules.due import next_due_ms
 from recoveryd.schedules.firing import MAX_ID_CHARS
 from recoveryd.schedules.model import Schedule
-from recoveryd.schedules.others import end_behind_others
+from recoveryd.schedules.others import copied_already, end_behind_others
 from recoveryd.schedules.spec import EndSchedule, ScheduleSpec, StartSchedule
 
 ACTIVE_MOST = 200
@@ -52,7 +52,8 @@ def on_schedule(draft: ScheduleDraft, event: CommandReceived, command: StartSche
     )
     draft.put_schedule(schedule)
     begins = f"{schedule.id} sends {spec.command.verb}, first at {next_run}"
-    draft.answer(event, "accepted", "; ".join(filter(None, (begins, _said_behind(known, schedule)))))
+    where = _said_behind(known, schedule) or _said_again(draft, schedule)
+    draft.answer(event, "accepted", "; ".join(filter(None, (begins, where))))
     told = {
         "why": meta.reason,
         "cron": spec.cron,
@@ -68,6 +69,14 @@ def _said_behind(known: Schedule | None, schedule: Schedule) -> str:
     """Which copy of others it goes on behind, if one was begun since its last run."""
     before, now = known.last_end if known else None, schedule.last_end
     return f"it goes on behind {now.recovery}" if now is not None and now is not before else ""
+
+
+def _said_again(draft: ScheduleDraft, schedule: Schedule) -> str:
+    """Who has copied already what its first run will append to the same target."""
+    copied = copied_already(schedule, draft.recoveries)
+    if not copied:
+        return ""
+    return f"its first run appends again what {copied} copied into that topic, unless `first` says where that ended"
 
 
 def _refuse_id(draft: ScheduleDraft, command: StartSchedule) -> Refused | None:

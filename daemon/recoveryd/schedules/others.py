@@ -1,5 +1,6 @@
 """Where a schedule that is made again goes on, if others copied on from where its last run ended, as `recoveryctl retry`
-does: behind them, so that nothing is copied twice. Where that cannot be said exactly, it is not made.
+does: behind them, so that nothing is copied twice. Where that cannot be said exactly, it is not made. One that is new
+begins where its command says, and its answer tells who copied that already.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,9 +11,10 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.states import State
 from recoveryd.recovery.model import PlannedPartition, Recovery
-from recoveryd.schedules.carry import place
+from recoveryd.schedules.carry import is_from_the_beginning, place
 from recoveryd.schedules.firing import is_run_of
 from recoveryd.schedules.model import LastEnd, Schedule
+from recoveryd.schedules.spec import ScheduledCommand
 
 _ANEW: Final = "Choose another id, and say with `first` where its first run starts."
 
@@ -38,9 +40,24 @@ def _begun_since(schedule: Schedule, recoveries: Mapping[str, Recovery]) -> Iter
     return sorted(found, key=lambda r: (r.created_ms, r.control_offset))
 
 
+def copied_already(schedule: Schedule, recoveries: Mapping[str, Recovery]) -> str:
+    """The newest recovery that has copied what the first run of `schedule` begins with into the same target, or ""."""
+    command = schedule.spec.command
+    if schedule.last_end is not None or not is_from_the_beginning(command):
+        return ""
+    copies = [r for r in recoveries.values() if r.started_ms is not None and _is_between_the_same(command, r)]
+    return max(copies, key=lambda r: (r.created_ms, r.control_offset)).id if copies else ""
+
+
 def _is_beside(schedule: Schedule, recovery: Recovery) -> bool:
-    spec, command = recovery.spec, schedule.spec.command
-    if not spec.copies or recovery.state is State.PLANNED or is_run_of(schedule.id, recovery.command.id):
+    if recovery.state is State.PLANNED or is_run_of(schedule.id, recovery.command.id):
+        return False
+    return _is_between_the_same(schedule.spec.command, recovery)
+
+
+def _is_between_the_same(command: ScheduledCommand, recovery: Recovery) -> bool:
+    spec = recovery.spec
+    if not spec.copies:
         return False
     source, target = spec.source, spec.target
     is_same_source = (source.cluster, source.topic) == place(command, "source")
