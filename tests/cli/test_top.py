@@ -1,19 +1,14 @@
 """`recoveryctl top`: one screen, drawn from what the daemon says, and its keys, through a pseudo-terminal."""
 
-import contextlib
 import io
-import os
-import pty
-import select
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from recoveryd.cli.render.top import Frame, rates, read_counters, screen, shown_recoveries
+from recoveryd.cli.render import top as top_render
+from recoveryd.cli.render.top import Frame, Screen, rates, read_counters, shown_recoveries, window
 from recoveryd.cli.send.connect import Connection, Tools
 from recoveryd.cli.send.http_reader import HttpReader, no_kafka
 from recoveryd.cli.verbs import top
@@ -24,7 +19,7 @@ from tests.builders.core import to_document
 from tests.cli.recoveries import COMPLETED, RUNNING, in_state
 from tests.cli.scripted import ScriptedBackend, run_with
 from tests.cli.served import LEADER, served
-from tests.patience import patient_s
+from tests.cli.terminal import Terminal
 
 METRICS = (
     'recoveryd_records_total{topic="orders",traffic="live"} 1000.0\n'
@@ -50,7 +45,7 @@ def text_of(now: Frame, before: Frame | None = None, chosen: int = 0, told: str 
     from rich.console import Console
 
     console = Console(width=200, record=True, file=io.StringIO(), color_system=None)
-    console.print(screen(now, before, chosen, told))
+    console.print(Screen(now, before, chosen, told))
     return console.export_text()
 
 
@@ -82,11 +77,29 @@ def test_a_counter_that_began_anew_gives_no_rate() -> None:
 
 
 def test_those_that_go_on_come_first_and_few_that_ended() -> None:
-    ended = [to_document(COMPLETED) | {"recovery": f"old-{n}"} for n in range(9)]
+    """Ended last, not begun last: the daemon lists the newest first, and a long one may outlive many short ones."""
+    ended = [
+        to_document(COMPLETED) | {"recovery": f"old-{n}", "updated": f"2026-11-27T09:00:{(n * 7) % 10:02}.000Z"}
+        for n in range(9)
+    ]
 
     rows = shown_recoveries(Frame(0.0, [*ended, in_state(State.PAUSED)], {}))
 
-    assert [row["recovery"] for row in rows] == ["flights-rerun", "old-0", "old-1", "old-2"]
+    assert [row["recovery"] for row in rows] == ["flights-rerun", "old-7", "old-4", "old-1"]
+
+
+@pytest.mark.parametrize(
+    ("count", "chosen", "lines", "shown"),
+    [
+        (4, 3, 4, range(4)),
+        (40, 0, 12, range(10)),
+        (40, 20, 12, range(15, 25)),
+        (40, 39, 12, range(30, 40)),
+        (40, 7, 1, range(7, 8)),
+    ],
+)
+def test_the_chosen_row_is_among_those_that_fit(count: int, chosen: int, lines: int, shown: range) -> None:
+    assert window(count, chosen, lines) == shown
 
 
 def test_a_key_is_for_the_recovery_that_was_chosen_wherever_it_stands_now(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +108,7 @@ def test_a_key_is_for_the_recovery_that_was_chosen_wherever_it_stands_now(monkey
 
     backend = ScriptedBackend()
     connection = Connection("a:1", None, None, Tools(open_backend=lambda _: backend))
-    shown = top._Screen(connection, HttpReader("http://a:1", no_kafka), of("a", "b"))
+    shown = top._Watching(connection, HttpReader("http://a:1", no_kafka), of("a", "b"))
     shown.heed("j")
     monkeypatch.setattr(top, "_read", lambda _: of("new", "a", "b"))
 
@@ -131,39 +144,8 @@ def test_without_a_terminal_it_prints_one_screen(url: str) -> None:
     assert "flights-rerun" in result.stdout
 
 
-class Terminal:
-    """The program on a pseudo-terminal of its own."""
-
-    def __init__(self, *args: str) -> None:
-        self._master, slave = pty.openpty()
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", "from recoveryd.cli import main; main()", *args],
-            stdin=slave, stdout=slave, stderr=slave, close_fds=True,
-            env={**os.environ, "TERM": "xterm", "COLUMNS": "160", "LINES": "40", "RECOVERYD_BOOTSTRAP_SERVERS": "127.0.0.1:1"},
-        )  # fmt: skip
-        os.close(slave)
-        self.seen = ""
-
-    def until(self, is_there: Callable[[str], bool]) -> None:
-        give_up_s = time.monotonic() + patient_s(60)
-        while not is_there(self.seen):
-            assert time.monotonic() < give_up_s, self.seen[-2000:]
-            if select.select([self._master], [], [], 0.2)[0]:
-                with contextlib.suppress(OSError):  # the program has left
-                    self.seen += os.read(self._master, 65536).decode(errors="replace")
-
-    def type(self, keys: str) -> None:
-        os.write(self._master, keys.encode())
-
-    def close(self) -> int:
-        code = self.process.wait(patient_s(60))
-        os.close(self._master)
-        return code
-
-
 def test_keys_are_heard_on_a_terminal_and_q_leaves_it_as_it_was(url: str) -> None:
-    terminal = Terminal("top", "--http", url, "--every", "200ms")
-    try:
+    with Terminal("top", "--http", url, "--every", "200ms") as terminal:
         terminal.until(lambda seen: "slow_start" in seen and "flights-rerun" in seen)
         terminal.type("t5x")
         terminal.until(lambda seen: "none (Esc leaves it): 5x" in seen)
@@ -174,6 +156,25 @@ def test_keys_are_heard_on_a_terminal_and_q_leaves_it_as_it_was(url: str) -> Non
         terminal.type("q")
         assert terminal.close() == 0
         assert "Traceback" not in terminal.seen
-    finally:
-        terminal.process.kill()
-        terminal.process.wait()
+
+
+def test_forty_recoveries_on_24_lines_leave_the_chosen_one_the_keys_and_the_answer_in_sight() -> None:
+    many = {f"copy-{number:02}": replace(RUNNING, id=f"copy-{number:02}") for number in range(40)}
+    sources = Sources(lambda: LEADER, lambda: many, METRICS.encode, to_document, "text/plain", control=lambda: CONTROL)
+    with served(sources) as url, Terminal("top", "--http", url, "--every", "200ms", lines=24) as terminal:
+        terminal.until(lambda seen: "copy-00" in seen)
+        for number in range(1, 40):
+            terminal.type("j")
+            terminal.until(lambda _, name=f"copy-{number:02}": chosen_on(terminal.screen) == name)
+            assert top_render.KEYS in terminal.screen
+            assert len(terminal.screen.splitlines()) <= 24
+        terminal.type("p")
+        terminal.until(lambda _: "RCV-2011" in terminal.screen)
+        assert chosen_on(terminal.screen) == "copy-39"
+        assert "more above" in terminal.screen
+        terminal.type("q")
+        assert terminal.close() == 0
+
+
+def chosen_on(screen: str) -> str:
+    return next((line.split()[1] for line in screen.splitlines() if line.startswith("> ")), "")

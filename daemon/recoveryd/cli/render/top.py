@@ -1,6 +1,7 @@
 """One screen of `recoveryctl top`, made from what the daemon's HTTP API says: Rich renderables, no I/O and no clock.
 
-What is not measured is shown as `-`, never as 0 and never as healthy.
+What is not measured is shown as `-`, never as 0 and never as healthy. On a terminal the keys, the last answer and the
+chosen row are always there: what does not fit gives way to a line that says how much more there is.
 """
 
 import re
@@ -8,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.segment import Segment
 from rich.text import Text
 
 from recoveryd.cli.render import figures
@@ -21,6 +23,7 @@ KEYS: Final = "j/k choose   p pause   r resume   t throttle   q quit"
 _SAMPLE: Final = re.compile(r"^(recoveryd_(?:records|bytes)_total)\{([^}]*)\} ([0-9.eE+]+)", flags=re.MULTILINE)
 _TRAFFIC: Final = re.compile(r'traffic="(live|replay)"')
 _ENDED_MOST: Final = 3
+_TABLE_LEAST: Final = 4  # header, chosen row, and how many more there are on either side
 _BAR: Final = 20
 
 
@@ -45,19 +48,59 @@ def read_counters(metrics: str) -> dict[tuple[str, str], float]:
     return found
 
 
-def screen(now: Frame, before: Frame | None, chosen: int, told: str) -> RenderableType:
-    """`before` gives rates; `chosen` is the row that keys are for; `told` is the last thing that happened."""
-    rows = shown_recoveries(now)
-    parts: list[RenderableType] = [Text(_traffic(now, before), style="bold"), *_domains(now.control), ""]
-    parts.append(_recoveries(rows, chosen) if rows else Text("There is no recovery.", style="dim"))
-    parts += ["", Text(KEYS, style="dim"), *([Text(told, style="yellow")] if told else [])]
-    return Group(*parts)
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """`before` gives rates; `chosen` is the row that keys are for; `told` is the last thing that happened. It has
+    `lines` at most, those of the terminal; None = all that there is.
+    """
+
+    now: Frame
+    before: Frame | None
+    chosen: int
+    told: str
+    lines: int | None = None
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        head = Group(Text(_traffic(self.now, self.before), style="bold"), *_domains(self.now.control), "")
+        told = [Text(self.told, style="yellow")] if self.told else []
+        foot = Group("", Text(KEYS, style="dim"), *told)
+        rows = shown_recoveries(self.now)
+        if self.lines is None:
+            yield Group(head, _recoveries(rows, self.chosen, range(len(rows))), foot)
+            return
+        free = options.reset_height()
+        last = console.render_lines(foot, free, pad=False)[: self.lines]
+        least = min(_TABLE_LEAST, len(rows) + 1)
+        first = _cut(console.render_lines(head, free, pad=False), self.lines - len(last) - least)
+        shown = window(len(rows), self.chosen, self.lines - len(last) - len(first) - 1)
+        middle = console.render_lines(_recoveries(rows, self.chosen, shown), free, pad=False)
+        for line in (*first, *middle, *last):
+            yield from line
+            yield Segment.line()
+
+
+def window(count: int, chosen: int, lines: int) -> range:
+    """Which of `count` rows are shown in so many lines, two of which may be needed to say how many more there are."""
+    if count <= lines:
+        return range(count)
+    size = max(1, lines - 2)
+    first = max(0, min(chosen - size // 2, count - size))
+    return range(first, first + size)
+
+
+def _cut(lines: list[list[Segment]], most: int) -> list[list[Segment]]:
+    if len(lines) <= most:
+        return lines
+    kept = lines[: max(0, most - 1)]
+    return [*kept, [Segment(f"  {len(lines) - len(kept)} more lines")]]
 
 
 def shown_recoveries(frame: Frame) -> list[Document]:
     """Those that go on, then the few that ended last."""
     going = [document for document in frame.recoveries if not has_ended(document)]
-    return going + [document for document in frame.recoveries if has_ended(document)][:_ENDED_MOST]
+    ended = [document for document in frame.recoveries if has_ended(document)]
+    ended.sort(key=lambda document: str(document.get("updated") or ""), reverse=True)
+    return going + ended[:_ENDED_MOST]
 
 
 def rates(now: Frame, before: Frame | None, traffic: str) -> tuple[float | None, float | None]:
@@ -106,10 +149,22 @@ def _headroom(signals: Sequence[Mapping[str, Any]]) -> RenderableType:
     return table
 
 
-def _recoveries(rows: Sequence[Document], chosen: int) -> RenderableType:
+def _recoveries(rows: Sequence[Document], chosen: int, shown: range) -> RenderableType:
+    if not rows:
+        return Text("There is no recovery.", style="dim")
+    parts: list[RenderableType] = [_table(rows, chosen, shown)]
+    if shown.start > 0:
+        parts.insert(0, Text(f"  {shown.start} more above", style="dim"))
+    if shown.stop < len(rows):
+        parts.append(Text(f"  {len(rows) - shown.stop} more below", style="dim"))
+    return Group(*parts)
+
+
+def _table(rows: Sequence[Document], chosen: int, shown: range) -> RenderableType:
     table = columns("", "RECOVERY", "STATE", ">DONE", ">RATE", ">GRANTED", ">LAG", ">ETA", "WHY")
     table.columns[-1].no_wrap, table.columns[-1].overflow = True, "ellipsis"
-    for number, document in enumerate(rows):
+    for number in shown:
+        document = rows[number]
         progress, limits = document.get("progress") or {}, document.get("limits") or {}
         moving = {} if has_ended(document) else progress
         table.add_row(

@@ -53,18 +53,19 @@ def top(
     first = _read(reader)
     console = stdout_console()
     if not (console.is_terminal and sys.stdin.isatty()):
-        from recoveryd.cli.render.top import screen  # noqa: PLC0415  (help must not pay for Rich)
+        from recoveryd.cli.render.top import Screen  # noqa: PLC0415  (help must not pay for Rich)
 
-        console.print(screen(first, None, 0, ""))
+        console.print(Screen(first, None, 0, ""))
         return ExitCode.DONE
     from rich.live import Live  # noqa: PLC0415
 
     with _single_keys() as keys, Live(console=console, screen=True, auto_refresh=False) as live:
-        _run(_Screen(connection, reader, first), live.update, keys, period_s)
+        shown = _Watching(connection, reader, first)
+        _run(shown, lambda: live.update(shown.draw(console.height), refresh=True), keys, period_s)
     return ExitCode.DONE
 
 
-class _Screen:
+class _Watching:
     """What is shown, and what keys change of it."""
 
     def __init__(self, connection: Connection, reader: HttpReader, first: "Frame") -> None:
@@ -114,10 +115,10 @@ class _Screen:
 
         return shown_recoveries(self.now)
 
-    def draw(self) -> "RenderableType":
-        from recoveryd.cli.render.top import screen  # noqa: PLC0415
+    def draw(self, lines: int) -> "RenderableType":
+        from recoveryd.cli.render.top import Screen  # noqa: PLC0415
 
-        return screen(self.now, self._before, self.chosen, self._away or self.told)
+        return Screen(self.now, self._before, self.chosen, self._away or self.told, lines)
 
     def _type(self, key: str) -> None:
         assert self._typed is not None
@@ -155,12 +156,12 @@ class _Screen:
             self.told = f"{problem.code.value} {problem.message} next: {problem.hint}"
 
 
-def _run(shown: _Screen, update: Callable[..., None], keys: "_Keys", period_s: float) -> None:
+def _run(shown: _Watching, draw: Callable[[], None], keys: "_Keys", period_s: float) -> None:
     """Draw and heed keys until q or Ctrl-C."""
     with contextlib.suppress(KeyboardInterrupt):
         next_s = time.monotonic() + period_s
         while True:
-            update(shown.draw(), refresh=True)
+            draw()
             key = keys.read(max(0.0, next_s - time.monotonic()))
             if key and not shown.heed(key):
                 return
