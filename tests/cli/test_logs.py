@@ -66,6 +66,41 @@ def test_what_is_not_here_is_asked_of_the_daemon(daemon: str, tmp_path: Path) ->
     assert (result.exit_code, result.stdout) == (0, "c\n")
 
 
+def test_an_attempt_that_ran_beside_another_daemon_is_asked_of_that_one(
+    daemon: str, work_dir: Path, tmp_path: Path
+) -> None:
+    first = work_dir / ID / "1"
+    moved = tmp_path / "mine" / ID / "1"
+    moved.parent.mkdir(parents=True)
+    first.rename(moved)
+    listen = {"RECOVERYD_HTTP__LISTEN": daemon.removeprefix("http://")}
+    result = run(known(), "logs", ID, env=here(tmp_path / "mine") | listen)
+    assert (result.exit_code, result.stdout) == (0, "a\nb\nc\n")
+
+
+def test_an_older_attempt_is_not_shown_for_the_newest_without_a_word(daemon: str, work_dir: Path) -> None:
+    listen = {"RECOVERYD_HTTP__LISTEN": daemon.removeprefix("http://")}
+    for env in (here(work_dir), here(work_dir) | listen, here(work_dir / "nothing") | listen):
+        result = run(known(4), "logs", ID, env=env)
+        assert (result.exit_code, result.stdout) == (0, "a\nb\nc\n"), result.stderr
+        assert "This is attempt 2. The newest is 4, whose log is elsewhere: " in result.stderr
+        assert run(known(4), "logs", ID, "--attempt", "4", env=env).exit_code != 0
+
+
+def test_with_a_context_this_machines_folder_is_not_read(daemon: str, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    (mine / ID / "2").mkdir(parents=True)
+    (mine / ID / "2" / "driver.log").write_text("of another installation\n")
+    env = {"RECOVERYD_WORK_DIR": str(mine), "XDG_CONFIG_HOME": str(tmp_path)}
+    for name, more in (("far", ()), ("asked", ("--http", daemon))):
+        assert run(known(), "context", "add", name, "--bootstrap", "far:9092", *more, env=env).exit_code == 0
+    far = run(known(), "logs", ID, "--context", "far", env=env)
+    assert (far.exit_code, far.stdout) == (2, "")
+    assert "does not say where its daemon answers" in far.stderr
+    asked = run(known(), "logs", ID, "--context", "asked", env=env)
+    assert (asked.exit_code, asked.stdout) == (0, "a\nb\nc\n")
+
+
 def test_a_daemon_that_gives_no_logs_says_so(tmp_path: Path) -> None:
     with served(Sources(lambda: LEADER, lambda: {ID: RUNNING}, lambda: b"", to_document, "text/plain")) as url:
         env = here(tmp_path / "nothing") | {"RECOVERYD_HTTP__LISTEN": url.removeprefix("http://")}

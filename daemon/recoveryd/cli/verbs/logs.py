@@ -1,6 +1,8 @@
 """`recoveryctl logs`: what the Spark application of a recovery wrote.
 
-The driver runs beside the daemon, so its log lies in the daemon's work folder: read there, or through the HTTP API.
+The driver runs beside the daemon that led then, so its log lies in the work folder of that one: read there, or through
+the HTTP API. What lies on this machine is no answer for a context, whose daemon may be another, and an older attempt is
+none for the newest without a word.
 """
 
 from collections.abc import Mapping
@@ -42,7 +44,7 @@ def logs(
     if document is None:
         raise Failure(Code.NO_SUCH_RECOVERY, f"Nothing has the id `{recovery}`.")
     _check(document, attempt)
-    found = _here(connection, recovery, attempt, lines) or _there(connection, recovery, attempt, lines)
+    found = _find(connection, recovery, attempt, document["attempt"], lines)
     if not output.is_table:
         show(found, output, list, [recovery])
         return ExitCode.DONE
@@ -67,9 +69,28 @@ def _check(document: Document, attempt: int | None) -> None:
         raise Failure(Code.NO_LOG, f"{recovery} has {said}.", why)
 
 
+def _find(connection: Connection, recovery: str, attempt: int | None, last: int, lines: int) -> Mapping[str, Any]:
+    """Of the attempt that is named, or of the `last` one; where that log is on neither side, of the newest there is."""
+    found = _here(connection, recovery, attempt or last, lines)
+    if found is not None:
+        return found
+    try:
+        return _there(connection, recovery, attempt or last, lines)
+    except Failure as refused:
+        if attempt is not None:
+            raise
+        older = _here(connection, recovery, None, lines)
+        if older is None and refused.code is Code.NO_LOG:
+            older = _there(connection, recovery, None, lines)
+        if older is None:
+            raise
+        note(f"This is attempt {older['attempt']}. The newest is {last}, whose log is elsewhere: {refused.message}")
+        return older
+
+
 def _here(connection: Connection, recovery: str, attempt: int | None, lines: int) -> Mapping[str, Any] | None:
-    """None where this machine has no such log, or nothing says in which folder it would be."""
-    if connection.http is not None:
+    """None where this machine has no such log, or nothing says that it would be that of the daemon that is meant."""
+    if connection.http is not None or connection.context is not None:
         return None
     from recoveryd.adapters.spark.attempt_logs import read_log  # noqa: PLC0415
 
