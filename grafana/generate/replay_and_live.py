@@ -201,8 +201,8 @@ def _live_readers() -> list[Any]:
         ),
         parts.timeseries(
             "Produce latency of the canary",
-            "Time until a tiny record with acks=all is acknowledged, measured each second. Dashed: the SLO of "
-            "latencies.", "s",
+            "Time until a tiny record with acks=all is acknowledged, measured ten times a second. Dashed: the SLO of "
+            "latencies. The controller compares with it an upper bound of the 90th percentile of each 3 s, not p99.", "s",
             [
                 Query(quantile(0.99, "recoveryd_canary_produce_seconds", JOB, "le, cluster"), "p99 {{cluster}}"),
                 Query(quantile(0.5, "recoveryd_canary_produce_seconds", JOB, "le, cluster"), "p50 {{cluster}}"),

@@ -1,6 +1,7 @@
 """How every verb speaks: forms of output, quiet, verbose, without colour, errors as JSON; and the aliases."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -68,9 +69,59 @@ def test_a_list_can_be_had_as_one_record_per_line() -> None:
 def test_a_wide_list_says_what_is_copied_by_whom_under_which_rule() -> None:
     header, row = run(of("a"), "list", "-o", "wide").stdout.splitlines()
 
-    assert header.split()[-6:] == ["KIND", "TOPICS", "ATTEMPT", "BY", "RULE", "WHY"]
+    assert header.split()[-6:] == ["KIND", "ABOUT", "ATTEMPT", "BY", "RULE", "WHY"]
     assert "flights -> flights.v42" in row
     assert "//ops/alice" in row
+
+
+@pytest.mark.parametrize(
+    ("part", "told"),
+    [
+        (
+            {"kind": "watch", "watch": {"group": "app", "topics": ["cold"], "until": "caught_up"}},
+            ("app on cold", "until caught up: zero lag that stays"),
+        ),
+        (
+            {"kind": "hold", "hold": {"topics": ["orders", "bills"], "expires": "2027-01-15T09:00:00.000Z"}},
+            ("orders, bills", "expires 2027-01-15 09:00:00"),
+        ),
+        (
+            {"kind": "schedule", "schedule": {"command": {"verb": "replay"}, "next_run": "2027-01-16T02:00:00.000Z"}},
+            ("replay", "next run 2027-01-16 02:00:00"),
+        ),
+        ({"kind": "workflow", "workflow": "reset", "unit": "order-processor"}, ("reset", "order-processor")),
+    ],
+)
+def test_it_also_says_what_a_watch_a_hold_a_schedule_and_a_workflow_are_about(
+    part: dict[str, Any], told: tuple[str, str]
+) -> None:
+    document = to_document(RUNNING)
+    backend = of()
+    backend.documents["one"] = {name: document[name] for name in ("state", "why", "created", "command", "version")} | {
+        "recovery": "one",
+        **part,
+    }
+
+    row = run(backend, "list", "-o", "wide").stdout.splitlines()[1]
+
+    assert all(text in row for text in told), row
+
+
+def test_help_promises_more_columns_only_where_there_are_some() -> None:
+    assert "|wide|" in run(of(), "list", "--help", env={"COLUMNS": "200"}).stdout
+    assert "|wide|" not in run(of(), "lag", "--help", env={"COLUMNS": "200"}).stdout
+
+
+def test_throttle_all_gives_each_copy_the_rate() -> None:
+    backend = of("a", "b")
+    backend.documents["ended"] = to_document(COMPLETED) | {"recovery": "ended"}
+
+    result = run(backend, "throttle", "--all", "--max-bytes-per-s", "1MB", "--reason", "month end")
+
+    assert result.exit_code == 0
+    assert [(command["subject"], command["data"]["limits"]) for command in backend.sent] == [
+        (name, {"max_bytes_per_s": 1_000_000}) for name in ("a", "b")
+    ]
 
 
 @pytest.mark.parametrize(

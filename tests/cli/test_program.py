@@ -168,6 +168,21 @@ def test_the_examples_of_codes_are_of_codes_that_there_are() -> None:
     assert set(EXAMPLES) <= {code.name for code in Code}
 
 
+def test_what_a_user_can_cause_has_an_example() -> None:
+    """Those of commands and of clusters, but for bounds of the program itself and what the message alone can tell."""
+    without = {code.name for code in Code if code.value[4] in "12" and code.name not in EXAMPLES}
+    assert without == {
+        "TOO_MANY_PARTITIONS", "TOO_MANY_WATCHES", "TOO_MANY_HOLDS", "TOO_MANY_CHANGES", "NOT_READY", "TOPIC_CHANGED",
+        "VERSIONS_INCOMPATIBLE", "INPUT_NOT_CONFIRMED", "QUOTA_CHANGED", "FEATURE_MISSING",
+    }  # fmt: skip
+
+
+def test_a_cause_is_that_of_the_narrowest_family() -> None:
+    causes = {code: run(None, "explain", code).stdout.splitlines()[2] for code in ("1001", "1012", "2001", "2012")}
+    assert len(set(causes.values())) == len(causes)
+    assert causes["2012"] == f"  cause: {FAMILIES['2012'][0]}"
+
+
 def test_every_verb_and_option_that_explain_names_is_there() -> None:
     root: Any = typer.main.get_command(app)
     meanings = [told for table in TABLES.values() for told in table.values()]

@@ -106,6 +106,9 @@ def test_list_shows_schedules_only_the_next_one_first() -> None:
     table = run(backend, "schedule", "list", env=ENV).stdout
     for part in ("0 2 * * *", "Europe/Berlin", "replay", "2030-01-01 00:00", "running"):
         assert part in table, table
+    done = run(ScriptedBackend({ID: document(runs=True)}), "schedule", "list", "-o", "wide", env=ENV).stdout
+    for part in ("COMPLETED", f"{ID}.2026", "skip", "//ops/alice"):
+        assert part in done, done
     empty = run(ScriptedBackend(), "schedule", "list", env=ENV)
     assert "There is no schedule yet" in empty.stderr
 

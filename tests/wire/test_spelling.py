@@ -45,6 +45,8 @@ def test_what_only_begins_like_a_position_is_refused(text: str) -> None:
         ("NOW", WORDS, "latest"),
         ("beginning", ("earliest",), "earliest"),
         ("beginning", WORDS, None),
+        ("now", ("earliest",), "-1s"),
+        ("end", ("earliest", "latest"), "latest"),
         ("100", WORDS, "offset:100"),
         ("1_000", WORDS, "offset:1000"),
         ("caughtup", WORDS, "caught_up"),

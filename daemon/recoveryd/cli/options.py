@@ -99,14 +99,21 @@ Http = Annotated[
 Debug = Annotated[bool, option("--debug", "Show the traceback of an error.", panel=_PANEL)]
 
 Reason = Annotated[str | None, option("--reason", "Why, for the record; required (1 to 500 characters).", "TEXT")]
-Output = Annotated[
+
+
+def _output(text: str, metavar: str) -> typer.models.OptionInfo:
+    return option("-o --output", text, metavar, shows_default=True, parser=read_format, autocompletion=complete_format)
+
+
+_PART = "jsonpath=.stop.reason a part of the JSON."
+Output = Annotated[Format, _output(f"How to print the result; {_PART}", "table|json|jsonl|yaml|name|jsonpath=PATH")]
+# Of verbs whose tables have more columns on request; any other takes `wide` for `table`.
+WideOutput = Annotated[
     Format,
-    option(
-        "-o --output", "How to print the result; wide has more columns, jsonpath=.stop.reason a part of the JSON.",
-        "table|wide|json|jsonl|yaml|name|jsonpath=PATH", shows_default=True, parser=read_format,
-        autocompletion=complete_format,
+    _output(
+        f"How to print the result; wide has more columns, {_PART}", "table|wide|json|jsonl|yaml|name|jsonpath=PATH"
     ),
-]  # fmt: skip
+]
 Wait = Annotated[bool, option("--wait", "Stay until it is done; the exit code says how it ended.", panel=_SENDING)]
 Timeout = Annotated[str | None, option("--timeout", "Longest wait, like 10m; then exit code 8.", "DURATION", _SENDING)]
 Yes = Annotated[bool, option("--yes -y", "Do not ask.", panel=_SENDING)]

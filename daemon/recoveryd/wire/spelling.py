@@ -13,6 +13,7 @@ _MEANT: Final[Mapping[str, str]] = (
     | dict.fromkeys(("forever", "endless", "infinite"), "never")
     | dict.fromkeys(("catchup", "catch_up", "live", "zero_lag"), "caught_up")
 )
+_FROM_NOW_ON: Final = "-1s"  # a range may begin at the end as it is now, which has no word of its own
 _NUMBER: Final = re.compile(r"[0-9]{1,19}", flags=re.ASCII)
 _PAIR: Final = re.compile(r"\s*([0-9]{1,10})\s*=\s*([0-9]{1,19})\s*", flags=re.ASCII)
 
@@ -44,8 +45,19 @@ def meant(text: str, words: Collection[str]) -> str | None:
     folded = text.strip().casefold()
     if _NUMBER.fullmatch(folded.replace("_", "").replace(",", "")):
         return f"offset:{int(folded.replace('_', '').replace(',', ''))}"
-    word = _MEANT.get(folded.replace("-", "_"), _MEANT.get(folded))
+    word = _known(folded)
+    if word == "latest" and "earliest" in words and word not in words:
+        return _FROM_NOW_ON
     return word if word in words else nearest(text, words)
+
+
+def is_the_beginning(text: str) -> bool:
+    """Whether it is a word of any tool for the first record there is, at which no range can end."""
+    return "earliest" in {text.strip().casefold(), _known(text.strip().casefold())}
+
+
+def _known(folded: str) -> str | None:
+    return _MEANT.get(folded.replace("-", "_"), _MEANT.get(folded))
 
 
 def nearest(name: str, valid: Iterable[str]) -> str | None:

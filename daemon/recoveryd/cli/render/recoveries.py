@@ -16,8 +16,8 @@ from recoveryd.cli.render.forecast import forecast_facts, interval
 from recoveryd.cli.render.holds import hold_parts
 from recoveryd.cli.render.proof import result_parts
 from recoveryd.cli.render.scheduled import schedule_parts
-from recoveryd.cli.render.tables import columns, facts
-from recoveryd.cli.render.watched import watch_parts
+from recoveryd.cli.render.tables import asker, columns, facts
+from recoveryd.cli.render.watched import until_text, watch_parts
 from recoveryd.cli.render.workflows import workflow_parts, workflow_plan_parts
 from recoveryd.cli.status import Document, has_ended
 
@@ -37,7 +37,7 @@ _STATE_STYLES = {
 }
 _COPIES = {"running", "pausing", "paused", "stopping", "verifying", "completed", "stopped", "failed"}
 _SEVERITY_STYLES = {"error": "red", "warn": "yellow", "info": "dim"}
-_WIDE = ("KIND", "TOPICS", ">ATTEMPT", "BY", "RULE")
+_WIDE = ("KIND", "ABOUT", ">ATTEMPT", "BY", "RULE")
 _EVENT_PREFIX = "io.recoveryd.event."
 
 
@@ -73,12 +73,30 @@ def _wide_cells(document: Document) -> tuple[str, ...]:
     topics = [(plan.get(side) or {}).get("topic") for side in ("source", "target")]
     told = (
         document.get("workflow") or document.get("kind"),
-        " -> ".join(topic for topic in topics if topic),
+        " -> ".join(topic for topic in topics if topic) or _about(document),
         document.get("attempt"),
-        (document.get("command") or {}).get("source"),
-        limits.get("rule"),
+        asker(document),
+        limits.get("rule") or _bound(document),
     )
     return tuple(figures.NONE if value in {None, ""} else str(value) for value in told)
+
+
+def _about(document: Document) -> str:
+    """The group, topics or unit of what copies nothing."""
+    watch, hold = document.get("watch") or {}, document.get("hold") or {}
+    group, topics = watch.get("group"), ", ".join((watch or hold).get("topics") or ())
+    sent = ((document.get("schedule") or {}).get("command") or {}).get("verb")
+    return " on ".join(filter(None, (group, topics))) or document.get("unit") or document.get("group") or sent or ""
+
+
+def _bound(document: Document) -> str:
+    """What ends it, or when it does something next, where no limit rules it."""
+    watch, hold, schedule = (document.get(kind) or {} for kind in ("watch", "hold", "schedule"))
+    if watch:
+        return f"until {until_text(watch.get('until'))}"
+    if hold.get("expires"):
+        return f"expires {figures.clock_time(hold['expires'])}"
+    return f"next run {figures.clock_time(schedule['next_run'])}" if schedule.get("next_run") else ""
 
 
 def describe(document: Document, events: Sequence[Document]) -> list[RenderableType]:

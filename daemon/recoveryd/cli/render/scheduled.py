@@ -8,14 +8,17 @@ from rich.text import Text
 
 from recoveryd.cli.render import figures
 from recoveryd.cli.render.output import as_yaml
-from recoveryd.cli.render.tables import columns, facts
+from recoveryd.cli.render.tables import asker, columns, facts
 from recoveryd.cli.status import Document
 
+_WIDE = (">FIRED", ">COMPLETED", "RUN", "OVERRUN", "BY")
 _COUNTS = ("fired", "late", "skipped", "completed", "stopped", "failed", "refused")
 
 
-def schedules_table(documents: Sequence[Document]) -> Table:
-    table = columns("SCHEDULE", "STATE", "CRON", "ZONE", "SENDS", "NEXT RUN (UTC)", "FITS", "LAST RUN", "WHY")
+def schedules_table(documents: Sequence[Document], *, is_wide: bool = False) -> Table:
+    """Wide: also how many runs were fired and completed, which one was the last, and who made the schedule."""
+    more = _WIDE if is_wide else ()
+    table = columns("SCHEDULE", "STATE", "CRON", "ZONE", "SENDS", "NEXT RUN (UTC)", "FITS", "LAST RUN", *more, "WHY")
     if len(documents) > 1:
         table.columns[-1].no_wrap, table.columns[-1].overflow = True, "ellipsis"
     for document in documents:
@@ -29,9 +32,17 @@ def schedules_table(documents: Sequence[Document]) -> Table:
             _minute(schedule.get("next_run")),
             _fits(schedule.get("forecast")),
             "running" if schedule.get("run") else (schedule.get("last_run") or {}).get("outcome") or figures.NONE,
+            *(_wide_cells(document) if is_wide else ()),
             Text(document.get("why") or ""),
         )
     return table
+
+
+def _wide_cells(document: Document) -> tuple[str, ...]:
+    schedule = document["schedule"]
+    counts, run = schedule.get("counts") or {}, schedule.get("run") or schedule.get("last_run") or {}
+    told = (counts.get("fired"), counts.get("completed"), run.get("recovery"), schedule.get("overrun"))
+    return (*(figures.NONE if value is None else str(value) for value in told), asker(document))
 
 
 def schedule_parts(document: Document) -> list[RenderableType]:

@@ -5,6 +5,9 @@ from typing import Any, Literal
 from rich.table import Table
 from rich.text import Text
 
+from recoveryd.cli.render.figures import NONE
+from recoveryd.cli.status import Document
+
 
 def facts(*pairs: tuple[str, Any]) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
@@ -14,6 +17,11 @@ def facts(*pairs: tuple[str, Any]) -> Table:
         if value not in {None, ""}:
             table.add_row(name, Text(str(value)))
     return table
+
+
+def asker(document: Document) -> str:
+    """Who gave the command of a status record."""
+    return str((document.get("command") or {}).get("source") or NONE)
 
 
 def columns(*headers: str) -> Table:

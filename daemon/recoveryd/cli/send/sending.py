@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from recoveryd.cli.failure import ExitCode, Failure
-from recoveryd.cli.options import CommandId, Expires, Format, Output, PrintRecord, Timeout, Wait
+from recoveryd.cli.options import CommandId, Expires, Format, Output, PrintRecord, Timeout, Wait, WideOutput
 from recoveryd.cli.render.following import following
 from recoveryd.cli.render.output import detail, note, stderr_console
 from recoveryd.cli.send.backend import Backend, OutgoingRecord
@@ -63,6 +63,7 @@ class Sending:
 class Staying(Sending):
     """The same for a verb that can stay until what it asked for is there."""
 
+    output: WideOutput = Format.TABLE
     wait: Wait = False
     timeout: Timeout = None
 

@@ -11,7 +11,7 @@ from recoveryd.cli.failure import Failure, invalid
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.times import TimeProblem, parse_duration_ms
 from recoveryd.wire.quantities import SizeProblem, parse_bytes
-from recoveryd.wire.spelling import SpellingProblem, meant, read_position
+from recoveryd.wire.spelling import SpellingProblem, is_the_beginning, meant, read_position
 
 Position = str | dict[str, object]
 
@@ -41,6 +41,8 @@ def parse_position(text: str, flag: str, words: Sequence[str]) -> Position:
         return text
     near = meant(text, words)
     guess = f" Did you mean `{near}`?" if near else ""
+    if not near and is_the_beginning(text):
+        guess = " Did you mean `earliest` as --from?"
     raise invalid(Code.INVALID_VALUE, f"{flag} `{text}` is no position.{guess}", f"Use {', '.join(words)}, {_FORMS}.")
 
 

@@ -68,7 +68,8 @@ def _find(text: str) -> list[dict[str, Any]]:
 
 
 def _of_code(code: Code) -> dict[str, Any]:
-    cause, commands = FAMILIES[code.value[4]]
+    number = code.value.removeprefix("RCV-")
+    cause, commands = FAMILIES[max(filter(number.startswith, FAMILIES), key=len)]
     named = _COMMAND.findall(code.next_step)
     told: dict[str, Any] = {
         "code": code.value,
@@ -81,15 +82,16 @@ def _of_code(code: Code) -> dict[str, Any]:
     return told | ({"example": EXAMPLES[code.name]} if code.name in EXAMPLES else {})
 
 
-def _of_word(kind: str, word: str, sentence: str, command: str) -> dict[str, Any]:
-    return {"word": word, "kind": kind, "sentence": sentence, "commands": [command]}
+def _of_word(kind: str, word: str, sentence: str, *commands: str) -> dict[str, Any]:
+    return {"word": word, "kind": kind, "sentence": sentence, "commands": list(commands)}
 
 
 def _as_text(found: dict[str, Any]) -> str:
     if "word" in found:
-        return f"{found['word']} ({found['kind']}): {found['sentence']}\n  try: {found['commands'][0]}"
-    lines = [f"{found['code']} {found['sentence']}", f"  next: {found['next_step']}", f"  cause: {found['cause']}"]
-    lines += [f"  example: {found['example']}"] if "example" in found else []
+        lines = [f"{found['word']} ({found['kind']}): {found['sentence']}"]
+    else:
+        lines = [f"{found['code']} {found['sentence']}", f"  next: {found['next_step']}", f"  cause: {found['cause']}"]
+        lines += [f"  example: {found['example']}"] if "example" in found else []
     return "\n".join([*lines, *(f"  try: {command}" for command in found["commands"])])
 
 

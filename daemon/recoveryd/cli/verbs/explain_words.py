@@ -4,23 +4,161 @@ what states, stop reasons, verdicts and rules mean. A test holds that nothing th
 
 from typing import Final
 
-# By the first digit of a code: why it comes up, and what to type next.
+Meaning = tuple[str, ...]  # a sentence, then what to type next
+
+# By how the number of a code begins, the longest beginning counts: why it comes up, and what to type next.
 FAMILIES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "1": (
         "A command was refused for what it says, or because it does not fit what is there. Nothing was started.",
         ("recoveryctl list", "recoveryctl replay ... --print-record"),
     ),
+    "100": (
+        "The control record could not be read as a command. The command line checks its own records with the same rules, so most of these come from other producers.",
+        ("recoveryctl replay ... --print-record", "recoveryctl list"),
+    ),
+    "1008": (
+        "The id is that of something that goes on, or that ended and is still known (limits.keep_terminal).",
+        ("recoveryctl list", "recoveryctl describe ID"),
+    ),
+    "1009": (
+        "Source and id of a command are its idempotency key: the same command may come twice, another one may not have its key.",
+        ("recoveryctl list",),
+    ),
+    "1010": (
+        "A slip in the id, a record that was forgotten after limits.keep_terminal, or another installation than was meant.",
+        ("recoveryctl list", "recoveryctl context list"),
+    ),
+    "1011": (
+        "It went on between your look and your command, or has ended.",
+        ("recoveryctl get ID", "recoveryctl describe ID"),
+    ),
+    "1012": (
+        "Offsets, topics or settings that the plan is made of changed since its hash was made.",
+        ("recoveryctl replay ... --plan-only", "recoveryctl diff LEFT RIGHT"),
+    ),
+    "1013": ("No daemon read the command in the time that it was good for.", ("recoveryctl doctor",)),
+    "1020": ("A bound of the config or of one daemon is reached.", ("recoveryctl list --state running",)),
+    "1021": ("An approver looked at the plan and said no.", ("recoveryctl describe ID",)),
+    "1022": ("The time for an approval (approval.ttl) passed.", ("recoveryctl describe ID",)),
+    "1023": (
+        "A signal under `monitor:` is over its SLO before the replay has begun.",
+        ("recoveryctl lag", "recoveryctl top"),
+    ),
+    "1024": (
+        "A signal under `monitor:` has not been measured for minutes: its group, topic, canary or Prometheus does not answer.",
+        ("recoveryctl lag", "recoveryctl top", "recoveryctl doctor"),
+    ),
+    "104": (
+        "What the command says of a unit, a group or a savepoint does not fit the config or other work on it. Nothing was changed.",
+        ("recoveryctl unit list", "recoveryctl list --state running"),
+    ),
+    "1048": ("`confirmations: asked` of the unit makes a person answer first.", ("recoveryctl unit show NAME",)),
+    "1049": ("`required_clauses` of the unit must be good first.", ("recoveryctl unit contract NAME",)),
+    "106": (
+        "Holds keep writers off a topic while somebody corrects it.",
+        ("recoveryctl list -o wide", "recoveryctl describe ID"),
+    ),
+    "107": (
+        "A step of a runbook or an upgrade wants another answer than it got.",
+        ("recoveryctl runbook show ID", "recoveryctl describe ID"),
+    ),
     "2": (
         "The clusters are not as the command needs them, or do not answer. Nothing was changed.",
         ("recoveryctl doctor", "recoveryctl replay ... --plan-only"),
+    ),
+    "200": (
+        "The plan looked at source and target, and one is not as the command needs it. Nothing was started.",
+        ("recoveryctl replay ... --plan-only", "recoveryctl doctor"),
+    ),
+    "2011": (
+        "Brokers are down, the address or a listener is wrong, or a firewall drops what is sent.",
+        ("recoveryctl doctor", "recoveryctl config show"),
+    ),
+    "2012": (
+        "A login is refused, or an ACL is missing for the user of the daemon or of the command line.",
+        ("recoveryctl doctor", "recoveryctl config show"),
+    ),
+    "2015": (
+        "The brokers are older than the request, or keep it switched off.",
+        ("recoveryctl doctor features",),
+    ),
+    "204": (
+        "A group or topic of the application changed under the workflow, or is not as it must be. What others did is left as it is.",
+        ("recoveryctl describe ID", "recoveryctl unit show NAME"),
+    ),
+    "207": (
+        "Something that the runbook relies on is not as it was, or not as it must be.",
+        ("recoveryctl runbook show ID", "recoveryctl unit contract NAME"),
     ),
     "3": (
         "It happened while a recovery ran. What was copied stays exactly where it is, and receipts know it.",
         ("recoveryctl describe ID", "recoveryctl doctor"),
     ),
+    "3001": (
+        "Retention or DeleteRecords took records of the range away while it was copied.",
+        ("recoveryctl describe ID", "recoveryctl forecast --window 4d ..."),
+    ),
+    "3003": (
+        "The cluster of the source did not answer for too long, refused to be read, or holds a record that cannot be read.",
+        ("recoveryctl describe ID", "recoveryctl logs ID", "recoveryctl doctor"),
+    ),
+    "3004": (
+        "The cluster of the target did not answer for too long, or refused what was written.",
+        ("recoveryctl describe ID", "recoveryctl logs ID", "recoveryctl doctor"),
+    ),
+    "3006": (
+        "Each attempt died before it had committed a chunk: too little memory, a Python without what it needs, a machine that is full.",
+        ("recoveryctl logs ID", "recoveryctl doctor", "recoveryctl retry ID"),
+    ),
+    "3007": (
+        "Something else wrote to the target, or records were changed or lost on the way.",
+        ("recoveryctl describe ID",),
+    ),
+    "3009": (
+        "There was something to copy, and no chunk was committed for attempts.stall_after.",
+        ("recoveryctl describe ID", "recoveryctl logs ID"),
+    ),
+    "3012": (
+        "Java or Spark is missing, the profile's master does not answer, or the machine has no room.",
+        ("recoveryctl doctor", "recoveryctl logs ID"),
+    ),
+    "303": (
+        "A watch or a schedule could not do what it was for. The group that it looked at was not touched by it.",
+        ("recoveryctl describe ID",),
+    ),
+    "304": (
+        "The Spark application is not as the copy needs it; the profile in the daemon's config says how it is started.",
+        ("recoveryctl logs ID", "recoveryctl config show", "recoveryctl doctor"),
+    ),
+    "305": (
+        "A workflow could not go on. What it changed is in its record, and can be put back.",
+        ("recoveryctl describe ID", "recoveryctl rollback ID"),
+    ),
+    "307": (
+        "A runbook could not go on without a person. What it changed is in its record, and can be put back.",
+        ("recoveryctl runbook show ID", "recoveryctl rollback ID"),
+    ),
     "4": (
         "The command line, a config or this machine is not as it must be.",
         ("recoveryctl config validate", "recoveryctl doctor"),
+    ),
+    "400": (
+        "The config, a variable RECOVERYD_... or a topic of recoveryd's own is not as it must be; nothing was started.",
+        ("recoveryctl config validate", "recoveryctl config show", "recoveryctl doctor"),
+    ),
+    "4007": ("Spark and the sandbox need Java; the rest does not.", ("recoveryctl doctor",)),
+    "4008": ("The line was refused before anything was sent.", ("recoveryctl --help",)),
+    "4009": (
+        "--timeout bounds how long is waited, not how long it runs.",
+        ("recoveryctl wait ID", "recoveryctl get ID"),
+    ),
+    "4010": (
+        "No daemon leads, or it reads another control topic: other brokers, another topics.prefix.",
+        ("recoveryctl doctor", "recoveryctl config show"),
+    ),
+    "4015": (
+        "It ran beside another daemon, its folder was cleaned, or http.logs is off.",
+        ("recoveryctl logs ID --http HOST:PORT", "recoveryctl describe ID"),
     ),
     "5": ("The daemon itself had to leave; the next leader goes on from the journal.", ("recoveryctl doctor",)),
 }
@@ -53,74 +191,232 @@ EXAMPLES: Final[dict[str, str]] = {
     "NO_ANSWER": "No daemon runs; the command lies on the control topic, and the next one handles it.",
     "WAIT_TIMED_OUT": "`--wait --timeout 10m` of a copy that takes an hour; it goes on.",
     "FENCED": "Two daemons run and the standby took over while this one was frozen.",
+    "MISSING_ATTRIBUTE": "A record with no `source`, or with `specversion: 1.0` as a number.",
+    "UNKNOWN_TYPE": "`io.recoveryd.command.reply.v1`: the hint names `replay`.",
+    "INVALID_SUBJECT": "`--id Flights_Rerun`: capital letters are not allowed.",
+    "TOO_LARGE": "A `reset` made by a script with offsets of 100,000 partitions in one record.",
+    "UNKNOWN_PROFILE": "`--profile large` and no `profiles.large` in the daemon's config.",
+    "INTERNAL_TOPIC": "`--target __consumer_offsets`, or one of recoveryd's own topics.",
+    "TOO_MANY_RECOVERIES": "A loop in a script starts a replay for each of 500 topics at once.",
+    "REJECTED_BY_OPERATOR": "`recoveryctl reject ID --reason 'not in the peak hour'`.",
+    "APPROVAL_EXPIRED": "A plan of Friday evening that its approver sees on Monday.",
+    "LIVE_UNKNOWN": "The protected group has a topic whose partition has no leader, so that its lag cannot be known.",
+    "UNKNOWN_WEBHOOK": "`--then webhook:page-me` and no `webhooks.page-me` in the daemon's config, or a daemon that was not restarted since.",
+    "NOT_FOR_THIS_KIND": "`recoveryctl pause` of a watch.",
+    "TOO_MANY_SCHEDULES": "A deployment that makes schedules of new ids each time and removes none.",
+    "UNKNOWN_UNIT": "`recoveryctl reset --unit order-processer` where `order-processor` is meant.",
+    "NOTHING_TO_DO": "`recoveryctl reset` of a group that stands at this position on every partition already.",
+    "NO_SUCH_SAVEPOINT": "`--to savepoint:friday` of a savepoint that failed.",
+    "GROUP_TYPE": "A reset of a share group, whose offsets are the brokers' own.",
+    "NOT_AN_APPROVER": "Alice approves what Alice asked for.",
+    "IN_USE": "A reset is asked for while a reprocess of the same group waits for a person.",
+    "TOPIC_HELD": "A replay into `orders` while somebody has `recoveryctl hold orders`.",
+    "NOT_HELD": "`recoveryctl release orders` after the hold expired.",
+    "NOT_THE_HOLDER": "Bob releases a topic that Alice holds, without naming her hold by --id.",
+    "UNIT_WATCHED": "A watch with `--then stop:order-processor`, and a reset of the same unit.",
+    "NOT_CONFIRMED": "A reset of a unit with `confirmations: asked` and no --confirm.",
+    "CONTRACT_OPEN": "`required_clauses` names one that neither the config nor the cluster can tell.",
+    "WAIVER_WITHOUT_REASON": "`recoveryctl ack ID verify` while a gate is red.",
+    "SOURCE_TOPIC_MISSING": "`--source flight` where `flights` is meant, or `--source-cluster` was left out.",
+    "SOURCE_PARTITION_MISSING": "`--partitions 0,4` of a topic with four partitions, which are 0 to 3.",
+    "OFFSET_OUTSIDE_LOG": "`--from offset:0` of a topic whose retention deleted the first records; `earliest` begins at what is left.",
+    "TARGET_TOPIC_MISSING": "`--target flights.v42` without --create.",
+    "TARGET_PARTITIONS": "A source with 12 partitions into a target with 6; `--mapping key_hash` places by key instead.",
+    "TARGET_IN_USE": "A second replay into flights.v42 while the first one runs.",
+    "TARGET_COMPACTED": "A copy of events into a topic with `cleanup.policy=compact`, which keeps the last one of each key.",
+    "TARGET_LIMITS": "The source has records of 5 MB, and max.message.bytes of the target is 1 MB.",
+    "RANGE_REVERSED": "`--from -1h --to -2h`.",
+    "TARGET_CREATE_FAILED": "The broker's policy wants three replicas, and the cluster's default is one.",
+    "TARGET_RETENTION": "Records of last year into a target with retention.ms of seven days.",
+    "GROUP_NOT_EMPTY": "One instance of the application still runs on a machine that was forgotten.",
+    "GROUP_CHANGED": "A colleague reset the same group with kafka-consumer-groups meanwhile.",
+    "INPUT_INCOMPLETE": "A reprocess from earliest, and retention took the first days of an input.",
+    "AMBIGUOUS_TOPICS": "Two applications whose ids begin alike, `orders` and `orders-eu`, and no topology in the config.",
+    "RECORD_TOO_LARGE": "A record of 3 MB, and max.message.bytes of the target is 1 MB.",
+    "SOURCE_UNAVAILABLE": "All brokers of the source restart, and it takes longer than the retries.",
+    "TARGET_UNAVAILABLE": "The disk of the target's only broker is full.",
+    "LAUNCH_FAILED": "The daemon's machine has no Java, or the Spark master in the profile does not answer.",
+    "WATCH_UNFULFILLED": "`--until caught_up --deadline 2h`, and the group needed three.",
+    "WEBHOOK_FAILED": "The receiver answered 500 six times.",
+    "UNIT_NOT_STOPPED": "The unit's Deployment was scaled to 0, and a pod hung in its shutdown.",
+    "SLOTS_MISSING": "A profile with one executor of two cores, and a copy of eight lanes.",
+    "EXECUTORS_UNFIT": "Executors of an image without confluent-kafka.",
+    "CONFIG_INVALID": "`lease: {ttl: 5s}` and renew_every as it is: that may be half of ttl at most.",
+    "CONFIG_UNREADABLE": "`--config` names a folder, or the file holds a list.",
+    "JAVA_MISSING": "A fresh machine: `sudo apt-get install openjdk-17-jre-headless`.",
+    "USAGE": "`recoveryctl pause` with neither an id nor --all.",
+    "NO_SUCH_GROUP": "`recoveryctl lag my-app`, and `monitor.topics` does not name it.",
+    "NO_SUCH_CONTEXT": "`--context prd` where `prod` is meant.",
+    "NO_LOG": "The attempt ran on the machine of the daemon that led yesterday.",
 }
-STATES: Final[dict[str, tuple[str, str]]] = {
+STATES: Final[dict[str, Meaning]] = {
     "requested": ("The command was accepted; nothing was looked at yet.", "recoveryctl watch ID"),
     "planning": ("Offsets, topics and limits are read, and the range is pinned.", "recoveryctl watch ID"),
-    "planned": ("A dry run ended: there is a plan, and nothing was started.", "recoveryctl describe ID"),
-    "awaiting_approval": ("The plan waits for a person who may approve it.", "recoveryctl approve ID --reason TEXT"),
-    "starting": ("A Spark application is launched, or is being found again.", "recoveryctl describe ID"),
-    "running": ("It works: lanes copy, or a workflow takes its steps.", "recoveryctl top"),
+    "planned": (
+        "A dry run ended: there is a plan, and nothing was started.",
+        "recoveryctl describe ID",
+        "recoveryctl replay ... --plan-hash HASH",
+    ),
+    "awaiting_approval": (
+        "The plan waits for a person who may approve it.",
+        "recoveryctl approve ID --reason TEXT",
+        "recoveryctl reject ID --reason TEXT",
+        "recoveryctl describe ID",
+    ),
+    "starting": (
+        "A Spark application is launched, or is being found again.",
+        "recoveryctl describe ID",
+        "recoveryctl logs ID",
+    ),
+    "running": (
+        "It works: lanes copy, or a workflow takes its steps.",
+        "recoveryctl top",
+        "recoveryctl watch ID",
+        "recoveryctl throttle ID --max-bytes-per-s 10MB --reason TEXT",
+    ),
     "pausing": ("Lanes finish their chunks; nothing new is begun.", "recoveryctl watch ID"),
-    "paused": ("Drained at exact positions; it stays so over restarts.", "recoveryctl resume ID --reason TEXT"),
+    "paused": (
+        "Drained at exact positions; it stays so over restarts.",
+        "recoveryctl resume ID --reason TEXT",
+        "recoveryctl describe ID",
+    ),
     "stopping": ("Lanes finish their chunks; then it ends for good.", "recoveryctl watch ID"),
     "verifying": ("All is copied; an independent reader compares both sides.", "recoveryctl watch ID"),
-    "waiting": ("A workflow waits for a person or for a group to become empty.", "recoveryctl describe ID"),
-    "closing": ("Done, but a temporary change is not put back yet; `stop` leaves it.", "recoveryctl describe ID"),
+    "waiting": (
+        "A workflow waits for a person or for a group to become empty.",
+        "recoveryctl describe ID",
+        "recoveryctl ack ID STEP",
+    ),
+    "closing": (
+        "Done, but a temporary change is not put back yet; `stop` leaves it.",
+        "recoveryctl describe ID",
+        "recoveryctl stop ID --reason TEXT",
+    ),
     "completed": ("The range is done, adds up and was verified. Final.", "recoveryctl describe ID"),
-    "stopped": ("It ended early on purpose, at exact positions. Final.", "recoveryctl describe ID"),
-    "failed": ("It could not go on; the error code says why. Final.", "recoveryctl describe ID"),
+    "stopped": (
+        "It ended early on purpose, at exact positions. Final.",
+        "recoveryctl describe ID",
+        "recoveryctl retry ID",
+    ),
+    "failed": (
+        "It could not go on; the error code says why. Final.",
+        "recoveryctl describe ID",
+        "recoveryctl logs ID",
+        "recoveryctl retry ID",
+        "recoveryctl rollback ID",
+    ),
     "rejected": ("It was refused, by the daemon or by an approver. Final.", "recoveryctl describe ID"),
     "expired": ("Nobody approved it, or its command came too late. Final.", "recoveryctl describe ID"),
     "rolled_back": ("What a workflow changed was put back. Final.", "recoveryctl describe ID"),
 }
-STOP_REASONS: Final[dict[str, tuple[str, str]]] = {
+STOP_REASONS: Final[dict[str, Meaning]] = {
     "zero_lag": ("Nothing of the range was left: bounded, or caught up with the head.", "recoveryctl describe ID"),
-    "operator": ("Somebody stopped it.", "recoveryctl describe ID"),
-    "deadline": ("limits.deadline was reached.", "recoveryctl replay ... --deadline TIME"),
-    "max_runtime": ("It ran for limits.max_runtime.", "recoveryctl replay ... --max-runtime 4h"),
-    "max_records": ("limits.max_records were copied.", "recoveryctl describe ID"),
-    "max_bytes": ("limits.max_bytes were copied.", "recoveryctl describe ID"),
+    "operator": ("Somebody stopped it.", "recoveryctl describe ID", "recoveryctl retry ID"),
+    "deadline": ("limits.deadline was reached.", "recoveryctl replay ... --deadline TIME", "recoveryctl retry ID"),
+    "max_runtime": (
+        "It ran for limits.max_runtime.",
+        "recoveryctl replay ... --max-runtime 4h",
+        "recoveryctl retry ID",
+    ),
+    "max_records": ("limits.max_records were copied.", "recoveryctl describe ID", "recoveryctl retry ID"),
+    "max_bytes": ("limits.max_bytes were copied.", "recoveryctl describe ID", "recoveryctl retry ID"),
     "event_time": ("Every partition was past records of limits.event_time.", "recoveryctl describe ID"),
     "idle": ("Nothing came for limits.idle.", "recoveryctl describe ID"),
-    "stalled": ("No record was copied for attempts.stall_after, though there were some.", "recoveryctl describe ID"),
+    "stalled": (
+        "No record was copied for attempts.stall_after, though there were some.",
+        "recoveryctl describe ID",
+        "recoveryctl logs ID",
+        "recoveryctl explain RCV-3009",
+    ),
     "data_lost": ("Retention or deletion took part of the range.", "recoveryctl explain RCV-3001"),
     "topic_recreated": ("A topic has the same name and another id.", "recoveryctl explain RCV-3002"),
     "retention_race": ("Retention deletes faster than the copy reads.", "recoveryctl forecast --window 4d ..."),
-    "error_rate": ("Too many chunks had to be done again.", "recoveryctl describe ID"),
-    "live_slo": ("Protected live traffic was over its SLO at the floor rate too.", "recoveryctl lag"),
+    "error_rate": (
+        "Too many chunks had to be done again.",
+        "recoveryctl describe ID",
+        "recoveryctl logs ID",
+        "recoveryctl explain RCV-3043",
+    ),
+    "live_slo": (
+        "Protected live traffic was over its SLO at the floor rate too.",
+        "recoveryctl lag",
+        "recoveryctl top",
+        "recoveryctl retry ID",
+    ),
     "source_unavailable": (
         "The source did not answer for too long, refused to be read, or holds a damaged record; `why` says which.",
         "recoveryctl doctor",
+        "recoveryctl explain RCV-3003",
     ),
     "target_unavailable": (
         "The target did not answer for too long, refused something, or holds a damaged record; `why` says which.",
         "recoveryctl doctor",
+        "recoveryctl explain RCV-3004",
     ),
-    "spark_unavailable": ("No Spark application could be started.", "recoveryctl doctor"),
+    "spark_unavailable": (
+        "No Spark application could be started.",
+        "recoveryctl doctor",
+        "recoveryctl logs ID",
+        "recoveryctl explain RCV-3012",
+    ),
 }
-LAG_VERDICTS: Final[dict[str, tuple[str, str]]] = {
+LAG_VERDICTS: Final[dict[str, Meaning]] = {
     "ok": ("The group keeps up.", "recoveryctl lag"),
     "idle": ("Nothing to read, and nothing is missing.", "recoveryctl lag"),
     "catching_up": ("There is lag, and it shrinks.", "recoveryctl lag GROUP"),
-    "unknown": ("Not all partitions were measured lately; that is never taken for healthy.", "recoveryctl lag GROUP"),
-    "falling_behind": ("There is lag, and it grows although the group commits.", "recoveryctl lag GROUP"),
-    "stalled": ("There is lag, members, and no commit.", "recoveryctl diagnose UNIT"),
-    "stopped": ("There is lag, and nobody is in the group.", "recoveryctl lag GROUP"),
-    "rewound": ("The committed offset went back: a reset, or a replay of its own.", "recoveryctl lag GROUP"),
+    "unknown": (
+        "Not all partitions were measured lately; that is never taken for healthy.",
+        "recoveryctl lag GROUP",
+        "recoveryctl doctor",
+    ),
+    "falling_behind": (
+        "There is lag, and it grows although the group commits.",
+        "recoveryctl lag GROUP",
+        "recoveryctl diagnose UNIT",
+        "recoveryctl pause --all --reason TEXT",
+    ),
+    "stalled": ("There is lag, members, and no commit.", "recoveryctl diagnose UNIT", "recoveryctl lag GROUP"),
+    "stopped": ("There is lag, and nobody is in the group.", "recoveryctl lag GROUP", "recoveryctl diagnose UNIT"),
+    "rewound": (
+        "The committed offset went back: a reset, or a replay of its own.",
+        "recoveryctl lag GROUP",
+        "recoveryctl list",
+    ),
     "blocked_by_txn": ("A transaction that is open holds the end that may be read.", "recoveryctl lag GROUP"),
-    "invalid": ("The committed offset is outside the log.", "recoveryctl reset --group GROUP --to earliest"),
-    "data_lost": ("Records were deleted before the group read them.", "recoveryctl lag GROUP"),
+    "invalid": (
+        "The committed offset is outside the log.",
+        "recoveryctl reset --group GROUP --to earliest",
+        "recoveryctl lag GROUP",
+    ),
+    "data_lost": (
+        "Records were deleted before the group read them.",
+        "recoveryctl lag GROUP",
+        "recoveryctl retention show UNIT",
+    ),
 }
-CONTROL_VERDICTS: Final[dict[str, tuple[str, str]]] = {
+CONTROL_VERDICTS: Final[dict[str, Meaning]] = {
     "protected": ("All that is protected is measured, and the rate follows it.", "recoveryctl top"),
-    "latency_unprotected": ("No produce latency is measured; only lag steers.", "recoveryctl doctor"),
-    "unattributable": ("A signal is bad, and our rate does not move it.", "recoveryctl top"),
-    "blind": ("A protected signal is not measured: the rate decays to the floor.", "recoveryctl doctor"),
-    "paused": ("A protected signal was not measured for minutes: replays pause.", "recoveryctl doctor"),
+    "latency_unprotected": (
+        "No produce latency is measured; only lag steers.",
+        "recoveryctl doctor",
+        "recoveryctl config show",
+    ),
+    "unattributable": ("A signal is bad, and our rate does not move it.", "recoveryctl top", "recoveryctl describe ID"),
+    "blind": (
+        "A protected signal is not measured: the rate decays to the floor.",
+        "recoveryctl doctor",
+        "recoveryctl lag",
+        "recoveryctl top",
+    ),
+    "paused": (
+        "A protected signal was not measured for minutes: replays pause.",
+        "recoveryctl doctor",
+        "recoveryctl lag",
+        "recoveryctl throttle ID --mode fixed --max-bytes-per-s 10MB --reason TEXT",
+    ),
     "idle": ("Nothing copies, so there is nothing to decide.", "recoveryctl top"),
 }
-OUTLOOKS: Final[dict[str, tuple[str, str]]] = {
+OUTLOOKS: Final[dict[str, Meaning]] = {
     "retention_loss": ("Retention deletes part of the range before it is copied.", "recoveryctl forecast ..."),
     "impractical_never": ("The live rate is at least the replay's: it never catches up.", "recoveryctl forecast ..."),
     "impractical_slow": ("It ends, but hardly faster than the traffic came in.", "recoveryctl forecast ..."),
@@ -129,7 +425,7 @@ OUTLOOKS: Final[dict[str, tuple[str, str]]] = {
     "ok": ("It ends in time.", "recoveryctl replay ..."),
 }
 # By number, as in docs/policies/throttle.md.
-RULES: Final[dict[str, tuple[str, str]]] = {
+RULES: Final[dict[str, Meaning]] = {
     "stale": ("1: what is not known cannot be protected, so the rate decays to the floor.", "recoveryctl top"),
     "gate": ("2: waits for samples taken since the last step before it takes another.", "recoveryctl top"),
     "guard": ("3: a signal is at its SLO; the rate is cut by how far, by 30 % at least.", "recoveryctl top"),
@@ -146,7 +442,7 @@ RULES: Final[dict[str, tuple[str, str]]] = {
         "recoveryctl top",
     ),
 }
-TABLES: Final[dict[str, dict[str, tuple[str, str]]]] = {
+TABLES: Final[dict[str, dict[str, Meaning]]] = {
     "state": STATES,
     "stop reason": STOP_REASONS,
     "verdict of a group": LAG_VERDICTS,

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from recoveryd.cli.failure import ExitCode, Failure, usage
-from recoveryd.cli.options import Format, Output, Timeout, argument, option
+from recoveryd.cli.options import Format, Output, Timeout, WideOutput, argument, option
 from recoveryd.cli.render.following import following, lines_of
 from recoveryd.cli.render.output import note, stderr_console, stdout_console
 from recoveryd.cli.render.showing import show_all, show_recoveries, show_recovery
@@ -38,7 +38,7 @@ def list_recoveries(
         Literal["created", "updated", "name", "state"],
         option("--sort", "Sort by this; times with the newest first.", shows_default=True),
     ] = "created",
-    output: Output = Format.TABLE,
+    output: WideOutput = Format.TABLE,
 ) -> int:
     """All recoveries, newest first."""
     known = connection.backend.statuses().values()
@@ -66,7 +66,7 @@ def _sorted(documents: Iterable[Document], by: str) -> list[Document]:
 
 
 @connected
-def get(connection: Connection, recovery: Id, output: Output = Format.TABLE) -> int:
+def get(connection: Connection, recovery: Id, output: WideOutput = Format.TABLE) -> int:
     """One recovery as it is now."""
     show_recovery(_find(connection, recovery), output)
     return ExitCode.DONE
@@ -123,7 +123,7 @@ def wait(
     ] = None,
     at: Annotated[str | None, option("--at", "Until a workflow waits at this step, for an ack.", "STEP")] = None,
     timeout: Timeout = None,
-    output: Output = Format.TABLE,
+    output: WideOutput = Format.TABLE,
 ) -> int:
     """Wait until a recovery ended; the exit code says how. Ends early, with 7, when it waits for approval."""
     if wanted is not None and at is not None:

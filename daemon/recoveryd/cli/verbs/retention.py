@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from recoveryd.units.reach import SeenTimes
 
 from recoveryd.cli.failure import ExitCode
-from recoveryd.cli.options import Format, Output, argument
+from recoveryd.cli.options import Format, WideOutput, argument
 from recoveryd.cli.render.output import show
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import connected
@@ -36,7 +36,7 @@ def _retention() -> None:
 
 @_group.command("show")
 @connected
-def show_retention(connection: Connection, unit: Name, output: Output = Format.TABLE) -> int:
+def show_retention(connection: Connection, unit: Name, output: WideOutput = Format.TABLE) -> int:
     """Compare the inputs of a unit with its retention_objective: how far they reach, and when unread records may go.
 
     With `-o wide` also by partition: from which offset on, and when its oldest record may go. Exits with 1 when an

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from recoveryd.cli.failure import ExitCode, Failure, usage
-from recoveryd.cli.options import Format, Output, Reason, argument, option
+from recoveryd.cli.options import Format, Output, Reason, WideOutput, argument, option
 from recoveryd.cli.render.output import note, show
 from recoveryd.cli.render.showing import public, show_all, show_recovery
 from recoveryd.cli.send.connect import Connection
@@ -72,7 +72,7 @@ def add_schedule(
 
 @_group.command("list")
 @connected
-def list_schedules(connection: Connection, output: Output = Format.TABLE) -> int:
+def list_schedules(connection: Connection, output: WideOutput = Format.TABLE) -> int:
     """All schedules, the next to fire first."""
     from recoveryd.cli.render.scheduled import schedules_table  # noqa: PLC0415
 
@@ -81,7 +81,7 @@ def list_schedules(connection: Connection, output: Output = Format.TABLE) -> int
     show(
         [public(document) for document in found],
         output,
-        lambda: [schedules_table(found)],
+        lambda: [schedules_table(found, is_wide=output == Format.WIDE)],
         [str(document["recovery"]) for document in found],
     )
     if not found and output.is_table:

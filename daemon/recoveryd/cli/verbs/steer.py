@@ -1,7 +1,8 @@
 """The verbs that steer a recovery which exists: pause, resume, stop, throttle, approve, reject.
 
 Each sends one command and hears its answer; with `--wait` it stays until the recovery is where the command wants it.
-`--all` means every replay and verification that has not ended, a command for each. What ends for good is asked about
+`--all` means every replay and verification that has not ended, a command for each; a plan is approved or rejected by
+its own hash, one at a time. What ends for good is asked about
 first, where there is a terminal to ask on: an emergency stop in a script must not fail for want of a flag.
 """
 
@@ -27,7 +28,7 @@ Reached = Callable[[Document], bool]
 SomeId = Annotated[str | None, argument("[ID]", "Recovery id.", autocompletion=complete_ids)]
 Every = Annotated[bool, option("--all", "Every replay and verification that has not ended.")]
 _COPIES = ("replay", "verification")
-_IS_SO = {"pause": ("pausing", "paused"), "resume": (), "stop": ("stopping",)}
+_IS_SO = {"pause": ("pausing", "paused"), "resume": (), "stop": ("stopping",), "throttle": ("stopping",)}
 
 
 def add_to(app: typer.Typer) -> None:
@@ -36,7 +37,11 @@ def add_to(app: typer.Typer) -> None:
         _make_verb("resume", "Go on with a paused recovery at the exact position; --wait stays until it ended."),
         _make_verb("stop", "End a recovery for good at a chunk boundary, with exact final positions."),
         throttle,
-        _make_judging("approve", "Let a recovery run that waits for approval; --wait stays until it ended.", Staying),
+        _make_judging(
+            "approve",
+            "Let a recovery run that waits for approval, one plan at a time; --wait stays until it ended.",
+            Staying,
+        ),
         _make_judging("reject", "Refuse a recovery that waits for approval; it ends as rejected.", Sending),
     ):
         app.command(rich_help_panel="Steer")(verb)
@@ -70,7 +75,7 @@ def _steer_some(
     recovery: str | None,
     every: bool,
     data: Document,
-    sending: Staying,
+    sending: Sending,
     is_reached: Reached,
     *,
     yes: bool,
@@ -137,7 +142,8 @@ def _rate(text: str, parse: Callable[[str, str], float], flag: str) -> float | N
 @connected
 def throttle(
     connection: Connection,
-    recovery: Id,
+    recovery: SomeId = None,
+    every: Every = False,
     max_bytes_per_s: Annotated[
         str | None, option("--max-bytes-per-s", "Rate of all lanes together, like 10MB, or none.", "SIZE")
     ] = None,
@@ -153,7 +159,9 @@ def throttle(
     *,
     sending: Sending,
 ) -> int:
-    """Set or lift the rate of a recovery, within 5 seconds. A rate not given stays; `none` lifts it, `--lift` both."""
+    """Set or lift the rate of a recovery, within 5 seconds. A rate not given stays; `none` lifts it, `--lift` both. With
+    `--all` each of them gets the same rate of its own.
+    """
     if lift == bool(max_bytes_per_s or max_records_per_s) and (lift or mode is None):
         raise usage("Say which rate.", "Give --max-bytes-per-s, --max-records-per-s or --mode, or --lift alone.")
     limits: dict[str, object] = {"max_bytes_per_s": None, "max_records_per_s": None} if lift else {}
@@ -163,7 +171,8 @@ def throttle(
         limits["max_records_per_s"] = _rate(max_records_per_s, parse_count, "--max-records-per-s")
     if mode is not None:
         limits["mode"] = mode
-    return _steer(connection, "throttle", recovery, {"reason": reason, "limits": limits}, sending)
+    data: Document = {"reason": reason, "limits": limits}
+    return _steer_some(connection, "throttle", recovery, every, data, sending, has_ended, yes=True)
 
 
 def _make_judging(name: str, summary: str, kind: type[Sending]) -> Callable[..., int | None]:
@@ -216,7 +225,7 @@ def _steer_all(
     verb: str,
     ids: Sequence[str],
     data: Mapping[str, object],
-    sending: Staying,
+    sending: Sending,
     is_reached: Reached,
 ) -> int:
     """All are sent before one is waited for, and one that is refused (it may just have ended) stops no other."""
@@ -230,7 +239,7 @@ def _steer_all(
                 raise
             print_failure(failure, failure.exit_code)
             codes.append(failure.exit_code)
-    if sending.wait:
+    if isinstance(sending, Staying) and sending.wait:
         codes += [_stay(connection, verb, recovery, sending, is_reached) for recovery in sent]
     return max(codes, default=ExitCode.DONE)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from recoveryd.units.model import Unit
 
 from recoveryd.cli.failure import ExitCode, Failure
-from recoveryd.cli.options import Format, Output, argument, option
+from recoveryd.cli.options import Format, Output, WideOutput, argument, option
 from recoveryd.cli.render.output import say, show
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import connected
@@ -39,13 +39,23 @@ def _unit() -> None:
 
 @_group.command("list")
 @connected
-def list_units(connection: Connection, output: Output = Format.TABLE) -> None:
+def list_units(connection: Connection, output: WideOutput = Format.TABLE) -> None:
     """List the units of the config."""
     rows = [
-        {"unit": unit.name, "kind": unit.kind.value, "cluster": unit.cluster, "group": unit.group, "owner": unit.owner}
+        {
+            "unit": unit.name,
+            "kind": unit.kind.value,
+            "cluster": unit.cluster,
+            "group": unit.group,
+            "owner": unit.owner,
+            "control": unit.control.value,
+            "inputs": ", ".join(unit.inputs),
+            "outputs": ", ".join(unit.outputs),
+        }
         for unit in connection.settings.units().values()
     ]
     columns = ("unit", "kind", "cluster", "group", "owner")
+    columns += ("control", "inputs", "outputs") if output == Format.WIDE else ()
     show(rows, output, lambda: [_table(columns, rows)], [str(row["unit"]) for row in rows])
 
 
