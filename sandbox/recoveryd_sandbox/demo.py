@@ -7,7 +7,8 @@ the daemon's status, and what does not hold is said in a sentence. Everything is
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from recoveryd_sandbox.control import ENDED, carry_out, make_command
@@ -38,13 +39,20 @@ def main() -> int:
 
     def demo() -> bool:
         with DemoStack() as stack:
-            broken = [sentence for sentence in _tell(stack, screen) if sentence]
+            promised = _tell(stack, screen)
             screen.say("\nStopping everything the demo started ...")
-        screen.verdict(broken)
+        is_kept = is_as_promised(screen, promised)
         screen.next_steps()
-        return not broken
+        return is_kept
 
     return run(demo, screen.say, screen.fail)
+
+
+def is_as_promised(screen: Screen, promised: Sequence[str]) -> bool:
+    """Says how it ended. `promised`: what `Screen.promise` gave for each promise, "" where it holds."""
+    broken = [sentence for sentence in promised if sentence]
+    screen.verdict(broken)
+    return not broken
 
 
 def _tell(stack: DemoStack, screen: Screen) -> list[str]:
@@ -85,7 +93,7 @@ def _tell(stack: DemoStack, screen: Screen) -> list[str]:
     screen.outcome(second)
     screen.protection(stack.daemon)
     screen.live(live.stats())
-    return [*broken, *_checked(stack, screen, (done, second), paused, time.monotonic() - began_s)]
+    return [*broken, *judged(screen, _measured(stack, screen, (done, second), paused, time.monotonic() - began_s))]
 
 
 def _set_up(stack: DemoStack, screen: Screen) -> tuple[LiveProducer, LiveReader]:
@@ -135,23 +143,42 @@ def _burst(stack: DemoStack, screen: Screen, live: LiveProducer, board: LiveRead
     ]
 
 
-def _checked(stack: DemoStack, screen: Screen, ended: tuple[Status, ...], paused: Status, seconds: float) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a run of the demo came to. `over_slo_s`: how long protected signals were over their SLO, together, in
+    `seconds`; `excused_s`: how much of that came of a machine that stood still.
+    """
+
+    ended: Sequence[Status]
+    paused: Status
+    failed_records: int
+    over_slo_s: float
+    excused_s: float
+    seconds: float
+
+
+def _measured(stack: DemoStack, screen: Screen, ended: tuple[Status, ...], paused: Status, seconds: float) -> Measured:
     assert stack.live is not None
     assert stack.daemon is not None
-    found = [(s["state"], (s.get("verification") or {}).get("result")) for s in ended]
-    lags = [s["progress"]["lag_records"] for s in ended]
     over_s = sum(stack.daemon.await_metrics(SLO_SECONDS, STEP_DEADLINE_S).values())
     excused_s = stack.standstill.excused_s()
     if excused_s:
         screen.say(
             f"this machine stood still; what live traffic missed in these {excused_s:.0f} s is not the replays' doing"
         )
-    kept_slo = over_s <= OVER_SLO_SHARE * seconds + excused_s
+    return Measured(ended, paused, stack.live.stats().failed_records, over_s, excused_s, seconds)
+
+
+def judged(screen: Screen, run: Measured) -> list[str]:
+    """For each promise its sentence if it does not hold, else ""."""
+    found = {(s["state"], (s.get("verification") or {}).get("result")) for s in run.ended}
+    lags = {s["progress"]["lag_records"] for s in run.ended}
+    kept_slo = run.over_slo_s <= OVER_SLO_SHARE * run.seconds + run.excused_s
     return [
-        screen.promise("both recoveries are completed and proved", holds=set(found) == {("completed", "match")}),
-        screen.promise("their lag is zero", holds=set(lags) == {0}),
-        screen.promise("the pause was drained", holds=paused["state"] == "paused"),
-        screen.promise("no live record failed", holds=stack.live.stats().failed_records == 0),
+        screen.promise("both recoveries are completed and proved", holds=found == {("completed", "match")}),
+        screen.promise("their lag is zero", holds=lags == {0}),
+        screen.promise("the pause was drained", holds=run.paused["state"] == "paused"),
+        screen.promise("no live record failed", holds=run.failed_records == 0),
         screen.promise("live traffic kept its SLO, 95 % of the time at least", holds=kept_slo),
     ]
 
