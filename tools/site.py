@@ -16,6 +16,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE, SITE = ROOT / "build" / "site-source", ROOT / "build" / "site"
 _STAGED = (":(glob)*.md", "LICENSE", "docs", "config", "grafana/dashboards", "grafana/prometheus", "Dockerfile")
 _FETCHED = re.compile(r"<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=\"?(?:https?:)?//[^>]*>", re.IGNORECASE)
+_FETCHED_BY_CSS = re.compile(r"(?:url\(\s*['\"]?|@import\s+['\"])(?:https?:)?//[^)'\";\s]*", re.IGNORECASE)
+_STYLE = re.compile(r"<style\b[^>]*>(.*?)</style>|\bstyle=\"([^\"]*)\"", re.IGNORECASE | re.DOTALL)
 
 
 def main() -> int:
@@ -52,11 +54,16 @@ def known_files() -> list[Path]:
 
 
 def fetched_from_elsewhere(site: Path) -> Iterator[tuple[str, str]]:
-    """Pages with what a browser would load from another host when it shows them."""
+    """Pages and style sheets with what a browser would load from another host when it shows them."""
     for page in site.rglob("*.html"):
-        for found in _FETCHED.findall(page.read_text(encoding="utf-8")):
-            if 'rel="canonical"' not in found:
-                yield str(page.relative_to(site)), found
+        text = page.read_text(encoding="utf-8")
+        found = [tag for tag in _FETCHED.findall(text) if 'rel="canonical"' not in tag]
+        styles = "\n".join(part for pair in _STYLE.findall(text) for part in pair)
+        for what in found + _FETCHED_BY_CSS.findall(styles):
+            yield str(page.relative_to(site)), what
+    for sheet in site.rglob("*.css"):
+        for what in _FETCHED_BY_CSS.findall(sheet.read_text(encoding="utf-8")):
+            yield str(sheet.relative_to(site)), what
 
 
 if __name__ == "__main__":

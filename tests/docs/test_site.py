@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from tools.site import ROOT, fetched_from_elsewhere, known_files
@@ -42,3 +43,24 @@ def test_what_is_staged_is_what_git_knows() -> None:
 def test_what_a_page_would_fetch_from_elsewhere_is_found(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text('<a href="https://a.org">x</a><img src="b.png"><script src="https://a.org/b.js">')
     assert [page for page, _ in fetched_from_elsewhere(tmp_path)] == ["a.html"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_found"),
+    [
+        ("a.css", "@import '//a.org/b.css';", True),
+        ("a.css", "p { background: url( https://a.org/b.png ) }", True),
+        ("a.css", "p { background: url(b.png); content: 'https://a.org' }", False),
+        (
+            "a.css",
+            "p { background: url('data:image/svg+xml;utf8,<svg xmlns=\"http://www.w3.org/2000/svg\"/>') }",
+            False,
+        ),
+        ("a.html", "<style>@import url('https://a.org/b.css')</style>", True),
+        ("a.html", '<p style="background: url(//a.org/b.png)">', True),
+        ("a.html", "<code>url(https://a.org)</code>", False),
+    ],
+)
+def test_what_a_style_would_fetch_from_elsewhere_is_found(tmp_path: Path, name: str, text: str, is_found: bool) -> None:
+    (tmp_path / name).write_text(text)
+    assert [page for page, _ in fetched_from_elsewhere(tmp_path)] == [name] * is_found
