@@ -24,7 +24,23 @@ def commands_of(path: Path) -> list[str]:
     return [line.split(" #")[0].strip() for line in lines]
 
 
+def inline_commands_of(path: Path) -> list[str]:
+    """Those inside of sentences. Alternatives, as `topics list|diff`, are a command each."""
+    text = re.sub(r"^(```.*?^```|(?: {4}|\t).*?)$", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+    found = re.findall(r"(?<!`)`(recoveryctl [^`]+)`(?!`)", text)
+    commands = [" ".join(command.split()) for command in found]
+    return [alternative for command in commands for alternative in alternatives(command)]
+
+
+def alternatives(command: str) -> list[str]:
+    choice = re.search(r"(?<= )[a-z]+(?:\|[a-z]+)+(?= |$)", command)
+    return [command] if choice is None else [command.replace(choice[0], each, 1) for each in choice[0].split("|")]
+
+
 COMMANDS = [(path.relative_to(ROOT).as_posix(), command) for path in DOCUMENTS for command in commands_of(path)]
+INLINE = [(path.relative_to(ROOT).as_posix(), command) for path in DOCUMENTS for command in inline_commands_of(path)]
+# A sentence may name a verb or an option only, and leave out what else it needs.
+NAMED_ONLY = ("MissingParameter", "NoArgsIsHelpError", "BadOptionUsage")
 PROGRAM = typer.main.get_command(app)  # made once: it takes longer than all the parsing
 
 
@@ -39,6 +55,34 @@ def test_each_command_of_the_documents_is_understood(document: str, command: str
         if "recoveryctl" not in words or "..." in words:
             continue
         parse(PROGRAM, arguments(words[words.index("recoveryctl") + 1 :]))
+
+
+def test_each_command_in_a_sentence_names_a_verb_and_options_that_there_are() -> None:
+    """One test for all: there are hundreds, and most are the same few."""
+    wrong = {(document, command): told for document, command in INLINE if (told := complaint_about(command))}
+    assert wrong == {}
+    assert len(INLINE) > 100
+
+
+def complaint_about(command: str) -> str:
+    """What the command line says against it; nothing where the sentence leaves the rest, or a value, to the reader."""
+    words = shlex.split(command.replace("$(", "").replace(")", ""))[1:]
+    if "..." in words or words[:1] == ["VERB"]:
+        return ""
+    try:
+        parse(PROGRAM, arguments(words))
+    except Exception as problem:  # noqa: BLE001  (typer brings click's exceptions along under no name of its own)
+        kind = type(problem).__name__
+        is_placeholder = kind == "BadParameter" and any(word.isupper() for word in words)
+        return "" if kind in NAMED_ONLY or is_placeholder else f"{kind}: {problem}"
+    return ""
+
+
+def test_a_wrong_command_in_a_sentence_is_found() -> None:
+    assert [
+        command for command in ("recoveryctl lst", "recoveryctl get --nonsense") if not complaint_about(command)
+    ] == []
+    assert complaint_about("recoveryctl get") == ""
 
 
 def arguments(words: list[str]) -> list[str]:
