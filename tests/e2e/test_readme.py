@@ -53,18 +53,16 @@ def leading(lines: Iterable[str]) -> Iterator[str]:
 
 
 def test_the_readmes_commands_run_as_they_stand(bootstrap: str, unique: str, tmp_path: Path) -> None:
-    """Both shell blocks, one after the other: the second needs a running recovery, a topic, a group and a webhook."""
-    copying, while_it_runs = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    """Both shell blocks, one after the other, with the config between them; only its targets have names of their own."""
+    readme = (ROOT / "README.md").read_text()
+    copying, while_it_runs = re.findall(r"```sh\n(.*?)```", readme, re.DOTALL)
+    (config,) = (yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL))
+    del config["monitor"]["canary"]  # on a busy machine every record is late
+    config["monitor"]["topics"][0]["topic"] = f"{unique}orders"
     lines = [line for line in copying.splitlines() if not line.startswith(("make setup", "export RECOVERYD"))]
+    lines += while_it_runs.splitlines()
     seed(bootstrap, "flights")
-    create_topics(bootstrap, {f"{unique}cold": 1})
-    config = {
-        "monitor": {"topics": [{"topic": f"{unique}cold", "group": f"{unique}my-app"}]},
-        "webhooks": {
-            "stop-my-app": {"url": "http://127.0.0.1:1/never-called", "secret_file": str(tmp_path / "secret")}
-        },
-    }
-    (tmp_path / "secret").write_text("sixteen or more letters", encoding="utf-8")
+    create_topics(bootstrap, {f"{unique}orders": 1})
     (tmp_path / "recoveryd.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     environment = {
         **os.environ,
@@ -80,14 +78,7 @@ def test_the_readmes_commands_run_as_they_stand(bootstrap: str, unique: str, tmp
     script = [
         "set -eu",
         *leading(line.replace("flights.v4", f"{unique}flights.v4") for line in lines),
-        (
-            f"recoveryctl replay --source flights --from earliest --to never --target {unique}flights.v44 "
-            "--create --reason 'goes on' --id goes-on --max-records-per-s 2000 --yes"
-        ),
-        "recoveryctl wait goes-on --for running --timeout 5m",
-        while_it_runs.replace(" rebuild", " goes-on").replace("cold ", f"{unique}cold ").replace(" my-app", f" {unique}my-app"),
-        "recoveryctl stop goes-on --reason 'seen enough' --wait || [ $? = 1 ]",
-        "recoveryctl describe goes-on",
+        "recoveryctl wait follow --for stopped --timeout 5m",
         "kill %1",
         "wait %1",
     ]  # fmt: skip

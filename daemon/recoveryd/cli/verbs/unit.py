@@ -54,8 +54,8 @@ def list_units(connection: Connection, output: WideOutput = Format.TABLE) -> Non
         }
         for unit in connection.settings.units().values()
     ]
-    columns = ("unit", "kind", "cluster", "group", "owner")
-    columns += ("control", "inputs", "outputs") if output == Format.WIDE else ()
+    more = ("control", "inputs", "outputs") if output == Format.WIDE else ()
+    columns = ("unit", "kind", "cluster", "group", "owner", *more)
     show(rows, output, lambda: [_table(columns, rows)], [str(row["unit"]) for row in rows])
 
 
