@@ -17,7 +17,7 @@ from recoveryd.capabilities import KINDS
 from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.spec import Spec
 from recoveryd.workflows.model.positions import To
-from recoveryd.workflows.model.spec import ToField
+from recoveryd.workflows.model.positions_written import ToField
 
 _TIMES_MS = st.integers(0, 3 * 10**12)  # times and durations that can be written: less than 100 years
 texts = st.text(st.characters(codec="utf-8"), max_size=12)
