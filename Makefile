@@ -49,8 +49,9 @@ test: setup lint ## Everything: lint, unit, integration, end to end, faults
 test-fast: $(STAMP) ## What needs no Kafka and no Spark, in under a minute
 	$(PY) -m pytest -n auto --dist worksteal -m "not ($(SLOW))" $(ARGS)
 
-soak: setup ## Two hundred small recoveries with random faults: exact, no growth, nothing left
+soak: setup ## Two hundred small recoveries with random faults: exact, no growth, nothing left; then a broker that stands still for a minute, again and again
 	RECOVERYD_SOAK=$${RECOVERYD_SOAK:-200} $(PY) -m pytest tests/faults/test_soak.py -s --timeout 14400 $(ARGS)
+	RECOVERYD_TEST_FROZEN_S=60 RECOVERYD_TEST_LATE_S=40 RECOVERYD_TEST_STANDSTILLS=3 $(PY) -m pytest tests/faults/test_standstill.py -s $(ARGS)
 
 lint: $(STAMP) ## Style, types and the direction of imports
 	$(VENV)/bin/ruff check .
