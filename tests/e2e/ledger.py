@@ -69,12 +69,17 @@ def read_receipts(bootstrap: str, topic: str, recovery: str, *, deadline_s: floa
     found = []
     for records in read_log(bootstrap, topic, deadline_s=deadline_s).values():
         for record in records:
-            if record.value is None:
+            if record.value is None or not is_of_receipt(record.key):
                 continue
             value = json.loads(record.value)
             if value["recovery"] == recovery:
                 found.append(parse(record.offset, record.partition, record.key, value))
     return _corrected(sorted(found, key=lambda r: (r.topic_partition, r.offset)))
+
+
+def is_of_receipt(key: bytes | None) -> bool:
+    """Not the sum of a lane's receipts, or its mark, which lie beside them with a number sign behind the recovery's name."""
+    return b"#" not in (key or b"")
 
 
 def _corrected(receipts: list[Receipt]) -> list[Receipt]:

@@ -8,7 +8,10 @@ import time
 import pytest
 
 from recoveryd_jobs.contract import copy_client_id
+from tests.e2e.asking import lane_progress
+from tests.e2e.background import Background
 from tests.e2e.data import fill_plain
+from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
 from tests.integration import kafka_configs
 from tests.patience import patient_s
@@ -28,6 +31,19 @@ def ours(stack: Stack) -> dict[str, dict[str, float]]:
 
 def both(rate: float) -> dict[str, float]:
     return {"consumer_byte_rate": rate, "producer_byte_rate": rate}
+
+
+class QuotaLooks(Background):
+    """What Kafka's tool says, again and again."""
+
+    def __init__(self, stack: Stack) -> None:
+        super().__init__()
+        self._stack = stack
+        self.seen: list[dict[str, dict[str, float]]] = []
+
+    def run(self) -> None:
+        while not self.ended.wait(0.2):
+            self.seen.append(ours(self._stack))
 
 
 @pytest.fixture
@@ -62,11 +78,16 @@ def test_a_recovery_carries_its_quota_from_before_its_first_record_to_its_end(st
     stack.control.command("throttle", "held", {"limits": {"max_bytes_per_s": 2 * RATE}})
     await_quotas(stack, {"held": both(3 * RATE)})
 
-    daemon.kill()
-    left = copy_client_id(stack.prefix.rstrip("."), "ended-long-ago")
-    kafka_configs.add(stack.bootstrap, "producer_byte_rate=5000", "--entity-type", "clients", "--entity-name", left)
-    daemon = stack.daemon(f"life{next(_lives)}", settings=settings)
-    await_quotas(stack, {"held": both(3 * RATE)})
+    with QuotaLooks(stack) as looks:
+        copied = lane_progress(stack, "held")[-1][1]
+        daemon.kill()
+        left = copy_client_id(stack.prefix.rstrip("."), "ended-long-ago")
+        kafka_configs.add(stack.bootstrap, "producer_byte_rate=5000", "--entity-type", "clients", "--entity-name", left)
+        wait_for(lambda: len(looks.seen) >= 2, 60)
+        daemon = stack.daemon(f"life{next(_lives)}", settings=settings)
+        wait_for(lambda: looks.seen[-1] == {"held": both(3 * RATE)}, 60)
+        wait_for(lambda: lane_progress(stack, "held")[-1][1] > copied, 60)
+    assert [found for found in looks.seen if found.get("held") != both(3 * RATE)] == [], "it never left"
     assert daemon.recovery("held")["state"] in {"starting", "running"}
 
     stack.control.command("throttle", "held", {"limits": {"max_bytes_per_s": 800 * RATE}})
