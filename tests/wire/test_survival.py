@@ -16,7 +16,6 @@ from recoveryd.capabilities import make_capabilities
 from recoveryd.kernel.state import DaemonRecord
 from recoveryd.kernel.states import CommandRef, State
 from recoveryd.recovery.model import Recovery
-from recoveryd.recovery.params import Params
 from recoveryd.wire.status_topic import DAEMON_KEY, StatusFold, encode_daemon
 from recoveryd.workflows.model.actions import Action
 from recoveryd.workflows.model.positions import To
@@ -30,7 +29,7 @@ _MUCH = settings(
     max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 # What the capabilities journal; the kind of a recovery has to be that of its specification.
-OTHERS = [c.status.noun for c in make_capabilities(Params()) if c.status is not None and c.status.noun is not Recovery]
+OTHERS = [c.status.noun for c in make_capabilities() if c.status is not None and c.status.noun is not Recovery]
 # Of a whole workflow, drawn at random, some shapes are in no example.
 WORKFLOW = Workflow(
     "w", State.RUNNING, "", 1, 1, 1, CommandRef("c", "s", "r"), verb="savepoint", unit=None,
