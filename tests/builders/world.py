@@ -78,6 +78,7 @@ class Application:
     silent: bool = False
     allowances: tuple[Allowance, ...] = ()
     frozen: set[int] = field(default_factory=set)  # lanes that neither copy nor send heartbeats
+    frozen_tasks: set[int] = field(default_factory=set)  # of the verification
     stuck: set[int] = field(default_factory=set)  # lanes that repeat their last heartbeat and do not copy
     returned: set[int] = field(default_factory=set)  # lanes that sent their last heartbeat
 
@@ -278,10 +279,10 @@ class World:
         """One second of both tasks of a verification; a stopped one gives no verdict."""
         if wanted == "verify":
             app.left_to_read = max(0, app.left_to_read - 1)
-        is_done = app.left_to_read == 0 and wanted == "verify"
+        is_done = app.left_to_read == 0 and wanted == "verify" and not app.frozen_tasks
         if app.to_read and not app.silent:
             state = "done" if is_done else {"verify": "verifying", "pause": "paused"}.get(wanted, "done")
-            for task in range(2):
+            for task in {0, 1} - app.frozen_tasks:
                 self.feed(self._reader(app, task, state))
         if is_done:
             copied = sum(self.receipts.get(app.recovery, {}).values())

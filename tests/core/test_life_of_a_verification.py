@@ -174,19 +174,108 @@ def test_a_following_replay_is_judged_once_and_then_verified_whatever_the_live_h
     assert (done.stop.mode, [n.type for n in world.notices].count("auto_stop")) == ("caught_up", 1)
 
 
-def test_a_verification_that_reads_nothing_new_for_long_has_stalled() -> None:
-    world = World(params=replace(PARAMS, stall_after_ms=20_000), speed=100)
-    world.verify_s = 1_000
-    world.feed(command("replay"))
+def test_a_task_that_falls_silent_loses_the_attempt_and_the_next_one_begins_to_read_anew() -> None:
+    world = verifying_world()
+    world.applications["r1"].frozen_tasks.add(1)
+    world.second(8)
+    [lost] = [n.data for n in world.notices if n.type == "attempt_lost"]
+    assert re.fullmatch(r"nothing was heard of task 1 for \d s", str(lost["why"]))
+    assert (lost["code"], world.recovery().state) == ("internal", State.VERIFYING)
+    done = world.run_until(State.COMPLETED)
+    assert (done.attempt.number, done.verification.result, progress(done)) == (2, "match", (600, 600))
+
+
+class OneTaskEnds(World):
+    """Task 1 of its verification is done long before task 0, and says nothing after that."""
+
+    def _read(self, app: Application, wanted: str) -> None:
+        app.frozen_tasks = {1} if 1 < app.left_to_read < app.to_read else set()
+        super()._read(app, wanted)
+
+    def _reader(self, app: Application, task: int, state: str) -> LaneHeartbeat:
+        return super()._reader(app, task, "done" if task == 1 else state)
+
+
+def test_a_task_that_is_done_or_was_never_heard_may_be_silent() -> None:
+    ended, never = OneTaskEnds(speed=100), World(speed=100)
+    for world in (ended, never):
+        world.verify_s = 30
+        world.feed(command("replay"))
+        world.run_until(State.VERIFYING)
+    never.applications["r1"].frozen_tasks.add(1)
+    never.second(25)
+    never.applications["r1"].frozen_tasks.clear()
+    for world in (ended, never):
+        assert world.run_until(State.COMPLETED).attempt.number == 1
+
+
+def test_a_task_that_fell_silent_in_a_pause_costs_nothing_before_the_verification_goes_on() -> None:
+    world = verifying_world()
+    world.feed(command("pause", offset=1))
+    world.run_until(State.PAUSED)
+    world.applications["r1"].frozen_tasks.add(1)
+    world.second(30)
+    assert (world.recovery().state, world.recovery().attempt.number) == (State.PAUSED, 1)
+    world.feed(command("resume", offset=2))
+    assert world.run_until(State.COMPLETED).attempt.number == 2
+
+
+class Stalls(World):
+    """The tasks of its verification come to `until` of 10,000 offsets in an attempt, by its number, and no further; they
+    say so in `says`, or as it is.
+    """
+
+    says = ""
+
+    def __init__(self, until: dict[int, int], **params: int) -> None:
+        self.until = until
+        super().__init__(params=replace(PARAMS, stall_after_ms=20_000, **params), speed=100)
+        self.verify_s = 1_000
+        self.feed(command("replay"))
+        self.run_until(State.VERIFYING)
+
+    def _reader(self, app: Application, task: int, state: str) -> LaneHeartbeat:
+        beat = super()._reader(app, task, self.says or state)
+        at = min(beat.verified_offsets, self.until.get(app.attempt, 10_000))
+        return replace(beat, verified_records=at, verified_offsets=at)
+
+
+def test_a_verification_that_stalls_gets_another_attempt_and_fails_when_that_comes_no_further() -> None:
+    world = Stalls({1: 30, 2: 30})
+    world.second(35)
+    assert (world.recovery().state, world.recovery().attempt.number) == (State.VERIFYING, 2)
+    [lost] = [n.data for n in world.notices if n.type == "attempt_lost"]
+    assert lost["code"] == "stalled"
+    failed = world.run_until(State.FAILED)
+    assert (failed.stop.reason, failed.error_code, failed.attempt.number) == (StopReason.STALLED, "RCV-3009", 2)
+    assert "the verification read and compared nothing for" in failed.why
+    assert "at 60 of 20,000 offsets, in two attempts in a row" in failed.why
+    assert [(r.copied, r.unexplained) for r in failed.completeness] == [(100, 0), (50, 0)]
+
+
+def test_a_verification_that_came_further_before_it_stalled_again_gets_another_attempt() -> None:
+    world = Stalls({1: 30, 2: 50, 3: 50})
+    failed = world.run_until(State.FAILED)
+    assert (failed.attempt.number, failed.stop.reason) == (3, StopReason.STALLED)
+
+
+def test_tasks_without_a_lease_do_not_stall() -> None:
+    world = Stalls({1: 30})
+    world.says = "leaseless"
+    world.second(60)
+    assert (world.recovery().state, world.recovery().attempt.number) == (State.VERIFYING, 1)
+
+
+def test_an_application_of_which_no_task_is_ever_heard_is_lost_although_its_driver_answers() -> None:
+    world = Stalls({})
+    world.applications["r1"].alive = False  # the copy ended with it, so that the next one begins with the proof
     world.run_until(State.VERIFYING)
-    world.second(3)
-    world.applications["r1"].left_to_read = 10_000  # it reads without making progress
-    world.verify_s = 0
-    app = world.applications["r1"]
-    for _ in range(40):
-        app.left_to_read = 500
+    while world.recovery().attempt.number < 2:
         world.second()
-    assert (world.recovery().state, world.recovery().stop.reason) == (State.FAILED, StopReason.STALLED)
+    world.applications["r1"].frozen_tasks |= {0, 1}
+    world.second(30)
+    assert (world.recovery().state, world.recovery().attempt.number) == (State.VERIFYING, 3)
+    assert "no task of the verification was heard in" in world.recovery().attempt.last_error
 
 
 class OffsetsStandStill(World):
@@ -213,7 +302,7 @@ def test_a_verification_that_passes_no_offset_stalls_only_if_it_does_nothing_els
     world.moving, world.verify_s = moving, 1_000
     world.feed(command("replay"))
     world.run_until(State.VERIFYING)
-    world.second(60)
+    world.second(70)
     recovery = world.recovery()
     assert (recovery.stop.reason if recovery.state is State.FAILED else recovery.state) == told
 

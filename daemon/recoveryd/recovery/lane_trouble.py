@@ -1,7 +1,7 @@
 """Each lane is judged by itself: one that fell silent, or makes no progress, costs the attempt even while the others
 move.
 
-This is for lanes of a running copy only. A lane that was never heard may wait for a free slot of Spark; that is an
+This is for lanes of a running copy only (`recoveryd.recovery.proof_trouble` is for a verification). A lane that was never heard may wait for a free slot of Spark; that is an
 error only when following the live head, because then no slot ever becomes free.
 """
 
@@ -69,11 +69,16 @@ def _missing(recovery: Recovery, seen: Observed, number: int, now_ms: int, param
 
 
 def _silent(heard: Heard, now_ms: int, params: Params) -> LaneTrouble | None:
+    why = silent_why(heard, "lane", now_ms, params)
+    return LaneTrouble(heard.heartbeat.lane, SILENT, why) if why else None
+
+
+def silent_why(heard: Heard, worker: str, now_ms: int, params: Params) -> str:
+    """Why this `worker` (lane or task) counts as silent, or "". One that said it is done may be."""
     silent_ms = now_ms - heard.received_ms
     if heard.heartbeat.state == "done" or silent_ms <= params.heartbeat_timeout_ms:
-        return None
-    lane = heard.heartbeat.lane
-    return LaneTrouble(lane, SILENT, f"nothing was heard of lane {lane} for {silent_ms / 1000:.0f} s")
+        return ""
+    return f"nothing was heard of {worker} {heard.heartbeat.lane} for {silent_ms / 1000:.0f} s"
 
 
 def _stalled(

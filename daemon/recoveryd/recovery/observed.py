@@ -73,7 +73,8 @@ class Observed:
     exited: AttemptExited | None = None
     exited_ms: int = 0
     progress_ms: int = 0  # when a durable position last moved, or the verification last read or compared something
-    throttled_ms: int = 0  # when a lane or task last waited for nothing but its rate
+    throttled_ms: int = 0  # when a lane or task last waited for nothing but its rate, or a task for its lease
+    stalled_at: int | None = None  # offsets that the verification had passed when it last stalled, in any attempt
     directive_ms: int = 0  # when the last directive was journaled
     status_ms: int = 0  # when progress was last journaled
     told: Recovery | None = None  # the recovery as it was journaled then

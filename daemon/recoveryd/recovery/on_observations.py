@@ -64,7 +64,7 @@ def _on_reader_heartbeat(draft: RecoveryDraft, event: LaneHeartbeat, recovery: R
         recovery.id,
         readers=readers,
         progress_ms=draft.now_ms if has_worked or seen.progress_ms == 0 else seen.progress_ms,
-        throttled_ms=draft.now_ms if event.throttled else seen.throttled_ms,
+        throttled_ms=draft.now_ms if event.throttled or event.state in _KEPT else seen.throttled_ms,
     )
     draft.remember(with_readers(recovery, readers))
 

@@ -31,7 +31,7 @@ def begin_proof(case: Case, why: str) -> None:
         return
     idle = replace(progress, records_per_s=0.0, bytes_per_s=0.0, eta_seconds=None)
     case.move(State.VERIFYING, f"{why}; compares source and target", resume_state=State.VERIFYING, progress=idle)
-    case.observe(ledger=None, ledger_wanted_ms=0, ledger_since_ms=0, progress_ms=case.now_ms)
+    case.observe(ledger=None, ledger_wanted_ms=0, ledger_since_ms=0, progress_ms=case.now_ms, stalled_at=None)
     want(case, Wanted.VERIFY, why)
 
 

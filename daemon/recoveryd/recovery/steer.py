@@ -35,6 +35,7 @@ from recoveryd.recovery.losses import awaits_look
 from recoveryd.recovery.model import Wanted
 from recoveryd.recovery.planning import ask_facts, facts_given_up
 from recoveryd.recovery.progress import describe_rate, says_the_same
+from recoveryd.recovery.proof_trouble import proof_trouble
 from recoveryd.recovery.proving import begin_proof, has_begun, is_at_rest, proved_why
 from recoveryd.recovery.stops.auto_stop import capped, is_at_floor, judge, timed_out
 from recoveryd.recovery.stops.error_rate import too_many
@@ -237,9 +238,27 @@ def _verifying(case: Case) -> None:
     driver = case.seen.driver
     if driver is not None and driver.phase == "verified" and driver.verification is not None:
         settle(case, S.COMPLETED, proved_why(case.recovery, driver.verification), driver.verification)
-    elif not (_out_of_attempts(case) or _auto_stop(case) or _failed_by_driver(case)):
+    elif not (_out_of_attempts(case) or _auto_stop(case) or _failed_by_driver(case) or _proof_lost(case)):
         ensure_application(case)
         _report_progress(case)
+
+
+def _proof_lost(case: Case) -> bool:
+    """A task that fell silent costs the attempt, and so does a proof that stalls; one that stalls again and came no
+    further ends the recovery. True if something is wrong.
+    """
+    recovery, seen = case.recovery, case.seen
+    trouble = None if recovery.attempt.released else proof_trouble(recovery, seen, case.now_ms, case.params)
+    if trouble is None:
+        return False
+    if trouble.kind != STALLED:
+        lose_attempt(case, trouble.why)
+    elif not trouble.has_moved and recovery.attempt.last_code == STALLED:
+        fail(case, STALLED, f"{trouble.why}, in two attempts in a row")
+    else:
+        case.observe(stalled_at=recovery.progress.verified_offsets)
+        lose_attempt(case, trouble.why, STALLED)
+    return True
 
 
 def _pausing(case: Case) -> None:

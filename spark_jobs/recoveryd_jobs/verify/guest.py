@@ -53,6 +53,10 @@ class Guest:
     def close(self) -> None:
         self._progress.close()
         self._directives.close()
+        """Call it also after an error: the driver reports that once all tasks have ended, and until then only who is done
+        may be silent.
+        """
+        self._feel("done")
 
     def turn(self) -> int:
         """How many records may be read now, at least 1. Waits while it is paused, has no lease, or is ahead of its

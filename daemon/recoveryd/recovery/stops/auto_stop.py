@@ -27,10 +27,12 @@ class StopVerdict:
 
 
 def judge(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> StopVerdict | None:
-    """Why the recovery, whose lanes or verification run, must stop now; None to go on."""
+    """Why the recovery, whose lanes or verification run, must stop now; None to go on. A verification ends by its time
+    alone: what is wrong with its tasks costs the attempt first (`recoveryd.recovery.proof_trouble`).
+    """
     late = timed_out(recovery, now_ms)
     if late is not None or recovery.is_proving:
-        return late or _proof_stalled(recovery, seen, now_ms, params)
+        return late
     return (
         _caught_up(recovery, seen, now_ms, params)
         or _by_heads(recovery, seen, now_ms, params)
@@ -167,23 +169,3 @@ def _stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Params) ->
     return StopVerdict(
         StopReason.STALLED, State.FAILED, why, None, {"idle_ms": idle_ms, "lag_records": recovery.progress.lag_records}
     )
-
-
-def _proof_stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> StopVerdict | None:
-    """The verification read and compared nothing for long. Its tasks report what they wait for."""
-    if recovery.state is not State.VERIFYING or not seen.progress_ms or recovery.attempt.released:
-        return None
-    idle_ms = seen.idle_ms(now_ms)
-    if idle_ms < params.stall_after_ms or is_at_floor(recovery, params):
-        return None
-    progress = recovery.progress
-    evidence = {
-        "idle_ms": idle_ms,
-        "verified_offsets": progress.verified_offsets,
-        "offsets_to_verify": progress.offsets_to_verify,
-    }
-    why = (
-        f"the verification read and compared nothing for {idle_ms / 60_000:.0f} min, at {progress.verified_offsets:,} of "
-        f"{progress.offsets_to_verify:,} offsets"
-    )
-    return StopVerdict(StopReason.STALLED, State.FAILED, why, None, evidence)

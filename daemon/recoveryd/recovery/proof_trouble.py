@@ -1,0 +1,43 @@
+"""The tasks of a verification are judged like lanes: one that fell silent costs the attempt while the others go on, and so
+does a proof that stands still. The next attempt begins it anew.
+
+The copy is whole by then, so one attempt that hangs is no reason to end the recovery; only a proof that stalls twice in a
+row, the second time no further than the first, is. A task that was never heard may wait for a free slot of Spark.
+"""
+
+from recoveryd.recovery.lane_trouble import MISSING, SILENT, STALLED, LaneTrouble, silent_why
+from recoveryd.recovery.model import Recovery
+from recoveryd.recovery.observed import Observed
+from recoveryd.recovery.params import Params
+from recoveryd.recovery.stops.auto_stop import is_at_floor
+
+
+def proof_trouble(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> LaneTrouble | None:
+    """The first task that is in trouble, or the proof as a whole (`lane` is 0 then); None if nothing is wrong, or if the
+    whole application is silent, which is not judged here.
+    """
+    if now_ms - seen.heard_ms > params.heartbeat_timeout_ms:
+        return None
+    for number, heard in sorted(seen.readers.items()):
+        if why := silent_why(heard, "task", now_ms, params):
+            return LaneTrouble(number, SILENT, why)
+    return _stalled(recovery, seen, now_ms, params) if seen.readers else _none(recovery, seen, now_ms, params)
+
+
+def _none(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> LaneTrouble | None:
+    """The driver sends heartbeats but no task starts, or none of them was heard since the daemon began to lead."""
+    waited_ms = now_ms - max(recovery.attempt.started_at_ms, seen.adopted_ms, seen.progress_ms)
+    if waited_ms <= params.stall_after_ms:
+        return None
+    return LaneTrouble(0, MISSING, f"no task of the verification was heard in {waited_ms / 60_000:.0f} min")
+
+
+def _stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> LaneTrouble | None:
+    """It read and compared nothing for long. Its tasks report what they wait for."""
+    idle_ms = seen.idle_ms(now_ms)
+    if idle_ms < params.stall_after_ms or is_at_floor(recovery, params):
+        return None
+    done, whole = recovery.progress.verified_offsets, recovery.progress.offsets_to_verify
+    why = f"the verification read and compared nothing for {idle_ms / 60_000:.0f} min, at {done:,} of {whole:,} offsets"
+    has_moved = seen.stalled_at is None or done > seen.stalled_at
+    return LaneTrouble(0, STALLED, why, has_moved=has_moved)
