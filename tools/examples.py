@@ -506,6 +506,7 @@ STATUS: Final[dict[str, Any]] = {
         "unkeyed_source_records": 0,
         "unkeyed_target_records": 0,
         "target_ends": {"0": 83994},
+        "uncopied": {},
         "digest": "c0ffee",
         "differences": [],
         "why": "",

@@ -121,6 +121,7 @@ _RECOVERY_WORDS: Final[Told] = {
     "Verification.unkeyed_source_records": "of `compare: latest`: in the source range without a key, so not compared",
     "Verification.unkeyed_target_records": "the same in the target",
     "Verification.target_ends": "by partition, up to where the target was read: what lies behind came later",
+    "Verification.uncopied": "by partition that the source got too late for a copy of all: how many offsets it holds",
     "Difference.kind": {
         "enum": ["missing", "extra", "altered", "reordered", "ledger"],
         "description": "`ledger`: a receipt is not what the reread showed",
@@ -289,6 +290,7 @@ _LATER: Final = {
     "Verification.unkeyed_source_records",
     "Verification.unkeyed_target_records",
     "Verification.target_ends",
+    "Verification.uncopied",
 }
 _WORKFLOW_LATER: Final = {
     "CutTopic.copy_ends",

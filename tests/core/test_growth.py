@@ -11,8 +11,9 @@ from recoveryd.live.events import OffsetsSampled
 from recoveryd.recovery import size
 from recoveryd.recovery.spec import Never
 from recoveryd.replay.spec import ReplaySpec, TargetRef
+from recoveryd_jobs.contract import Verification
 from tests.builders.core import FOLLOWING, command, make_facts, make_spec, make_target
-from tests.builders.world import World
+from tests.builders.world import World, illegal_moves
 
 KEYED = TargetRef("flights.v2", mapping="key_hash")
 
@@ -116,6 +117,29 @@ def test_a_look_whose_partitions_were_counted_before_the_end_does_not_tell() -> 
         world.feed(OffsetsSampled((stale,)))
     assert world.recovery().state is State.STOPPING
     assert world.run_until(State.STOPPED, State.COMPLETED).state is State.STOPPED
+
+
+def test_a_source_at_which_nobody_could_look_when_the_run_ended_is_not_complete() -> None:
+    world = following(width=4)
+    world.run_until(State.STOPPING)
+    world.sees_source = False
+    grow(world)
+    world.second(110)
+    assert world.recovery().state is State.STOPPING
+    ended = world.run_until(State.STOPPED, State.COMPLETED)
+    assert (ended.state, ended.stop.reason) == (State.STOPPED, StopReason.ZERO_LAG)  # type: ignore[union-attr]
+    assert "nobody could look whether partitions were added to flights meanwhile" in ended.why
+    assert sum(r.unexplained for r in ended.completeness) == 0
+
+
+def test_a_source_that_grew_before_its_copy_was_proved_is_not_complete_and_has_its_verdict() -> None:
+    world = following(width=4)
+    world.verdict = Verification("match", 150, 150, "d", uncopied={2: 300, 3: 1})
+    ended = world.run_until(State.STOPPED, State.COMPLETED)
+    assert (ended.state, ended.verification) == (State.STOPPED, world.verdict)
+    assert ended.why.endswith("partitions (2, 3) were added meanwhile and are not copied")
+    assert State.VERIFYING in [m[2] for m in world.moves]
+    assert illegal_moves(world) == []
 
 
 @pytest.mark.parametrize("spec", [make_spec(), make_spec(stop=FOLLOWING.source.stop, partitions=(0, 1))])

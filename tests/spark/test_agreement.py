@@ -240,6 +240,7 @@ def test_a_partition_that_was_added_under_the_proof_is_read_or_named(monkeypatch
     assert plan.look_again(followed, at_first).notes == [
         "not copied, because the source got it too late: 4 offsets in partition 3"
     ]
+    assert plan.look_again(followed, at_first).uncopied == {3: 4}
     a_part = replace(ranged, target=replace(target, stops=((1, 7),)))
     assert plan.look_again(a_part, at_first).notes == []
 

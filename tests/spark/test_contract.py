@@ -60,6 +60,7 @@ REPORT = DriverHeartbeat(
         1,
         2,
         target_ends={0: 9, 2: 0},
+        uncopied={3: 4},
     ),
 )
 

@@ -162,3 +162,16 @@ def test_what_the_source_of_a_copy_by_key_does_not_hold_any_more_is_proved_by_re
     assert found is not None
     assert replace(found, target_ends={}) == verify(recovery.spec)
     assert (found.result, found.scope, found.records_by_receipts) == ("match", "mixed", 105)
+
+
+@pytest.mark.broker
+def test_a_partition_that_the_source_of_a_copy_of_all_got_since_is_told_beside_the_verdict(
+    cluster: Cluster, jobs: LocalJobs
+) -> None:
+    recovery = copied(cluster)
+    cluster.grow(recovery.source, 3)
+    cluster.fill(recovery.source, rows(4, 2))
+    spec = replace(recovery.spec, source=replace(recovery.spec.source, partitions=2))
+    found = kinds.run_verification(jobs, spec, is_whole=True)
+    assert found is not None
+    assert (found.result, found.uncopied) == ("match", {2: 4})

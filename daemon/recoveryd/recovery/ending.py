@@ -5,7 +5,7 @@ the lanes drain and the ledger is read, so that every terminal state after a sta
 up.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State, Stop, StopReason
@@ -121,7 +121,9 @@ def last_heard_completeness(recovery: Recovery) -> tuple[CompletenessRow, ...]:
 
 
 def settle(case: Case, end: State, why: str, verification: Verification | None = None) -> None:
-    """Enter the terminal state `end`; `completed` needs every offset explained and no verification mismatch."""
+    """Enter the terminal state `end`; `completed` needs every offset explained, no verification mismatch, and of a copy of
+    all partitions that the source has no other ones by now.
+    """
     recovery = case.recovery
     unexplained = sum(r.unexplained for r in recovery.completeness)
     code = recovery.error_code
@@ -133,6 +135,8 @@ def settle(case: Case, end: State, why: str, verification: Verification | None =
         end = State.FAILED if recovery.spec.copies else State.COMPLETED
         code = Code.VERIFICATION_MISMATCH.value
         why = _mismatch_why(verification)
+    elif end is State.COMPLETED and verification is not None and verification.uncopied:
+        end, why = State.STOPPED, f"{why}; {late_why(verification.uncopied)}"
     verification = (
         verification
         or recovery.verification
@@ -150,6 +154,11 @@ def settle(case: Case, end: State, why: str, verification: Verification | None =
     case.move(end, why, told, verification=verification, error_code=code)
     if not recovery.attempt.released:
         want(case, Wanted.EXIT, why)
+
+
+def late_why(partitions: Iterable[int]) -> str:
+    """The sentence for partitions that a copy of all of them lacks."""
+    return f"partitions {tuple(sorted(partitions))} were added meanwhile and are not copied"
 
 
 def _mismatch_why(verification: Verification) -> str:

@@ -15,12 +15,14 @@ from recoveryd.kernel.states import State, StopReason
 from recoveryd.live.events import TopicSample
 from recoveryd.recovery.attempts import lose_attempt
 from recoveryd.recovery.case import Case
-from recoveryd.recovery.ending import begin_end
+from recoveryd.recovery.ending import begin_end, late_why
 from recoveryd.recovery.model import Finding, PartitionProgress, Plan, PlannedPartition, Recovery, Severity
 from recoveryd.recovery.size import why_too_many_copied
 
 BLOCKED, NOT_PART, ADDED = "source_grew_past_target", "source_grew", "source_grew_covered"
-_LOOK_WAIT_MS = 30_000  # longer than a topic's partition count is taken as current
+_LOOK_WAIT_MS = (
+    120_000  # longer than a topic's partition count is taken as current, and than a broker is away that restarts
+)
 
 
 def follows_all(recovery: Recovery) -> bool:
@@ -70,18 +72,22 @@ def blocked_why(recovery: Recovery) -> str:
     return next((f.message for f in findings if f.code == BLOCKED), "")
 
 
-def left_out(case: Case) -> tuple[int, ...] | None:
-    """Partitions that were added too late to be copied by a recovery that ends at zero lag; None while a sample that is
-    newer than the end is awaited.
+def left_out(case: Case) -> str | None:
+    """What keeps a recovery that ends at zero lag from being complete: partitions that were added too late to be copied, or
+    that nobody could look for them in time; "" = nothing. None while a sample that is newer than the end is awaited.
     """
     recovery, stop = case.recovery, case.recovery.stop
     if recovery.plan is None or stop is None or not follows_all(recovery):
-        return ()
-    sample = case.source_history.newest
+        return ""
+    sample, waited_ms = case.source_history.newest, case.now_ms - case.end_began_ms
     is_fresh = sample is not None and (sample.described_ms or sample.sampled_at_ms) > case.end_began_ms
-    if not is_fresh and case.now_ms - case.end_began_ms < _LOOK_WAIT_MS:
+    if not is_fresh and waited_ms < _LOOK_WAIT_MS:
         return None
-    return uncovered(recovery, sample)
+    late = uncovered(recovery, sample)
+    if not late and not is_fresh:
+        topic = recovery.plan.source.topic
+        return f"for {waited_ms / 1000:.0f} s nobody could look whether partitions were added to {topic} meanwhile"
+    return late_why(late) if late else ""
 
 
 def _target_width(plan: Plan, target: TopicSample | None) -> int:

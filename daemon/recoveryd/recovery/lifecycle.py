@@ -9,10 +9,11 @@
                  pausing ◄────  running ────► stopping ────► stopped, failed
                     │             ▲  │            │
                     ▼             │  ▼            ▼
-                  paused ─────────┘ verifying ──► completed, failed
+                  paused ─────────┘ verifying ──► completed, stopped, failed
 
 Verifying is work like running: it is paused, resumed and stopped the same way, and `resume` goes back to where
-`Recovery.resume_state` says. A recovery with nothing to copy goes from starting to verifying.
+`Recovery.resume_state` says. A recovery with nothing to copy goes from starting to verifying. One whose proof finds
+partitions that its copy lacks is stopped then.
 
 A move that is not in the table is a bug of the core, not an outcome: `advance` refuses it, and the property tests walk
 every (state, event) pair.
@@ -36,7 +37,7 @@ MOVES: dict[State, frozenset[State]] = {
     S.PAUSING: frozenset({S.PAUSED, S.RUNNING, S.STARTING, S.VERIFYING, S.STOPPING, S.FAILED}),
     S.PAUSED: frozenset({S.RUNNING, S.STARTING, S.VERIFYING, S.STOPPING, S.FAILED}),
     S.STOPPING: frozenset({S.STOPPED, S.FAILED, S.VERIFYING, S.COMPLETED}),
-    S.VERIFYING: frozenset({S.PAUSING, S.STOPPING, S.COMPLETED, S.FAILED}),
+    S.VERIFYING: frozenset({S.PAUSING, S.STOPPING, S.COMPLETED, S.STOPPED, S.FAILED}),
     S.COMPLETED: frozenset(),
     S.STOPPED: frozenset(),
     S.FAILED: frozenset(),

@@ -297,7 +297,7 @@ def _stopping(case: Case) -> None:
     ):  # nothing is written any more: positions and counts stay as they were when the copy ended
         settle(case, end, why)
         return
-    late = left_out(case) if end is S.COMPLETED else ()
+    late = left_out(case) if end is S.COMPLETED else ""
     if awaits_look(case) or late is None:
         renew_lease(case)
     elif not read_when_drained(case, frozenset({"done"})):
@@ -312,13 +312,13 @@ def _stopping(case: Case) -> None:
         _ended(case, late)
 
 
-def _ended(case: Case, late: tuple[int, ...]) -> None:
-    """Go on after the drain: no chunk is open and the positions are exact."""
+def _ended(case: Case, late: str) -> None:
+    """Go on after the drain: no chunk is open and the positions are exact. `late`: why it is not complete, or ""."""
     end, why = case.recovery.stop_state or S.STOPPED, case.recovery.why
     if end is not S.COMPLETED:
         settle(case, end, why)
     elif late:
-        settle(case, S.STOPPED, f"{why}; partitions {late} were added meanwhile and are not copied")
+        settle(case, S.STOPPED, f"{why}; {late}")
     else:
         begin_proof(case, why)
 

@@ -112,6 +112,8 @@ class Verification:
     them. The other fields count what was read, so `target_records` includes the extra ones.
 
     `target_ends`: by partition, up to where the target was read. What lies behind came later.
+
+    `uncopied`: by partition that the source got too late for a copy of all its partitions, how many offsets it holds.
     """
 
     result: str  # match | mismatch | skipped
@@ -126,6 +128,7 @@ class Verification:
     unkeyed_source_records: int = 0
     unkeyed_target_records: int = 0
     target_ends: dict[int, int] = field(default_factory=dict, hash=False)  # a dict has no hash
+    uncopied: dict[int, int] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,9 @@ def _verify(context: Any, spec: JobSpec, plan: ProofPlan) -> Verification | None
         spilled = _run(context, share_out(spec, plan, slots), partial(_spill_task, encode(spec), plan))
         if spilled is None:
             return None
-        return report_spilled(spilled, latest=spec.compare == "latest", notes=look_again(spec, plan).notes)
+        rest = look_again(spec, plan)
+        reported = report_spilled(spilled, latest=spec.compare == "latest", notes=rest.notes)
+        return replace(reported, uncopied=rest.uncopied)
     verdict = _judge(context, spec, plan, slots)
     if verdict is None:
         return None
@@ -90,7 +92,11 @@ def _judge(context: Any, spec: JobSpec, plan: ProofPlan, slots: int) -> ProofVer
         return None
     rest = look_again(spec, plan)
     added = _show(context, spec, rest, share_rest(rest, len(shares)))
-    return None if added is None else judge(spec, [*shown, *added], rest.notes)
+    if added is None:
+        return None
+    verdict = judge(spec, [*shown, *added], rest.notes)
+    verdict.uncopied = rest.uncopied
+    return verdict
 
 
 def _show(context: Any, spec: JobSpec, plan: ProofPlan, shares: list[ProofShare]) -> list[Shown] | None:

@@ -102,6 +102,7 @@ class ProofVerdict:
     extra: dict[int, int] = field(default_factory=dict)
     digest: str = ""
     notes: list[str] = field(default_factory=list)
+    uncopied: dict[int, int] = field(default_factory=dict)  # as in the report
     has_read_all: bool = True
     has_read_some: bool = False
 
@@ -319,6 +320,7 @@ def report(verdict: ProofVerdict, findings: Iterable[PairFinding]) -> Verificati
         extra_records=sum(verdict.extra.values()),
         records_by_receipts=by_receipts + taken,
     )
+        uncopied=verdict.uncopied,
 
 
 def _place(d: Difference) -> tuple[bool, int, int, int, int]:
