@@ -1,5 +1,5 @@
 """A small disk that can be filled to the last byte and emptied again: a tmpfs, which only root can mount. Without that,
-tests that need one are skipped.
+tests that need one are skipped; with `RECOVERYD_SMALL_DISK=1` they fail.
 """
 
 import contextlib
@@ -14,6 +14,7 @@ import pytest
 
 from tests.e2e.processes import wait_for
 
+SWITCH = "RECOVERYD_SMALL_DISK"
 _TIMEOUT_S = 120.0
 _BLOCK = bytes(64 * 1024)
 
@@ -34,7 +35,8 @@ class SmallDisk:
             capture_output=True, text=True, timeout=_TIMEOUT_S, check=False,
         )  # fmt: skip
         if done.returncode != 0:
-            pytest.skip(f"no small disk can be mounted here: {done.stderr.strip()}")
+            why = f"no small disk can be mounted here: {done.stderr.strip()}"
+            pytest.fail(why) if os.environ.get(SWITCH) == "1" else pytest.skip(why)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
