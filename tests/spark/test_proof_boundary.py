@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import Message
 
-from recoveryd_jobs.contract import PartitionRange, Receipt, Verification, encode
+from recoveryd_jobs.contract import PartitionRange, Receipt, TargetRun, Verification, encode
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from recoveryd_jobs.selection import Columns, Selection
 from recoveryd_jobs.verify.judge import judge, report
@@ -222,3 +222,26 @@ def test_of_a_compacted_source_a_difference_that_was_read_and_deleted_then_is_na
         pair.finish(TARGET)
         shown.cut[0] = [(0, 50)]
         assert places(report(judge(spec, [shown]), ())) == wanted
+
+
+def test_all_places_of_foreign_records_are_counted_and_a_hundred_are_listed() -> None:
+    """Three hundred records of others, each between two of ours; how the reader cuts them makes no difference."""
+    runs = tuple((2 * n, 1) for n in range(300))
+    spec, shown, ledger = replace(SPEC, verify="count", target=replace(SAME, exclusive=True)), Shown(), ProofLedger()
+    said = Receipt(spec.scope, spec.recovery, 0, 1, 0, 0, 0, 300, 300, 0, 0, 0, 0, (TargetRun(0, 300, runs),))
+    ledger.put(0, 0, encode(said))
+    ledger.settle()
+    target = TargetSide(
+        spec.recovery, Selection(spec.source, spec.target, is_stamped=False), ledger, shown,
+        lambda r: ledger.runs(r.partition), None, with_digest=False, with_rows=False,
+    )  # fmt: skip
+    target.begin(Range(0, 0, 610))
+    shown.promised = 300
+    offsets = range(610)  # the last run is ten in a row
+    for at in range(0, 610, 7):
+        target.feed(0, [record(offset) for offset in offsets[at : at + 7]])
+    target.finish(0)
+    found = report(judge(spec, [shown]), ())
+    assert (found.extra_records, len(found.differences)) == (310, 100)
+    assert "300 differences, the first 100 are listed" in found.why
+    assert places(found)[:2] == [("extra", None, None, 0, 1, 1), ("extra", None, None, 0, 3, 1)]

@@ -273,6 +273,7 @@ def _judge_extra(spec: JobSpec, verdict: ProofVerdict, tasks: list[Shown]) -> No
             owner = "no receipt of this recovery" if spec.receipts_topic else "no partition of the source"
             message = f"{count} records that belong to {owner}."
             _add(verdict, Difference("extra", None, None, partition, first, count, message))
+        verdict.more += sum(s.extra_runs_more for s in tasks)
         return
     parts = [f"{n} in partition {p}" for p, n in sorted(verdict.extra.items())[:_NAMED_MAX]]
     parts += [f"{len(verdict.extra) - _NAMED_MAX} more partitions"] if len(verdict.extra) > _NAMED_MAX else []
@@ -319,8 +320,8 @@ def report(verdict: ProofVerdict, findings: Iterable[PairFinding]) -> Verificati
         scope=scope,
         extra_records=sum(verdict.extra.values()),
         records_by_receipts=by_receipts + taken,
-    )
         uncopied=verdict.uncopied,
+    )
 
 
 def _place(d: Difference) -> tuple[bool, int, int, int, int]:

@@ -82,6 +82,7 @@ class Shown:
     claimed: int = 0  # target records in the rows
     extra: dict[int, int] = field(default_factory=dict)
     extra_runs: list[tuple[int, int, int]] = field(default_factory=list)  # target partition, first offset, records
+    extra_runs_more: int = 0  # how many are not listed
     lost: int = 0  # offsets that receipts call lost and that cannot be read
     readable_from: dict[int, int] = field(default_factory=dict)
     unread: dict[int, int] = field(default_factory=dict)

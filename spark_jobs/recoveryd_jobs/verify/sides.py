@@ -256,7 +256,7 @@ class SourceSide:
 class _Cursor:
     """How far the check of one target partition got in its claimed runs."""
 
-    __slots__ = ("folds", "open", "run", "runs", "taken")
+    __slots__ = ("extra_at", "extra_stop", "folds", "open", "run", "runs", "taken")
 
     def __init__(self, runs: Iterator[ClaimedRun]) -> None:
         self.runs = runs
@@ -264,6 +264,8 @@ class _Cursor:
         self.open: dict[int, tuple[int, _Piece]] = {}  # source partition: (start of its segment, records seen of it)
         self.folds: dict[int, Any] = {}  # source partition: digest of the rows so far
         self.taken = 0  # where the runs so far end
+        self.extra_at: int | None = None  # where the newest run that nobody claims is listed, None = it is not
+        self.extra_stop = -1  # where that run ends
 
 
 class TargetSide:
@@ -404,21 +406,26 @@ class TargetSide:
     def _extra(self, target: int, offsets: list[int]) -> None:
         if not offsets:
             return
-        shown = self._shown
+        shown, cursor = self._shown, self._cursors[target]
         shown.extra[target] = shown.extra.get(target, 0) + len(offsets)
-        last = shown.extra_runs[-1] if shown.extra_runs else None
-        if (
-            last is not None
-            and last[0] == target
-            and last[1] + last[2] == offsets[0]
-            and offsets[-1] - offsets[0] == len(offsets) - 1
-        ):
-            shown.extra_runs[-1] = target, last[1], last[2] + len(offsets)
-            return
-        first = previous = offsets[0]
-        for offset in [*offsets[1:], -1]:
-            if offset != previous + 1:
-                if len(shown.extra_runs) < DIFFERENCES_MAX:
-                    shown.extra_runs.append((target, first, previous - first + 1))
-                first = offset
-            previous = offset
+        for first, count in _runs_of(offsets):
+            if first == cursor.extra_stop and cursor.extra_at is not None:
+                _, began, known = shown.extra_runs[cursor.extra_at]
+                shown.extra_runs[cursor.extra_at] = target, began, known + count
+            elif first != cursor.extra_stop and len(shown.extra_runs) < DIFFERENCES_MAX:
+                cursor.extra_at = len(shown.extra_runs)
+                shown.extra_runs.append((target, first, count))
+            elif first != cursor.extra_stop:
+                cursor.extra_at = None
+                shown.extra_runs_more += 1
+            cursor.extra_stop = first + count
+
+
+def _runs_of(offsets: list[int]) -> Iterator[tuple[int, int]]:
+    """(first offset, how many) of each row of offsets without a gap."""
+    first = previous = offsets[0]
+    for offset in [*offsets[1:], -1]:
+        if offset != previous + 1:
+            yield first, previous - first + 1
+            first = offset
+        previous = offset
