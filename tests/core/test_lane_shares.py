@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from recoveryd.kernel.states import State, StopReason
 from recoveryd.recovery.effects import LaunchAttempt
-from recoveryd.recovery.lane_shares import lane_shares
+from recoveryd.recovery.lane_shares import lane_shares, reader_shares
 from recoveryd.recovery.model import PartitionProgress, Progress
-from recoveryd.recovery.observed import Observed
+from recoveryd.recovery.observed import Heard, Observed
 from recoveryd.recovery.spec import Limits
 from recoveryd_jobs.contract import LaneHeartbeat
 from recoveryd_jobs.pacing import Lease, Pacer
@@ -83,6 +83,44 @@ def test_shares_never_exceed_the_whole_and_leave_out_only_lanes_that_ended(left:
     assert not any(left) or [n for n, share in shares.items() if not share] == [
         n for n, count in enumerate(left) if not count
     ]
+
+
+def task_shares(left: list[int | None]) -> dict[int, float]:
+    """Of tasks that have so many of 2**63 offsets left to read; None = it is done."""
+    whole = 2**63
+    beats = [
+        LaneHeartbeat(
+            "r1", 1, task, 1, "done" if rest is None else "verifying", False, 0.0, 0.0, (), phase="verify",
+            verified_offsets=whole - (rest or 0), offsets_to_verify=whole,
+        )
+        for task, rest in enumerate(left)
+    ]  # fmt: skip
+    return dict(reader_shares(Observed(readers={beat.lane: Heard(beat, 1) for beat in beats})))
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(0, 2**63 - 1)), max_size=200))
+def test_shares_of_tasks_never_exceed_the_whole_and_leave_out_only_those_that_are_done(left: list[int | None]) -> None:
+    shares = task_shares(left)
+    assert math.fsum(shares.values()) <= 1.0
+    assert [n for n, share in shares.items() if not share] == [n for n, rest in enumerate(left) if rest is None]
+
+
+def test_the_last_task_of_a_verification_has_the_whole_rate_and_a_large_one_most_of_it() -> None:
+    assert task_shares([None, 5, None]) == {0: 0.0, 1: pytest.approx(1.0), 2: 0.0}
+    assert task_shares([BIG, SMALL]) == {0: pytest.approx(0.95, abs=1e-3), 1: pytest.approx(0.05, abs=1e-3)}
+
+
+def test_a_verification_is_told_shares_of_the_tasks_that_were_heard_and_none_of_lanes() -> None:
+    world = World(speed=100)
+    world.verify_s = 60
+    world.feed(command("replay"))
+    world.run_until(State.VERIFYING)
+    [begun] = [d for d in world.directives if d.wanted == "verify"]
+    world.second(20)
+    assert (begun.shares, world.directives[-1].shares) == (
+        {},
+        {0: pytest.approx(0.5, abs=0.02), 1: pytest.approx(0.5, abs=0.02)},
+    )
 
 
 def test_a_small_partition_beside_a_large_one_is_copied_at_once_and_ends_nothing() -> None:

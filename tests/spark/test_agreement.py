@@ -226,7 +226,7 @@ def test_a_partition_that_was_added_under_the_proof_is_read_or_named(monkeypatch
     ours = replace(SPEC, target=target)
     rest = plan.look_again(ours, at_first)
     assert (rest.sources, rest.targets, rest.notes) == ((), (Range(3, 1, 5),), [])
-    assert plan.share_rest(rest, 2) == [plan.ProofShare(2, 3, (), (Range(3, 1, 5),))]
+    assert plan.share_rest(rest, 2) == [plan.ProofShare(2, 3, (), (Range(3, 1, 5),), 2)]
 
     shared = plan.look_again(replace(ours, target=replace(target, exclusive=False)), at_first)
     assert (shared.targets, plan.share_rest(shared, 2)) == ((), [])

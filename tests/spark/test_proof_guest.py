@@ -14,6 +14,7 @@ from recoveryd_jobs.clients import make_reader
 from recoveryd_jobs.contract import LaneHeartbeat, PartitionRange, copy_client_id
 from recoveryd_jobs.errors import JobError, Superseded
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
+from recoveryd_jobs.verify import ledger as proof_ledger
 from recoveryd_jobs.verify.guest import Guest, Stopped
 from recoveryd_jobs.verify.judge import judge
 from recoveryd_jobs.verify.plan import make_plan, share_out
@@ -22,6 +23,7 @@ from recoveryd_jobs.verify.tasks import look_closer, show_share
 from recoveryd_sandbox.ports import free_ports
 from tests.builders.copying import Cluster, Recovery, rows
 from tests.builders.proving import damaged
+from tests.e2e.processes import wait_for
 from tests.patience import patient_s
 
 pytestmark = pytest.mark.broker
@@ -32,8 +34,8 @@ _RATE = 100.0
 class Task:
     """The whole proof of a recovery as one task in a thread."""
 
-    def __init__(self, recovery: Recovery, records_per_s: float = _RATE, lease_ttl_ms: int = 600_000) -> None:
-        told = {"wanted": "verify", "max_records_per_s": records_per_s, "lease_ttl_ms": lease_ttl_ms}
+    def __init__(self, recovery: Recovery, records_per_s: float | None = _RATE, **more: float) -> None:
+        told = {"wanted": "verify", "max_records_per_s": records_per_s, "lease_ttl_ms": 600_000, **more}
         spec = replace(recovery.spec, directive=replace(recovery.spec.directive, **told))  # type: ignore[arg-type]
         plan = make_plan(spec, is_whole=True)
         [share] = share_out(spec, plan, 1)
@@ -53,10 +55,10 @@ class Task:
         return self.ended
 
 
-def copied(cluster: Cluster) -> Recovery:
+def copied(cluster: Cluster, **more: object) -> Recovery:
     source, target = cluster.topic("in"), cluster.topic("out")
     cluster.fill(source, rows(5_000))
-    recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 5_000)]])
+    recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 5_000)]], **more)
     assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
     return recovery
 
@@ -189,3 +191,47 @@ def test_it_reads_records_only_under_the_client_id_of_the_copy_so_that_one_quota
     assert both >= 2
     assert len(under) > both
     assert set(under) == {copy_client_id(bad.scope, bad.recovery)}
+
+
+def test_it_reads_receipts_at_its_rate_and_under_the_name_of_the_copy_and_counts_them_as_no_progress(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recovery = copied(cluster, chunk=Recovery.chunk_limits(max_records=50))
+    names = set[str]()
+
+    def noted(client: Mapping[str, str], client_id: str, *rest: Any, **more: Any) -> Consumer:
+        names.add(client_id)
+        return make_reader(client, client_id, *rest, **more)
+
+    monkeypatch.setattr(proof_ledger, "make_reader", noted)
+    task = Task(recovery, None, max_bytes_per_s=1_000.0)  # a hundred receipts are half a minute
+    waiting = recovery.await_heartbeat(lambda beat: beat.phase == "verify" and beat.throttled)
+    assert (waiting.verified_records, waiting.verified_bytes, waiting.verified_offsets) == (0, 0, 0)
+    assert (waiting.verified_steps > 0, names) == (True, {copy_client_id(recovery.spec.scope, recovery.spec.recovery)})
+    recovery.direct("stop")
+    assert task.wait() is Stopped
+
+
+def test_its_part_of_the_rate_is_an_equal_one_until_each_task_beside_it_has_a_share(cluster: Cluster) -> None:
+    """How many records it may read at once is its rate over a tenth of a second."""
+    recovery = copied(cluster)
+    spec = replace(recovery.spec, directive=replace(recovery.spec.directive, shares={0: 0.7, 1: 0.2, 2: 0.1}))
+    guests = [Guest(spec, 0, 2, 9), Guest(spec, 4, 6, 0, 4)]
+
+    def told(rate: float, shares: dict[int, float], *wanted: int) -> None:
+        """Waits until each guest may read as much as it is `wanted` to with this directive; no two tell the same."""
+        recovery.direct("verify", max_records_per_s=rate, shares=shares)
+        for guest, most in zip(guests, wanted, strict=True):
+            wait_for(lambda guest=guest, most=most: guest.turn() == most, 30)  # type: ignore[misc]
+
+    recovery.direct("verify", max_records_per_s=100.0)
+    for guest in guests:
+        guest.begin()
+    try:
+        told(2_000.0, {}, 100, 100)
+        told(8_000.0, {0: 0.9}, 400, 400)
+        told(32_000.0, {0: 0.75, 1: 0.25}, 2_400, 1_600)
+        told(38_000.0, {0: 0.5, 1: 0.0, 4: 0.25, 5: 0.25}, 1_900, 950)
+    finally:
+        for guest in guests:
+            guest.close()

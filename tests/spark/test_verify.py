@@ -118,9 +118,9 @@ def test_a_task_that_reads_its_source_loads_the_receipts_of_its_own_partitions_o
     loaded: list[set[int]] = []
     load = proof_ledger.load
 
-    def noted(spec: JobSpec, wanted: Callable[[int], bool], waiting: Callable[[], object]) -> ProofLedger:
+    def noted(spec: JobSpec, wanted: Callable[[int], bool], *calls: Callable[..., object]) -> ProofLedger:
         loaded.append({partition for partition in range(4) if wanted(partition)})
-        return load(spec, wanted, waiting)
+        return load(spec, wanted, *calls)
 
     monkeypatch.setattr(proof_ledger, "load", noted)
     assert verify(recovery.spec, tasks=2).result == "match"

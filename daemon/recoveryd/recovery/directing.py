@@ -5,7 +5,7 @@ sequence, so that the answer of a lane shows which directive it has read.
 """
 
 from recoveryd.recovery.case import Case
-from recoveryd.recovery.lane_shares import lane_shares
+from recoveryd.recovery.lane_shares import lane_shares, reader_shares
 from recoveryd.recovery.model import Wanted
 from recoveryd_jobs.contract import Directive
 
@@ -42,6 +42,7 @@ def _publish(case: Case, why: str) -> None:
 def make_directive(case: Case, why: str) -> Directive:
     """The directive that says what the recovery wants now."""
     recovery, params = case.recovery, case.params
+    shares = reader_shares(case.seen) if recovery.is_proving else lane_shares(recovery, case.seen)
     return Directive(
         recovery=recovery.id,
         attempt=recovery.attempt.number,
@@ -51,7 +52,7 @@ def make_directive(case: Case, why: str) -> Directive:
         max_records_per_s=recovery.limits.max_records_per_s,
         floor_bytes_per_s=params.floor_bytes_per_s,
         lease_ttl_ms=params.lease_ttl_ms,
-        shares=dict(lane_shares(recovery, case.seen)),
+        shares=dict(shares),
         why=why,
         begun_at=recovery.control_offset,
     )

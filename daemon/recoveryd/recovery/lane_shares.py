@@ -65,8 +65,26 @@ def lane_shares(recovery: Recovery, observed: Observed) -> Mapping[int, float]:
             left[lane] = sum(_left(positions[m].stop, positions[m].position) for m in members if m in positions)
     if not any(left.values()):
         left = dict.fromkeys(left, 1)
+    return _by_what_is_left(left)
+
+
+def reader_shares(observed: Observed) -> Mapping[int, float]:
+    """The same of the tasks of a verification, by the offsets that each has left to read, as heard; those that were not
+    heard yet are not in it. A task that is not done gets a part also when it has read everything: it may read records a
+    second time.
+    """
+    beats = {task: heard.heartbeat for task, heard in observed.readers.items()}
+    return _by_what_is_left(
+        {
+            task: 0 if beat.state == "done" else max(1, beat.offsets_to_verify - beat.verified_offsets)
+            for task, beat in beats.items()
+        }
+    )
+
+
+def _by_what_is_left(left: Mapping[int, int]) -> Mapping[int, float]:
     total, working = sum(left.values()), sum(n > 0 for n in left.values())
-    return {lane: _steps(n, total, working) / _STEPS if n else 0.0 for lane, n in left.items()}
+    return {number: _steps(n, total, working) / _STEPS if n else 0.0 for number, n in left.items()}
 
 
 def _steps(left: int, total: int, working: int) -> int:

@@ -66,27 +66,27 @@ def run_verification(context: Any, spec: JobSpec, *, is_whole: bool) -> Verifica
 
 def _verify(context: Any, spec: JobSpec, plan: ProofPlan) -> Verification | None:
     slots = max(1, task_slots.count(context))  # never 0, because executors that were just lost are replaced
+    shares = share_out(spec, plan, slots)
     if is_spilled(spec):
-        spilled = _run(context, share_out(spec, plan, slots), partial(_spill_task, encode(spec), plan))
+        spilled = _run(context, shares, partial(_spill_task, encode(spec), plan))
         if spilled is None:
             return None
         rest = look_again(spec, plan)
         reported = report_spilled(spilled, latest=spec.compare == "latest", notes=rest.notes)
         return replace(reported, uncopied=rest.uncopied)
-    verdict = _judge(context, spec, plan, slots)
+    verdict = _judge(context, spec, plan, shares)
     if verdict is None:
         return None
     if not verdict.questions:
         return report(verdict, ())
-    tasks = min(slots, len(verdict.questions))
-    questions = [(n, tasks, verdict.questions[n::tasks]) for n in range(tasks)]
+    tasks, first = min(slots, len(verdict.questions)), len(shares) + 1  # after that of `share_rest`
+    questions = [(first + n, first + tasks, first, verdict.questions[n::tasks]) for n in range(tasks)]
     found = _run(context, questions, partial(_look_task, encode(spec), plan))
     return None if found is None else report(verdict, [finding for findings in found for finding in findings])
 
 
-def _judge(context: Any, spec: JobSpec, plan: ProofPlan, slots: int) -> ProofVerdict | None:
+def _judge(context: Any, spec: JobSpec, plan: ProofPlan, shares: list[ProofShare]) -> ProofVerdict | None:
     """The verdict before the closer look, also on what was added to the target while it was read."""
-    shares = share_out(spec, plan, slots)
     shown = _show(context, spec, plan, shares)
     if shown is None:
         return None
@@ -174,8 +174,8 @@ def _spill_task(raw_spec: bytes, plan: ProofPlan, shares: Any) -> Any:
 
 def _look_task(raw_spec: bytes, plan: ProofPlan, items: Any) -> Any:
     spec = decode(JobSpec, raw_spec)
-    for task, tasks, questions in items:
-        yield _outcome(partial(look_closer, spec, plan, questions, task, tasks))
+    for task, tasks, first, questions in items:
+        yield _outcome(partial(look_closer, spec, plan, questions, task, tasks, first))
 
 
 def _outcome(work: Callable[[], Any]) -> Any:

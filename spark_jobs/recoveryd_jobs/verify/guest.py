@@ -1,15 +1,15 @@
 """Makes a task of the proof behave next to live traffic like a lane: it keeps to its rate, pauses, stops and leaves as
 directives say, and reports progress.
 
-It reads both sides under the `client.id` of the copy, so that one broker quota limits their sum, and takes an equal
-share of the directive's rates.
+It reads both sides and the receipts under the `client.id` of the copy, so that one broker quota limits their sum, and takes
+its share of the directive's rates: an equal one until the daemon has heard of all tasks that read at the same time.
 """
 
 import time
 from dataclasses import replace
 
 from recoveryd_jobs.clients import lane_client_id
-from recoveryd_jobs.contract import JobSpec, LaneHeartbeat, copy_client_id
+from recoveryd_jobs.contract import Directive, JobSpec, LaneHeartbeat, copy_client_id
 from recoveryd_jobs.directives import Directives, Received
 from recoveryd_jobs.errors import Superseded
 from recoveryd_jobs.pacing import Lease, Pacer, RateMeter, Standstill
@@ -27,19 +27,21 @@ class Stopped(Exception):  # noqa: N818  (not an error: a directive said so)
 
 
 class Guest:
-    """One task of the proof, `task` of `tasks`. Reports from `begin` to `close`."""
+    """One task of the proof, with the number `task`; those from `first` up to `tasks` read at the same time. Reports from
+    `begin` to `close`.
+    """
 
-    def __init__(self, spec: JobSpec, task: int, tasks: int, offsets: int) -> None:
+    def __init__(self, spec: JobSpec, task: int, tasks: int, offsets: int, first: int = 0) -> None:
         client_id = lane_client_id(spec.recovery, task)
         self.client_id = copy_client_id(spec.scope, spec.recovery)
-        self._spec, self._task, self._tasks, self._offsets_to_verify = spec, task, tasks, offsets
+        self._spec, self._task, self._beside, self._offsets_to_verify = spec, task, range(first, tasks), offsets
         self._state, self._why = "starting", ""
-        self._records = self._bytes = self._offsets = self._steps = 0
+        self._records = self._bytes = self._offsets = self._steps = self._aside_bytes = 0
         now_s = time.monotonic()
         self._meter, self._pacer, self._standstill = RateMeter(), Pacer(now_s), Standstill()
         self._directives = Directives(spec, f"{client_id}.directives")
         self._received: Received | None = None
-        self._lease = Lease(spec.directive, task, tasks, now_s)
+        self._lease = self._take_lease(spec.directive, now_s)
         self._progress = ProgressSender(spec.control, f"{client_id}.progress", task, self._heartbeat)
 
     def begin(self) -> None:
@@ -51,12 +53,12 @@ class Guest:
         self.turn()
 
     def close(self) -> None:
-        self._progress.close()
-        self._directives.close()
         """Call it also after an error: the driver reports that once all tasks have ended, and until then only who is done
         may be silent.
         """
         self._feel("done")
+        self._progress.close()
+        self._directives.close()
 
     def turn(self) -> int:
         """How many records may be read now, at least 1. Waits while it is paused, has no lease, or is ahead of its
@@ -86,6 +88,12 @@ class Guest:
         self._offsets += offsets
         self._pacer.took(records, size, time.monotonic())
 
+    def took_aside(self, size: int) -> None:
+        """Count bytes that have to be read and are on neither side. They count for the rate, and as a step of work."""
+        self._aside_bytes += size
+        self._steps += 1
+        self._pacer.took(0, size, time.monotonic())
+
     def step(self) -> None:
         """Obey between two steps of work that reads nothing, and report that it goes on. Raises as `turn` does."""
         self.turn()
@@ -108,13 +116,18 @@ class Guest:
             if received.directive.attempt > self._spec.attempt or received.directive.wanted == "exit":
                 raise Superseded
             self._received = received
-            directive = received.directive
-            self._lease = Lease(replace(directive, shares={}), self._task, self._tasks, received.at_s)
-            if directive.wanted == "stop":
+            self._lease = self._take_lease(received.directive, received.at_s)
+            if received.directive.wanted == "stop":
                 self._feel("done")
                 raise Stopped
             self._progress.nudge()
         return received
+
+    def _take_lease(self, directive: Directive, at_s: float) -> Lease:
+        """Shares are those of tasks only once lanes are done, and add up only where each of these tasks has one."""
+        is_shared = directive.wanted == "verify" and all(task in directive.shares for task in self._beside)
+        shares = directive.shares if is_shared else {}
+        return Lease(replace(directive, shares=shares), self._task, len(self._beside), at_s)
 
     def _feel(self, state: str) -> None:
         if state != self._state:
@@ -123,7 +136,7 @@ class Guest:
 
     def _heartbeat(self) -> LaneHeartbeat:
         now_s = time.monotonic()
-        self._meter.add(self._records, self._bytes, now_s)
+        self._meter.add(self._records, self._bytes + self._aside_bytes, now_s)
         records_per_s, bytes_per_s = self._meter.per_s()
         received = self._received
         return LaneHeartbeat(

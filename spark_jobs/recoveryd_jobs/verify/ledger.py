@@ -17,7 +17,7 @@ from confluent_kafka import OFFSET_BEGINNING, Message, TopicPartition
 
 from recoveryd_jobs import errors
 from recoveryd_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
-from recoveryd_jobs.contract import DIGEST_FORM, JobSpec, receipts_partition
+from recoveryd_jobs.contract import DIGEST_FORM, JobSpec, copy_client_id, receipts_partition
 from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.topics import Topic
 from recoveryd_jobs.verify.disk import open_database
@@ -185,18 +185,24 @@ def _number(value: object) -> int:
     return value
 
 
-def load(spec: JobSpec, wanted: Callable[[int], bool], waiting: Callable[[], object] = lambda: None) -> ProofLedger:
+def load(
+    spec: JobSpec,
+    wanted: Callable[[int], bool],
+    waiting: Callable[[], object] = lambda: None,
+    took: Callable[[int], object] = lambda _size: None,
+) -> ProofLedger:
     """All committed receipts of the source partitions that are `wanted`, the newest of each key; empty when the copy
     has no receipts.
 
-    `waiting` is called between batches and may raise. Raises JobError when the topic cannot be read to its end in time:
+    `waiting` is called between batches and may raise; `took` is told the bytes of each batch. The client has the name of
+    the copy, so that its broker quota holds here too. Raises JobError when the topic cannot be read to its end in time:
     as long as lanes wait for other producers' transactions, this does too.
     """
     ledger = ProofLedger()
     try:
         if spec.receipts_topic:
             with errors.naming_side("target"):
-                _read(spec, wanted, ledger, waiting)
+                _read(spec, wanted, ledger, waiting, took)
         ledger.settle()
         ledger.index()
     except BaseException:
@@ -205,8 +211,14 @@ def load(spec: JobSpec, wanted: Callable[[int], bool], waiting: Callable[[], obj
     return ledger
 
 
-def _read(spec: JobSpec, wanted: Callable[[int], bool], ledger: ProofLedger, waiting: Callable[[], object]) -> None:
-    client_id = f"recoveryd.{spec.recovery}.verifier"
+def _read(
+    spec: JobSpec,
+    wanted: Callable[[int], bool],
+    ledger: ProofLedger,
+    waiting: Callable[[], object],
+    took: Callable[[int], object],
+) -> None:
+    client_id = copy_client_id(spec.scope, spec.recovery)
     reader = make_reader(spec.target.client, client_id, 4 * 1024 * 1024, fetch_wait_ms=QUICK_FETCH_WAIT_MS)
     try:
         meet(reader, spec.receipts_topic)
@@ -220,12 +232,13 @@ def _read(spec: JobSpec, wanted: Callable[[int], bool], ledger: ProofLedger, wai
         position, silent_s = 0, 0.0
         while position < end:
             waiting()
-            before, asked_s = position, time.monotonic()  # time spent in `waiting` is no silence of the topic
+            size, before, asked_s = 0, position, time.monotonic()  # time spent in `waiting` is no silence of the topic
             for message in reader.consume(_BATCH, 0) or reader.consume(1, 0.2):
                 error, offset = message.error(), message.offset() or 0
                 if error is None:
                     _keep(spec, message, wanted, ledger)
                     position = offset + 1
+                    size += len(message.key() or b"") + len(message.value() or b"")
                 elif error.code() == errors.END:
                     position = max(position, offset)
                 elif error.code() in errors.OUT_OF_RANGE:
@@ -234,6 +247,8 @@ def _read(spec: JobSpec, wanted: Callable[[int], bool], ledger: ProofLedger, wai
                 elif (final := errors.unreadable(error, "target", message)) is not None:
                     raise final
             silent_s = 0.0 if position > before else silent_s + time.monotonic() - asked_s
+            if size:
+                took(size)
             if silent_s > spec.stop_wait_ms / 1000.0:
                 raise _silence(spec, client_id, home, position, end)
     finally:

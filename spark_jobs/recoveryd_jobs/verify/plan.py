@@ -83,12 +83,15 @@ def _listed(offsets: Mapping[int, int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ProofShare:
-    """What one task reads."""
+    """What one task reads. The tasks from `first` up to `tasks` read at the same time; no two of a proof have the same
+    number.
+    """
 
     task: int
     tasks: int
     sources: tuple[Range, ...] = ()
     targets: tuple[Range, ...] = ()
+    first: int = 0
 
     @property
     def offsets(self) -> int:
@@ -219,7 +222,7 @@ def _offsets(ranges: Iterable[Range]) -> dict[int, int]:
 
 def share_rest(rest: ProofPlan, tasks: int) -> list[ProofShare]:
     """The task that reads what `look_again` found, after the other `tasks`. Nothing where there is nothing to read."""
-    return [ProofShare(tasks, tasks + 1, (), rest.targets)] if rest.targets else []
+    return [ProofShare(tasks, tasks + 1, (), rest.targets, tasks)] if rest.targets else []
 
 
 def _source_range(planned: PartitionRange, bounds: LogBounds | None) -> Range:

@@ -39,12 +39,14 @@ def show_share(spec: JobSpec, plan: ProofPlan, share: ProofShare) -> Shown:
     """Read what this task has to read. Raises JobError when that fails or the topic is another one now, Stopped or
     Superseded when told.
     """
-    return _as_guest(spec, share.task, share.tasks, share.offsets, lambda guest: _show(spec, plan, share, guest))
+    guest = Guest(spec, share.task, share.tasks, share.offsets, share.first)
+    return _as_guest(guest, lambda guest: _show(spec, plan, share, guest))
 
 
 def spill_share(spec: JobSpec, plan: ProofPlan, share: ProofShare) -> SpillFinding:
     """Compare these partitions, on both sides, by a hash of each record or key."""
-    return _as_guest(spec, share.task, share.tasks, share.offsets, lambda guest: _spill(spec, plan, share, guest))
+    guest = Guest(spec, share.task, share.tasks, share.offsets, share.first)
+    return _as_guest(guest, lambda guest: _spill(spec, plan, share, guest))
 
 
 def _spill(spec: JobSpec, plan: ProofPlan, share: ProofShare, guest: Guest) -> SpillFinding:
@@ -70,13 +72,13 @@ def _spill(spec: JobSpec, plan: ProofPlan, share: ProofShare, guest: Guest) -> S
 
 
 def look_closer(
-    spec: JobSpec, plan: ProofPlan, questions: list[PairQuestion], task: int, tasks: int
+    spec: JobSpec, plan: ProofPlan, questions: list[PairQuestion], task: int, tasks: int, first: int = 0
 ) -> list[PairFinding]:
-    """Find out, record by record, how these segments differ."""
+    """Find out, record by record, how these segments differ. The tasks from `first` up to `tasks` do so at the same time."""
 
     def look(guest: Guest) -> list[PairFinding]:
         planned = {r.partition for r in plan.sources}
-        ledger = proof_ledger.load(spec, lambda p: p in planned, guest.turn)
+        ledger = proof_ledger.load(spec, lambda p: p in planned, guest.turn, guest.took_aside)
         closer = Look(spec, plan, ledger, guest)
         try:
             found = [closer.answer(question) for question in questions]
@@ -86,11 +88,10 @@ def look_closer(
         check_topics(make_topics(spec))
         return found
 
-    return _as_guest(spec, task, tasks, 0, look)
+    return _as_guest(Guest(spec, task, tasks, 0, first), look)
 
 
-def _as_guest(spec: JobSpec, task: int, tasks: int, offsets: int, work: Callable[[Guest], T]) -> T:
-    guest = Guest(spec, task, tasks, offsets)
+def _as_guest(guest: Guest, work: Callable[[Guest], T]) -> T:
     gc_was_on = gc.isenabled()
     gc.disable()  # reading makes no cycles, only millions of objects that live for a moment
     try:
@@ -113,7 +114,7 @@ def _show(spec: JobSpec, plan: ProofPlan, share: ProofShare, guest: Guest) -> Sh
     check_topics(topics)
     shown = Shown(spool=RowSpool() if is_apart(spec) else None)
     audited = () if spec.verify == "source" else plan.sources[share.task :: share.tasks]
-    ledger = proof_ledger.load(spec, _wanted(spec, plan, share, audited), guest.turn)
+    ledger = proof_ledger.load(spec, _wanted(spec, plan, share, audited), guest.turn, guest.took_aside)
     try:
         _audit_strays(plan, share, ledger, shown)
         _audit_only(plan, audited, ledger, shown)
