@@ -197,7 +197,9 @@ def planned(monkeypatch: pytest.MonkeyPatch, target: Topic, patience_s: float) -
     spec = replace(SPEC, verify="digest", lanes=lanes, target=TargetSpec("main", "out", "o", 2, {}))
     monkeypatch.setattr(plan, "PATIENCE_S", patience_s)
     monkeypatch.setattr(plan, "make_topics", lambda _spec: (target, target))
-    monkeypatch.setattr(plan, "_settings", lambda _topic: SimpleNamespace(is_stamped=False, is_compacted=False))
+    monkeypatch.setattr(
+        Topic, "settings", lambda _topic, _deadline_s: SimpleNamespace(is_stamped=False, is_compacted=False)
+    )
     monkeypatch.setattr(plan, "check_topics", lambda _topics: None)
     monkeypatch.setattr(plan, "_bounds", lambda _topic, partitions: dict.fromkeys(partitions, bounds))
     return plan.make_plan(spec, is_whole=True)
