@@ -237,3 +237,10 @@ def with_baselines(
         if track.times_ms[-1] > since_ms and (idle_s is None or track.values[-1] <= _DRIFT_MOST * idle_s):
             fresh[protection.name] = with_baseline_sample(samples, track.values[-1])
     return replace(state, baselines={**state.baselines, **fresh}) if fresh else state
+
+
+def may_rise(seen: Assessment, params: ControllerParams) -> bool:
+    """Only when there are new samples, and every protected signal is fresh and measured since the last cut."""
+    if not params.protections:
+        return True
+    return seen.news and not (seen.unseen or seen.lost or seen.stale or seen.gated)

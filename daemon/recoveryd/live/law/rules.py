@@ -1,8 +1,8 @@
 """Rules 1 to 6 of the controller, each a small function from what is known to a `Move`; `choose` tries them in order of
-severity. Rule 9 is in `cause`.
+severity. Rules 7 and 8 are in `publishing`, after the move; rule 9 is in `cause`.
 
-Rates in bytes/s. The bounds [floor, ceiling], what is published and all memory are in `controller`; nothing here
-remembers anything.
+Rates in bytes/s. The bounds [floor, ceiling] are kept by `controller`, all memory by `learning`; nothing here remembers
+anything.
 """
 
 import math

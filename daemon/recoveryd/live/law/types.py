@@ -29,7 +29,7 @@ class Rule(IntEnum):
 
 class Law(StrEnum):
     """BUDGET is the controller; LAG_ONLY its simple stand-in where no produce latency is measured; ADDITIVE the same
-    AIMD law on all signals.
+    AIMD law on all signals. No config chooses the last one: the simulator compares the controller with it.
     """
 
     BUDGET = "budget"

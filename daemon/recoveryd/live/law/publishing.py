@@ -1,0 +1,109 @@
+"""What is told after a step: rules 7 and 8. Which rate lanes get, and what the decision means to an operator.
+
+The move is chosen already (`rules`); here it is only published, or held back where a change is too small.
+"""
+
+from dataclasses import replace
+
+from recoveryd.live.law.assessment import Assessment, is_over
+from recoveryd.live.law.moves import Move, bounds, watches_latency
+from recoveryd.live.law.types import (
+    ControlDecision,
+    ControllerParams,
+    ControllerState,
+    ControlVerdict,
+    Inputs,
+    Rule,
+)
+
+_PUBLICATIONS_AT_MOST = 64  # the longest loop delay at the usual period
+
+
+def published(
+    state: ControllerState, move: Move, seen: Assessment, inputs: Inputs, now_ms: int, params: ControllerParams
+) -> tuple[ControllerState, ControlDecision]:
+    """7. Lanes are told of a change of +5 % or -5 %, of every cut, and when a bound is reached. After a cut, samples
+    count only from when it takes effect.
+    """
+    floor, ceiling = bounds(inputs)
+    rate, was = state.rate, state.published
+    bound = rate != was and rate in {0.0, floor, ceiling}
+    publish = bound or rate >= params.raise_band * was or rate <= params.cut_band * was or (move.cut and rate < was)
+    publish = publish and rate != was
+    published = rate if publish else was
+    told = ((now_ms, published),) if publish or not state.publications else ()
+    publications = _in_force((*state.publications, *told), now_ms, seen.delay_ms)
+    cut_ms = now_ms + params.cut_latency_ms if move.cut else state.cut_ms
+    state = replace(state, published=published, publications=publications, cut_ms=cut_ms)
+    state, verdict = _with_verdict(state, move, seen, now_ms, params)
+    return state, decision(state, move, verdict, publish, seen, inputs.achieved_bytes_per_s)
+
+
+def _in_force(
+    publications: tuple[tuple[int, float], ...], now_ms: int, window_ms: int
+) -> tuple[tuple[int, float], ...]:
+    """The publications that were in force at some time of the last `window_ms`, bounded."""
+    first = 0
+    while first + 1 < len(publications) and now_ms - publications[first + 1][0] >= window_ms:
+        first += 1
+    return publications[first:][-_PUBLICATIONS_AT_MOST:]
+
+
+def _with_verdict(
+    state: ControllerState, move: Move, seen: Assessment, now_ms: int, params: ControllerParams
+) -> tuple[ControllerState, ControlVerdict]:
+    """8. At the floor for three loop delays and still pressed: the replay is not the cause. Signals configured for it
+    then stop counting until they are well again.
+    """
+    recovered = {n for n in state.dropped if _is_well(state, n, params)}
+    state = replace(state, dropped=state.dropped - recovered) if recovered else state
+    if move.pause:
+        return state, ControlVerdict.PAUSED
+    if seen.unseen or seen.stale:
+        return state, ControlVerdict.BLIND
+    pressed_ms = 0 if state.pressed_since_ms is None else now_ms - state.pressed_since_ms
+    if pressed_ms >= 3 * seen.delay_ms:
+        may_drop = {p.name for p in params.protections if p.drop_when_unattributable}
+        pressing = {p.name for p in seen.pressures if is_over(p)}
+        return replace(state, dropped=state.dropped | (pressing & may_drop)), ControlVerdict.UNATTRIBUTABLE
+    if state.dropped:
+        return state, ControlVerdict.UNATTRIBUTABLE
+    is_protected = watches_latency(params) or not params.protections
+    return state, ControlVerdict.PROTECTED if is_protected else ControlVerdict.LATENCY_UNPROTECTED
+
+
+def _is_well(state: ControllerState, name: str, params: ControllerParams) -> bool:
+    slo_s = next((p.slo_s for p in params.protections if p.name == name), 0.0)
+    track = state.tracks.get(name)
+    return bool(track and track.values and track.values[-1] < slo_s / 2)
+
+
+def decision(
+    state: ControllerState,
+    move: Move,
+    verdict: ControlVerdict,
+    publish: bool,
+    seen: Assessment,
+    achieved: float | None,
+) -> ControlDecision:
+    why = move.why
+    if verdict is ControlVerdict.UNATTRIBUTABLE:
+        why = f"{why}; the replay is at its floor and the pressure stays: not caused by it"
+    elif verdict is ControlVerdict.LATENCY_UNPROTECTED:
+        why = f"{why} (produce latency is not measured, so it is not protected)"
+    return ControlDecision(
+        rate_bytes_per_s=state.published,
+        publish=publish,
+        pause=move.pause,
+        rule=Rule.PROTECT if verdict is ControlVerdict.UNATTRIBUTABLE else move.rule,
+        verdict=verdict,
+        why=why,
+        pressure=seen.share,
+        pressures=seen.pressures,
+        budget_bytes_per_s=state.budget,
+        wanted_bytes_per_s=state.rate,
+        ingress_bytes_per_s=seen.live_bytes_per_s,
+        achieved_bytes_per_s=achieved,
+        loop_delay_ms=seen.delay_ms,
+        oldest_age_ms=seen.oldest_age_ms,
+    )
