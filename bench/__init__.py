@@ -3,5 +3,5 @@
 
 One module per measurement, as `__main__` lists them; the other modules are shared by them. Nothing here is part of the
 product, and nothing of the product is changed for a measurement: real broker, real Spark workers, real daemon
-processes.
+processes. Start at `__main__`, then `chunks` for a short one.
 """

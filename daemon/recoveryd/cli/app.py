@@ -59,7 +59,7 @@ from recoveryd_sandbox.errors import SandboxError
 
 _EPILOG = (
     "Exit codes: 0 done or accepted, 1 failed, 2 usage or config, 3 not found, 4 rejected, 5 not authorised, "
-    "6 stale plan, 7 waiting for approval, 8 --wait timed out, 9 differences. What each word means: "
+    "6 stale plan, 7 waiting for approval, 8 --wait timed out, 9 differences, 130 Ctrl-C. What each word means: "
     "docs/glossary.md."
 )
 

@@ -1,7 +1,8 @@
 """What the daemon can do, in parts that do not know each other. `bootstrap` hands one tuple of them to the kernel.
 
 To add one: a folder with its types (commands, events, effects, nouns), its rules and a function that makes its
-`Capability`; then one line where the tuple is made. Nothing else of the core changes. `wiring` checks, when the tuple
+`Capability`; then one line where the tuple is made. Nothing else of the core changes; around it, numbers from the
+config, runners of its effects and the kinds of events that people read are added to their lists. `wiring` checks, when the tuple
 is handed over, that its commands, forms and events fit together.
 """
 

@@ -1,4 +1,9 @@
-"""The states of a recovery, and why it stopped: shared by everything that has a status."""
+"""The states of everything that has a status (recoveries, watches, holds, schedules, workflows), why it stopped, and
+which command began it.
+
+The moves between states are tables of those that live: `recoveryd.recovery.lifecycle`,
+`recoveryd.workflows.model.lifecycle`.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +13,7 @@ from recoveryd.kernel.written import TimeMs, named
 
 
 class State(StrEnum):
-    """Where a recovery is in its life; the table of moves is `recoveryd.recovery.lifecycle`."""
+    """Where something is in its life."""
 
     REQUESTED = "requested"
     PLANNING = "planning"
@@ -55,7 +60,7 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why and when a recovery ended or is ending; `evidence` holds the numbers the rule saw."""
+    """Why and when something ended or is ending; `evidence` holds the numbers the rule saw."""
 
     reason: StopReason
     mode: str | None  # bounded | caught_up for zero_lag, else None
@@ -65,7 +70,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class CommandRef:
-    """The origin of a recovery: the CloudEvents id and source of its command, and the reason given for it."""
+    """The origin of something that has a status: the CloudEvents id and source of its command, and the reason given for it."""
 
     id: str
     source: str

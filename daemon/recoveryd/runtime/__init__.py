@@ -1,7 +1,7 @@
 """The one loop that changes the state: inbox, rounds, leadership, effects.
 
-No rule about recovery lives here (see `recoveryd.kernel`), and no client of another system. Start at `loop`, then
-`rounds`.
+No rule about recoveries lives here: those are in `recoveryd.recovery`. Nor does any client of another system. Start at
+`loop`, then `rounds`.
 """
 
 from recoveryd.runtime.inbox import Inbox

@@ -1,8 +1,8 @@
 """The effective settings, in the forms that other modules need: core parameters, topic names, client properties, the
 defaults of jobs, and a listing to show.
 
-The state folder is found without a library, here and in the sandbox: it takes one line, it must use the environment
-that was passed in, and a library would choose another folder on a Mac.
+Folders of the user are found without a library, here, in `cli.send.contexts` and in the sandbox: it takes one line, it
+must use the environment that was passed in, and a library would choose other folders on a Mac.
 """
 
 import re

@@ -1,8 +1,8 @@
 """The forms of records on the control topic: a pydantic model for the data of each command and signal, and the value
 that it becomes.
 
-Codec, JSON Schemas, docs and the command line derive from these models, so no field exists elsewhere. Rules that need
-facts about clusters (does the topic exist, is the range inside the log) are in the core.
+Codec, schemas and docs derive from these models; the core has dataclasses of its own, and `to_core` makes them. Rules
+that need facts about clusters (does the topic exist, is the range inside the log) are in the core.
 """
 
 from collections.abc import Callable
