@@ -34,6 +34,11 @@ def python_workers(root: int) -> list[int]:
     return [pid for pid in found if pid in stats and int(stats[pid][_PARENT]) in daemons]
 
 
+def children(pid: int) -> list[int]:
+    """Processes that this one started and has not waited for: zombies too."""
+    return [child for child, fields in _all_stats().items() if int(fields[_PARENT]) == pid]
+
+
 def _command(pid: int) -> bytes:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
