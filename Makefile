@@ -75,7 +75,7 @@ site: $(STAMP) ## The pages as a site in build/site; a link to nothing is an err
 sbom: $(STAMP) ## What an installation is made of, as CycloneDX in build/sbom
 	@$(PY) -m tools.sbom
 
-pictures: setup ## Draw the dashboards of a real run for docs/img (four minutes)
+pictures: setup ## Draw the dashboards of a real run for docs/img (six minutes)
 	$(PY) -m grafana.pictures $(ARGS)
 
 film: setup ## Record `make demo` and draw it for README (docs/img/demo.svg)

@@ -118,7 +118,7 @@ def _commands() -> list[Any]:
                 "{{result}}"),
              Query(f"sum by (outcome) (increase(recoveryd_schedule_runs_total{{{JOB}}}[$__rate_interval])) > 0",
                 "run {{outcome}}"),
-             Query(f"max(recoveryd_schedule_overrun_expected{{{JOB}}}) > 0", "overrun expected")], bars=True),
+             Query(f"max(recoveryd_schedule_overrun_expected{{{JOB}}}) > 0", "overrun expected")], bars=True, absent="No schedule was due"),
         parts.timeseries("Records lost", "Offsets of a source that vanished before they were copied.", "none",
             [Query(f"sum by (topic) (increase(recoveryd_records_lost_total{{{JOB}}}[$__rate_interval]))", "{{topic}}")],
             bars=True),

@@ -160,8 +160,11 @@ def state_timeline(
     width: int = 24,
     height: int = 8,
     leads_to: dashboard.DashboardLink | None = None,
+    absent: str = "",
 ) -> statetimeline.Panel:
-    """A row per series, a coloured span per value; `shown` names the values, `leads_to` opens from a span."""
+    """A row per series, a coloured span per value; `shown` names the values, `leads_to` opens from a span, `absent` is
+    said where nothing was found.
+    """
     panel = statetimeline.Panel().title(title).description(description).unit("none").datasource(SOURCE)
     panel.span(width).height(height).targets([*queries_of(asked)]).mappings(mapping(shown))
     panel.show_value(kinds.VisibilityMode.NEVER).merge_values(True).row_height(0.8).fill_opacity(80).line_width(0)
@@ -172,6 +175,8 @@ def state_timeline(
         .show_legend(False)
     )
     panel.thresholds(thresholds(CLEAR))
+    if absent:
+        panel.no_value(absent)
     return panel if leads_to is None else panel.data_links([leads_to])
 
 

@@ -140,6 +140,7 @@ def _partitions() -> list[Any]:
             "Durable position of each partition and the offset it stops before. While the recovery follows, the stop "
             "is the newest known end. The first 1,000 partitions of all recoveries at work.", "partition",
             [Column("Position", position), Column("Stop", stop), Column("Left", f"{stop} - {position}")], width=8,
+            absent="Only while it runs",
         ),
         parts.bar_gauge("Offsets left", "What each partition has still to do.", "short",
             [Query(f"{stop} - {position}", "{{partition}}")], width=8),

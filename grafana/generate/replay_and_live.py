@@ -146,7 +146,7 @@ def _now() -> list[Any]:
             "Alerts",
             "Alerts of recoveryd that fire, by severity. Empty is good. What each means and what to do is in "
             "docs/operations.md, to which the alert's own runbook_url leads.",
-            [Query(alert_of(), "{{alertname}}")], ALERTS_SHOWN, height=5,
+            [Query(alert_of(), "{{alertname}}")], ALERTS_SHOWN, height=5, absent="No alert fires",
         ),
     ]  # fmt: skip
 

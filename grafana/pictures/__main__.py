@@ -1,6 +1,7 @@
-"""`python -m grafana.pictures` makes the pictures of the docs from a real run on its own broker: about four minutes."""
+"""`python -m grafana.pictures` makes the pictures of the docs from a real run on its own broker: about six minutes."""
 
 import argparse
+import json
 import sys
 import tempfile
 import time
@@ -10,29 +11,38 @@ from pathlib import Path
 
 from grafana.pictures.answers import Span
 from grafana.pictures.binaries import Unavailable, find_prometheus
+from grafana.pictures.board_file import load
 from grafana.pictures.page import draw_board
 from grafana.pictures.prometheus_server import QueryFailed
 from grafana.pictures.real_run import RealRun, Scene
+from grafana.pictures.story import Story
 from recoveryd_sandbox.broker import Broker
 from recoveryd_sandbox.errors import SandboxError
 
+PANELS = "panels.json"
 _RECOVERY = "orders-again"
 _AFTER_S = 12.0
-_DEADLINE_S = 400.0
-# A group reads the live orders while those of the last two days are replayed on the same small broker.
+_DEADLINE_S = 1_200.0
+_DOUBLE_S = 30.0
+# A group reads the live orders, and has room for a third more than usual, while those of the last two days are replayed
+# on the same small broker. Its lag grows by a second in five while live traffic is double.
 _SCENE = Scene(
-    backlog_records=600_000,
-    live_records_per_s=800.0,
-    most_bytes_per_s=16_000_000,
+    backlog_records=300_000,
+    live_records_per_s=300.0,
+    reader_records_per_s=480.0,
+    to="caught_up",
+    most_bytes_per_s=3_000_000,
     calm_s=25.0,
     slo="10s",
-    latency_slo="150ms",
+    latency_slo="1s",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """`only` names panels, none = all. `while_running`: as it looked at three quarters of the run, not after it."""
+    """`only` names panels, none = all that are not folded. `while_running`: as it looked when the replay had given way,
+    not after the end.
+    """
 
     name: str
     board: str
@@ -41,14 +51,19 @@ class Picture:
 
 
 _NEXT_TO_LIVE = (
-    "Records written", "Bytes written", "Live lag", "Produce latency of the canary",
-    "Requested, granted and achieved rate", "Share of SLO used",
-    "Rule that sets the rate", "States",
+    "Share of SLO used now", "Share of SLO used", "Rule that sets the rate", "Requested, granted and achieved rate",
+    "Auto-stops", "Records written", "Live lag", "States",
 )  # fmt: skip
-_PICTURES = (
+# Series of partitions are there only while it runs.
+_AT_WORK = (
+    "State", "Done", "Left at this rate", "Records left", "Attempt", "Position against stop", "Offsets left",
+    "Partitions by state",
+)  # fmt: skip
+PICTURES = (
     Picture("replay-next-to-live", "replay-and-live", _NEXT_TO_LIVE),
-    Picture("replay-and-live", "replay-and-live", while_running=True),
-    Picture("recovery", "recovery", while_running=True),
+    Picture("replay-and-live", "replay-and-live"),
+    Picture("recovery", "recovery"),
+    Picture("recovery-at-work", "recovery", _AT_WORK, while_running=True),
     Picture("daemon-and-jobs", "daemon-and-jobs"),
 )
 
@@ -63,26 +78,42 @@ def main(arguments: Sequence[str]) -> int:
         with tempfile.TemporaryDirectory(prefix="recoveryd-pictures-") as temporary:
             work = asked.keep or Path(temporary)
             with Broker(work / "kafka") as broker, RealRun(broker.bootstrap, work / "run", binaries, _SCENE) as run:
-                running_s: list[float] = []
-                status = run.replay(_RECOVERY, _DEADLINE_S, lambda: running_s.append(time.time()))
+                story = Story(run.live, _SCENE.live_records_per_s, _SCENE.most_bytes_per_s, _DOUBLE_S)
+                status = run.replay(_RECOVERY, _DEADLINE_S, story.look)
                 print(f"{_RECOVERY}: {status['state']}, {status['progress']['records']:,} records", flush=True)
                 time.sleep(_AFTER_S)  # so that the picture shows what comes after the end
-                _make_all(run, running_s[len(running_s) * 3 // 4], asked.out)
+                _make_all(run, story, asked.out)
+                story.check()
     except (Unavailable, QueryFailed, SandboxError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0
 
 
-def _make_all(run: RealRun, running_s: float, out: Path) -> None:
+def _make_all(run: RealRun, story: Story, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     whole = Span(run.started_s + 4, time.time() - 1, run.scene.scrape_s)
     variables: Mapping[str, str] = {"recovery": _RECOVERY}
-    for picture in _PICTURES:
-        span = replace(whole, end_s=running_s) if picture.while_running else whole
+    for picture in PICTURES:
+        span = replace(whole, end_s=story.halved_s) if picture.while_running else whole
         png = out / f"{picture.name}.png"
-        draw_board(run.prometheus, picture.board, span, variables, picture.only).savefig(png)
+        draw_board(run.prometheus, picture.board, span, variables, picture.only, unfolded=False).savefig(png)
         print(f"{png}: {png.stat().st_size / 1000:.0f} kB")
+    (out / PANELS).write_text(json.dumps(panels_drawn(), indent=1) + "\n", encoding="utf-8")
+
+
+def panels_drawn() -> dict[str, dict[str, str]]:
+    """What each picture is of: the digests of its panels by their titles. Written next to the pictures, so that a test
+    can tell when a dashboard looks different by now.
+    """
+    return {
+        picture.name: {
+            panel.title: panel.drawn
+            for panel in load(picture.board).panels
+            if not panel.is_folded and (panel.title in picture.only if picture.only else True)
+        }
+        for picture in PICTURES
+    }
 
 
 if __name__ == "__main__":

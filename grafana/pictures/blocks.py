@@ -25,7 +25,7 @@ from grafana.pictures.units import shown
 
 _BELOW, _ABOVE = 38.0, 6.0
 _ROWS_MOST = 24
-_ROW_MOST = 44.0
+_ROW_MOST = 120.0
 _HEAT = "#c2410c"
 
 
@@ -36,7 +36,7 @@ def last(named: Named) -> float:
 
 def timeline(axes: Axes, answer: Answered) -> None:
     if not answer.found:
-        say_nothing(axes)
+        say_nothing(axes, answer.panel.raw)
         return
     rows = sorted(answer.found, key=lambda n: n.name)[:_ROWS_MOST]
     known = mappings_of(answer.panel.raw)
@@ -66,7 +66,7 @@ def heatmap(axes: Axes, answer: Answered) -> None:
     """Cumulative buckets become cells, darker with more observations. Empty buckets above and below are left out."""
     bounds, cells = _cells(answer)
     if not cells:
-        say_nothing(axes)
+        say_nothing(axes, answer.panel.raw)
         return
     first, final = max(0, min(row for row, _, _ in cells) - 1), max(row for row, _, _ in cells)
     inset(axes, 62, 10, _ABOVE, _BELOW)
@@ -96,7 +96,7 @@ def _cells(answer: Answered) -> tuple[list[float], list[tuple[int, float, float]
 def stat(axes: Axes, answer: Answered) -> None:
     values = [n for n in answer.found if not math.isnan(last(n))]
     if not values:
-        say_nothing(axes)
+        say_nothing(axes, answer.panel.raw)
         return
     known, raw = mappings_of(answer.panel.raw), answer.panel.raw
     width, height = in_pixels(axes)
@@ -113,7 +113,7 @@ def stat(axes: Axes, answer: Answered) -> None:
 def bars(axes: Axes, answer: Answered) -> None:
     values = sorted((n for n in answer.found if math.isfinite(last(n))), key=lambda n: _natural(n.name))[:_ROWS_MOST]
     if not values:
-        say_nothing(axes)
+        say_nothing(axes, answer.panel.raw)
         return
     width, height = in_pixels(axes)
     most = max([last(n) for n in values] + [1e-12])

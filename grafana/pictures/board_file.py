@@ -2,6 +2,7 @@
 what Grafana reads too.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ class Target:
 @dataclass(frozen=True, slots=True)
 class PanelFile:
     """`place` is (x, y, width, height) on Grafana's grid of 24 columns; `raw` is the JSON for what only a drawing
-    needs.
+    needs. `is_folded`: it is in a row that Grafana shows closed at first; the row itself is not.
     """
 
     title: str
@@ -34,6 +35,13 @@ class PanelFile:
     place: tuple[int, int, int, int]
     targets: tuple[Target, ...]
     raw: Mapping[str, Any]
+    is_folded: bool = False
+
+    @property
+    def drawn(self) -> str:
+        """Digest of all that a picture of the panel depends on: its queries, looks and place."""
+        kept = {name: value for name, value in self.raw.items() if name not in {"id", "description", "links", "panels"}}
+        return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +81,8 @@ def _otherwise(found: re.Match[str]) -> str:
 
 
 def _panels(raw: Sequence[Mapping[str, Any]]) -> Iterator[PanelFile]:
-    for panel in (one for row in raw for one in (row, *row.get("panels", ()))):  # a collapsed row holds its panels
+    # A collapsed row holds its panels; the others stand after theirs.
+    for panel, is_folded in ((one, one is not row) for row in raw for one in (row, *row.get("panels", ()))):
         place = panel["gridPos"]
         yield PanelFile(
             panel.get("title", ""),
@@ -83,6 +92,7 @@ def _panels(raw: Sequence[Mapping[str, Any]]) -> Iterator[PanelFile]:
             (place.get("x", 0), place.get("y", 0), place["w"], place["h"]),
             tuple(_target(t) for t in panel.get("targets", ())),
             panel,
+            is_folded,
         )
 
 

@@ -1,11 +1,12 @@
 """What all drawings share: pixels on a matplotlib figure, texts that fit, the time axis, and the legend of a panel."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 
 from grafana.pictures.answers import Span
@@ -16,6 +17,8 @@ _DPI = 100
 _POINT = 72 / _DPI  # of one pixel
 _WIDE, _MEAN, _NARROW = "MWmw@%", 6.9, "iljtf.,:' "
 DASHES = (0, (4, 3))
+NAME_ROW = 15.0  # height of a row of names, in pixels
+_NAME_ROWS_MOST, _SIGN = 3, 32.0
 
 
 def make_figure(width: float, height: float, background: str) -> Figure:
@@ -64,8 +67,13 @@ def write(axes: Axes, x: float, y: float, said: str, size: float = 11, color: st
     axes.text(x, y, said, fontsize=size * _POINT, color=color, va=more.pop("va", "center"), parse_math=False, **more)
 
 
-def say_nothing(axes: Axes) -> None:
-    write(axes, 0.5, 0.5, "No data", color=FAINT, ha="center", transform=axes.transAxes)
+def say_nothing(axes: Axes, raw: Mapping[str, Any]) -> None:
+    """What the panel says where nothing was found."""
+    write(axes, 0.5, 0.5, absent(raw), color=FAINT, ha="center", transform=axes.transAxes)
+
+
+def absent(raw: Mapping[str, Any]) -> str:
+    return str(raw["fieldConfig"]["defaults"].get("noValue", "No data"))
 
 
 def show_time(axes: Axes, span: Span) -> None:
@@ -84,25 +92,47 @@ def show_values(axes: Axes, values: Sequence[float], said: Sequence[str]) -> Non
     axes.grid(axis="y", color=GRID, linewidth=0.8)
 
 
-def name_all(axes: Axes, entries: Sequence[tuple[str, str, bool]]) -> None:
-    """Names (name, colour, dashed) one after the other below the panel; those that do not fit are counted."""
-    room, shown = size_of(axes)[0], list[tuple[str, str, bool]]()
-    for name, color, dashed in entries:
-        wide = width_of(name, 10) + 32
-        if wide > room and shown:
-            shown.append((f"+{len(entries) - len(shown)} more", "none", False))
+Entry = tuple[str, str, bool]  # name, colour, dashed
+
+
+def rows_of(entries: Sequence[Entry], room: float) -> list[list[Entry]]:
+    """The names below a panel in as many rows as they need, three at most; those that do not fit are counted."""
+    rows: list[list[Entry]] = [[]]
+    left = room
+    for number, entry in enumerate(entries):
+        wide = width_of(entry[0], 10) + _SIGN
+        more = (f"+{len(entries) - number} more", "none", False)
+        is_last = len(rows) == _NAME_ROWS_MOST
+        if is_last and rows[-1] and number + 1 < len(entries) and wide + width_of(more[0], 10) + _SIGN > left:
+            rows[-1].append(more)
             break
-        room -= wide
-        shown.append((cut(name, size_of(axes)[0] - 40, 10), color, dashed))
-    handles = [
-        Line2D([], [], color=color, linewidth=2, linestyle=(0, (2, 1)) if dashed else "-", label=name)
-        for name, color, dashed in shown
-    ]
-    if handles:
-        axes.legend(
-            handles=handles, loc="upper left", bbox_to_anchor=(0, -18 / size_of(axes)[1]), ncols=len(handles), frameon=False,
-            fontsize=10 * _POINT, handlelength=1.6, handletextpad=0.5, columnspacing=1.2, borderpad=0, borderaxespad=0,
-        )  # fmt: skip
+        if wide > left and rows[-1]:
+            if is_last:
+                rows[-1].append(more)
+                break
+            rows.append([])
+            left = room
+        rows[-1].append(entry)
+        left -= wide
+    return rows
+
+
+def name_all(axes: Axes, entries: Sequence[Entry]) -> None:
+    """Names one after the other below the panel; `rows_of` says in how many rows."""
+    room, tall = size_of(axes)
+    for number, row in enumerate(rows_of(entries, room)):
+        handles = [
+            Line2D([], [], color=color, linewidth=2, linestyle=(0, (2, 1)) if dashed else "-",
+                label=cut(name, room - 40, 10))
+            for name, color, dashed in row
+        ]  # fmt: skip
+        if handles:
+            axes.add_artist(Legend(
+                axes, handles, [str(handle.get_label()) for handle in handles], loc="upper left",
+                bbox_to_anchor=(0, -(18 + NAME_ROW * number) / tall), ncols=len(handles), frameon=False,
+                fontsize=10 * _POINT, handlelength=1.6, handletextpad=0.5, columnspacing=1.2, borderpad=0,
+                borderaxespad=0,
+            ))  # fmt: skip
 
 
 def width_of(said: str, size: float = 11) -> float:

@@ -6,20 +6,33 @@ from collections.abc import Iterable, Mapping, Sequence
 from matplotlib.axes import Axes
 
 from grafana.pictures.answers import Answered, Mark, Named
-from grafana.pictures.canvas import DASHES, inset, name_all, say_nothing, show_time, show_values
+from grafana.pictures.canvas import (
+    DASHES,
+    NAME_ROW,
+    inset,
+    name_all,
+    rows_of,
+    say_nothing,
+    show_time,
+    show_values,
+    size_of,
+)
 from grafana.pictures.looks import Look, hexed, looks_of
 from grafana.pictures.units import shown, ticks
 
 Points = Sequence[tuple[float, float]]
 _MARK = "#4b8bf5"
+_LEFT, _RIGHT = 62.0, 10.0
 
 
 def draw(axes: Axes, answer: Answered, marks: Sequence[Mark]) -> None:
     """Draw the panel, or a note that it has no data."""
-    inset(axes, 62, 10, 8, 38)
     defaults, span = answer.panel.raw["fieldConfig"]["defaults"], answer.span
     looks = looks_of(answer.panel.raw, [n.name for n in answer.found])
     plain = [n for n in answer.found if not looks[n.name].band and looks[n.name].unit is None]
+    names = list(dict.fromkeys((n.name, looks[n.name].color, looks[n.name].dashed) for n in plain))
+    more_rows = len(rows_of(names, size_of(axes)[0] - _LEFT - _RIGHT)) - 1
+    inset(axes, _LEFT, _RIGHT, 8, 38 + NAME_ROW * more_rows)
     custom = defaults.get("custom", {})
     is_stacked = custom.get("stacking", {}).get("mode") == "normal"
     limits = _limits(defaults) if custom.get("thresholdsStyle", {}).get("mode", "off") != "off" else {}
@@ -28,6 +41,7 @@ def draw(axes: Axes, answer: Answered, marks: Sequence[Mark]) -> None:
     values = ticks(least, most, answer.panel.unit)
     if custom.get("scaleDistribution", {}).get("type") == "log":
         axes.set_yscale("log")
+        axes.minorticks_off()
         least, most, values = _powers_of_ten(plain, limits)
     axes.set_ylim(least, most)
     show_values(axes, values, [shown(value, answer.panel.unit) for value in values])
@@ -35,7 +49,7 @@ def draw(axes: Axes, answer: Answered, marks: Sequence[Mark]) -> None:
     for mark in marks:
         axes.axvline(mark.at_s, color=_MARK, linewidth=0.7, linestyle=(0, (3, 3)))
     if not any(n.series.points for n in plain):
-        say_nothing(axes)
+        say_nothing(axes, answer.panel.raw)
     elif custom.get("drawStyle") == "bars":
         _bars(axes, plain, looks, span.step_s)
     elif is_stacked:
@@ -46,7 +60,7 @@ def draw(axes: Axes, answer: Answered, marks: Sequence[Mark]) -> None:
             axes.plot(*drawn, color=look.color, linewidth=1.1, linestyle=DASHES if look.dashed else "-")
     for limit, color in limits.items():
         axes.axhline(limit, color=color, linewidth=1.0, linestyle=(0, (6, 4)))
-    name_all(axes, list(dict.fromkeys((n.name, looks[n.name].color, looks[n.name].dashed) for n in plain)))
+    name_all(axes, names)
 
 
 def runs(points: Points, step_s: float) -> list[list[tuple[float, float]]]:

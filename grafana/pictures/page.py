@@ -26,11 +26,20 @@ _DRAWERS = {
 
 
 def draw_board(
-    server: PrometheusServer, name: str, span: Span, variables: Mapping[str, str], only: Sequence[str] = ()
+    server: PrometheusServer,
+    name: str,
+    span: Span,
+    variables: Mapping[str, str],
+    only: Sequence[str] = (),
+    *,
+    unfolded: bool = True,
 ) -> Figure:
-    """Ask everything, draw everything. Raises `QueryFailed` for a query that Prometheus does not take."""
+    """Ask everything, draw everything; not `unfolded`, without the panels of rows that Grafana shows closed at first.
+    Raises `QueryFailed` for a query that Prometheus does not take.
+    """
     board = load(name)
-    answers = [ask_panel(server, panel, span, variables) for panel in board.panels]
+    shown = [panel for panel in board.panels if unfolded or not panel.is_folded]
+    answers = [ask_panel(server, panel, span, variables) for panel in shown]
     return make(board, answers, ask_marks(server, board, span, variables), only)
 
 
@@ -42,9 +51,11 @@ def make(board: BoardFile, answers: Sequence[Answered], marks: Sequence[Mark], o
     ground = add_axes(figure, 0, 0, WIDTH, height)
     in_pixels(ground)
     write(ground, _MARGIN + 2, _MARGIN + 10, board.title, 17, weight="bold")
+    is_unfolded = any(answer.panel.is_folded for answer in answers)
     for answer, x, y, wide, tall in places:
         title = answer.panel.title
         if answer.panel.kind == "row":
+            title += " (folded)" if answer.panel.raw.get("collapsed") and not is_unfolded else ""
             write(ground, x + 2, y + 12, title, 13, _FAINT, weight="bold")
             continue
         ground.add_patch(Rectangle((x, y), wide, tall, facecolor=PAPER, edgecolor=_EDGE, linewidth=0.8))

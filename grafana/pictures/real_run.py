@@ -5,7 +5,6 @@ Topics get names of their own, and everything that was started is ended by its p
 """
 
 import os
-import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -15,28 +14,32 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Producer
 
 from grafana.pictures.binaries import Binaries
 from grafana.pictures.prometheus_server import PrometheusServer
 from recoveryd_sandbox.control import ENDED
-from recoveryd_sandbox.daemon_process import DaemonProcess, run_tool
+from recoveryd_sandbox.daemon_process import PATIENT, DaemonProcess, run_tool
 from recoveryd_sandbox.errors import SandboxError
-from recoveryd_sandbox.live import LiveProducer
+from recoveryd_sandbox.live import LiveProducer, LiveReader
 from recoveryd_sandbox.topics import Topics
 
-_FILL_DEADLINE_S = 60.0
-_STOP_DEADLINE_S = 15.0
+_FILL_DEADLINE_S = 300.0
 _LOOK_S = 0.2
+Status = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Sizes and rates of the run. `calm_s` passes before the replay, so that live traffic is first seen alone."""
+    """Sizes and rates of the run. `calm_s` passes before the replay, so that live traffic is first seen alone. The group
+    reads no more than `reader_records_per_s`, None = as it can. `to` is the end of the replay's range.
+    """
 
     backlog_records: int = 40_000
     record_bytes: int = 1_000
     live_records_per_s: float = 200.0
+    reader_records_per_s: float | None = None
+    to: str = "latest"
     most_bytes_per_s: int = 8_000_000
     partitions: int = 4
     calm_s: float = 16.0
@@ -57,6 +60,8 @@ class RealRun:
         self.started_s = time.time()
         self._binaries = binaries
         self.daemon = DaemonProcess(folder)
+        self.live = LiveProducer(bootstrap, self.source, scene.live_records_per_s, scene.partitions)
+        self._reader = LiveReader(bootstrap, self.source, self.group)
         self._open = ExitStack()
         self.prometheus: PrometheusServer
 
@@ -65,10 +70,11 @@ class RealRun:
         with ExitStack() as opened:
             opened.callback(self.daemon.close)
             _fill(self._bootstrap, self.source, self.scene)
-            opened.enter_context(
-                LiveProducer(self._bootstrap, self.source, self.scene.live_records_per_s, self.scene.partitions)
-            )
-            opened.enter_context(_Group(self._bootstrap, self.source, self.group))
+            opened.enter_context(self.live)
+            opened.callback(self._reader.stop)
+            if self.scene.reader_records_per_s is not None:
+                self._reader.slow_down(self.scene.reader_records_per_s)
+            self._reader.start()
             self._start_daemon()
             self.started_s = time.time()
             server = PrometheusServer(
@@ -82,22 +88,23 @@ class RealRun:
         self._open.close()
 
     def replay(
-        self, recovery: str, deadline_s: float = 240.0, while_running: Callable[[], None] = lambda: None
-    ) -> dict[str, Any]:
-        """Wait for `calm_s`, start a replay with `recoveryctl`, call `while_running` a few times a second, and
-        return the final status.
+        self, recovery: str, deadline_s: float = 240.0, while_running: Callable[[Status], None] = lambda _: None
+    ) -> Status:
+        """Wait for `calm_s`, start a replay with `recoveryctl`, call `while_running` with its status a few times a
+        second, and return the final one.
         """
         time.sleep(self.scene.calm_s)
         run_tool(
             "recoveryctl", "replay", "--source", self.source, "--target", self.target, "--from", "earliest",
-            "--to", "latest", "--id", recovery, "--create", "--yes", "--reason", "orders were booked with a wrong rate",
+            "--to", self.scene.to, "--id", recovery, "--create", "--yes", "--reason", "orders were booked with a wrong rate",
             "--max-bytes-per-s", str(self.scene.most_bytes_per_s), "--config", str(self.daemon.config),
         )  # fmt: skip
-        found: dict[str, Any] = {}
+        found: Status = {}
 
         def has_ended() -> bool:
-            while_running()
             found.update(self.daemon.status(recovery) or {})
+            if found:
+                while_running(found)
             return found.get("state") in ENDED
 
         self.daemon.wait_for(has_ended, f"end {recovery}", deadline_s, _LOOK_S)
@@ -107,12 +114,13 @@ class RealRun:
         scene = self.scene
         self.daemon.configure(
             {
+                **PATIENT,
                 "clusters": {"main": {"bootstrap.servers": self._bootstrap}},
                 "scope": self.prefix.strip(".").replace(".", "-"),
                 "topics": {"prefix": self.prefix},
                 "chunk": {"max_interval": "1s"},
                 "lease": {"ttl": "10s", "renew_every": "3s"},
-                "profiles": {"default": {"warm": 1}},
+                "profiles": {"default": {"warm": 1, "nice": 0}},
                 "monitor": {
                     "interval": "1s",
                     "topics": [{"topic": self.source, "group": self.group, "slo": scene.slo}],
@@ -124,36 +132,6 @@ class RealRun:
         run_tool("recoveryctl", "topics", "apply", "--config", str(self.daemon.config))
         self.daemon.start()
         self.daemon.await_leader()
-
-
-class _Group:
-    """A consumer group that reads the live topic and commits each second, as an application would."""
-
-    def __init__(self, bootstrap: str, topic: str, group: str) -> None:
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "latest",
-                "enable.auto.commit": True,
-                "auto.commit.interval.ms": 1_000, "log_level": 0,
-            }
-        )  # fmt: skip
-        self._topic = topic
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"group-{group}", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._consumer.subscribe([self._topic])
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._ended.set()
-        self._thread.join(_STOP_DEADLINE_S)
-        self._consumer.close()
-
-    def _run(self) -> None:
-        while not self._ended.is_set():
-            self._consumer.consume(500, 0.2)
 
 
 def _fill(bootstrap: str, topic: str, scene: Scene) -> None:

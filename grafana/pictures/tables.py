@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from grafana.pictures.answers import Answered
 from grafana.pictures.blocks import last
-from grafana.pictures.canvas import cut, in_pixels, width_of, write
+from grafana.pictures.canvas import absent, cut, in_pixels, width_of, write
 from grafana.pictures.looks import GRID, INK
 from grafana.pictures.units import shown
 
@@ -22,7 +22,7 @@ def draw(axes: Axes, answer: Answered) -> None:
     width, _ = in_pixels(axes)
     wanted = [max(width_of(said) for said in column) + 2 * _MARGIN for column in zip(titles, *rows, strict=True)]
     scale = width / sum(wanted)
-    for number, row in enumerate([titles, *(rows or [["No data", *[""] * (len(titles) - 1)]])]):
+    for number, row in enumerate([titles, *(rows or [[absent(answer.panel.raw), *[""] * (len(titles) - 1)]])]):
         y, x = _ROW * (number + 0.5), 0.0
         for said, wide in zip(row, wanted, strict=True):
             room = width if not rows and number else wide * scale - _MARGIN

@@ -20,7 +20,7 @@ from grafana.pictures.binaries import Binaries
 from grafana.pictures.board_file import BOARDS, BoardFile, PanelFile, load
 from grafana.pictures.page import draw_board
 from grafana.pictures.prometheus_server import RULES
-from grafana.pictures.real_run import RealRun, Scene
+from grafana.pictures.real_run import RealRun, Scene, Status
 from tests.builders.core import BOOK
 from tests.e2e.processes import wait_for
 
@@ -63,7 +63,7 @@ def ran(bootstrap: str, prometheus_binaries: Binaries, tmp_path_factory: pytest.
     pages: list[str] = []
     seen_s: list[float] = []
 
-    def look() -> None:
+    def look(_: Status) -> None:
         if len(pages) < 500 and 'state="running"} 1.0' in (page := run.daemon.get("/metrics")[1]):
             pages.append(page)
             seen_s.append(time.time())

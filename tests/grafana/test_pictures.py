@@ -1,7 +1,10 @@
 """The drawings show what Prometheus answered: positions, gaps, names, units. No Prometheus is needed."""
 
+import itertools
+import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,13 +13,15 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from grafana.pictures import blocks, lines, tables
+from grafana.pictures.__main__ import PANELS, panels_drawn
 from grafana.pictures.answers import Answered, Mark, Named, Span, legend_name
 from grafana.pictures.board_file import PanelFile, filled, load
-from grafana.pictures.canvas import add_axes, cut, make_figure
+from grafana.pictures.canvas import absent, add_axes, cut, make_figure
 from grafana.pictures.lines import runs
 from grafana.pictures.looks import level_color, looks_of, mappings_of
 from grafana.pictures.page import WIDTH, make
@@ -186,7 +191,9 @@ def test_a_panel_without_answers_says_so() -> None:
     assert "No data" in texts(drawn(lines.draw, answered(of, []), 600, 240, ()))
     verdicts = answered(panel("replay-and-live", "Lag verdicts"), [])
     assert texts(drawn(blocks.timeline, verdicts, 600, 200)) == ["No data"]
-    assert "No data" in texts(drawn(tables.draw, answered(panel("replay-and-live", "Recoveries"), []), 600, 200))
+    assert "No recovery" in texts(drawn(tables.draw, answered(panel("replay-and-live", "Recoveries"), []), 600, 200))
+    alerts = answered(panel("replay-and-live", "Alerts"), [])
+    assert texts(drawn(blocks.timeline, alerts, 600, 200)) == ["No alert fires"]
 
 
 def test_states_become_spans_with_their_names_and_colours() -> None:
@@ -280,14 +287,32 @@ def test_long_names_are_cut_to_their_room() -> None:
 def test_names_below_a_panel_that_do_not_fit_are_counted() -> None:
     of = panel("replay-and-live", "Records written")
     points = [(SPAN.start_s + i, 5.0) for i in range(60)]
-    rows = [(0, {"traffic": f"a long name of number {n}"}, points) for n in range(9)]
-    axes = drawn(lines.draw, answered(of, rows), 600, 240, ())
-    legend = axes.get_legend()
-    assert legend is not None
-    *names, more = [t.get_text() for t in legend.get_texts()]
-    assert 1 < len(names) < 9
-    assert more == f"+{9 - len(names)} more"
-    assert legend.get_window_extent().x1 <= 600
+    for count, rows_taken in ((2, 1), (5, 2), (19, 3)):
+        rows = [(0, {"traffic": f"a long name of number {n}"}, points) for n in range(count)]
+        axes = drawn(lines.draw, answered(of, rows), 600, 240, ())
+        legends = axes.findobj(Legend)
+        assert len(legends) == rows_taken
+        names = [t.get_text() for legend in legends for t in legend.get_texts()]
+        if count == 19:
+            more = names.pop()
+            assert more == f"+{19 - len(names)} more"
+        assert names == [f"a long name of number {n}" for n in range(len(names))]
+        assert len(names) == count or count == 19
+        boxes = [legend.get_window_extent() for legend in legends]
+        assert all(box.x1 <= 600 and box.y0 >= 0 for box in boxes)
+        assert all(lower.y1 <= upper.y0 for upper, lower in itertools.pairwise(boxes))
+
+
+def test_a_folded_row_is_a_heading_alone() -> None:
+    board = load("replay-and-live")
+    folded = [panel.title for panel in board.panels if panel.is_folded]
+    assert "Age of signals" in folded
+    assert "Live lag" not in folded
+    whole = make(board, [Answered(p, (), SPAN) for p in board.panels if not p.is_folded], ())
+    assert [axes.get_label() for axes in whole.axes[1:]] == [
+        p.title for p in board.panels if p.kind != "row" and not p.is_folded
+    ]
+    assert "Internals: how fresh and how whole the signals are (folded)" in texts(whole)
 
 
 @pytest.mark.parametrize("name", ["daemon-and-jobs", "recovery", "replay-and-live"])
@@ -295,7 +320,8 @@ def test_every_kind_of_panel_can_be_drawn_also_without_data(name: str, tmp_path:
     board = load(name)
     whole = make(board, [Answered(p, (), SPAN) for p in board.panels], ())
     drawn_panels = [p.title for p in board.panels if p.kind != "row"]
-    assert texts(whole).count("No data") == len(drawn_panels)
+    said = [absent(p.raw) for p in board.panels if p.kind != "row"]
+    assert Counter(texts(whole)) >= Counter(said)
     assert [axes.get_label() for axes in whole.axes[1:]] == drawn_panels
     assert (whole.bbox.width, whole.bbox.height > 600) == (WIDTH, True)
     chosen = [board.panels[1].title, board.panels[2].title]
@@ -304,6 +330,17 @@ def test_every_kind_of_panel_can_be_drawn_also_without_data(name: str, tmp_path:
     assert some.bbox.height < whole.bbox.height / 4
     whole.savefig(tmp_path / "page.png")
     assert (tmp_path / "page.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_pictures_of_the_docs_show_the_dashboards_as_they_are() -> None:
+    folder = Path(__file__).resolve().parents[2] / "docs" / "img"
+    drawn_once = json.loads((folder / PANELS).read_text())
+    now = panels_drawn()
+    assert {name: (folder / f"{name}.png").exists() for name in now} == dict.fromkeys(now, True)
+    changed = {
+        name: sorted(title for title, digest in now[name].items() ^ drawn_once.get(name, {}).items()) for name in now
+    }
+    assert changed == {name: [] for name in now}, "these panels have changed since: `make pictures`"
 
 
 def test_no_panel_covers_another_and_all_lie_inside_the_picture() -> None:
