@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from recoveryd.kernel.events import Event, Tick
 from recoveryd.runtime import ticker as ticker_module
 from recoveryd.runtime.ticker import Ticker
@@ -21,6 +23,16 @@ def test_without_anything_active_only_wanted_times_tick() -> None:
         ticker.poll()
         emitted += [str(clock.ms)] if emitted and emitted[-1] == Tick() else []  # type: ignore[list-item]
     assert emitted == [Tick(), "5000", Tick(), "9000"]
+
+
+@pytest.mark.parametrize(("leads", "wanted_s"), [(True, [30, 60, 90]), (False, [])])
+def test_a_leader_with_nothing_to_do_gets_one_now_and_then(leads: bool, wanted_s: list[int]) -> None:
+    """What ended is forgotten in time, although nothing else happens."""
+    clock, at_s = ManualClock(0), list[int]()
+    ticker = Ticker(clock, lambda _: at_s.append(clock.ms // 1_000), lambda: False, lambda: leads)
+    for clock.ms in range(0, 100_000, 1_000):
+        ticker.poll()
+    assert at_s == wanted_s
 
 
 def test_while_something_is_active_every_poll_ticks() -> None:

@@ -113,7 +113,7 @@ class Runtime:
     ) -> None:
         self.state = CoreState()
         self.vitals = Vitals()
-        self.ticker = Ticker(clock, inbox.emit, self._is_active)
+        self.ticker = Ticker(clock, inbox.emit, self._is_active, self._is_leader)
         self._core = core
         self._journal = journal
         self._clusters = clusters
@@ -341,4 +341,7 @@ class Runtime:
         return behind >= COVER_EVERY_RECORDS or (behind > 0 and is_late)
 
     def _is_active(self) -> bool:
-        return self.vitals.role == "leader" and self._core.is_active(self.state)
+        return self._is_leader() and self._core.is_active(self.state)
+
+    def _is_leader(self) -> bool:
+        return self.vitals.role == "leader"

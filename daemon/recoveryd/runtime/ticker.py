@@ -1,4 +1,6 @@
-"""Ticks: one a second while a recovery is active, and at the times that decisions asked for."""
+"""Ticks: one a second while a recovery is active, and at the times that decisions asked for. A leader that has nothing to do
+gets one now and then, because what ended is forgotten in time also where nothing else happens.
+"""
 
 import asyncio
 import contextlib
@@ -9,6 +11,7 @@ from recoveryd.kernel.events import Tick
 from recoveryd.ports import Clock, Emit
 
 PERIOD_S = 1.0
+IDLE_PERIOD_S = 30.0
 _WAKES_AT_MOST = 4_096
 
 
@@ -17,10 +20,13 @@ class Ticker:
     them.
     """
 
-    def __init__(self, clock: Clock, emit: Emit, is_active: Callable[[], bool]) -> None:
+    def __init__(
+        self, clock: Clock, emit: Emit, is_active: Callable[[], bool], leads: Callable[[], bool] = lambda: False
+    ) -> None:
         self._clock = clock
         self._emit = emit
-        self._is_active = is_active
+        self._is_active, self._leads = is_active, leads
+        self._ticked_s = clock.monotonic_s()
         self._wakes: list[int] = []
         self._rearm = asyncio.Event()
 
@@ -40,7 +46,9 @@ class Ticker:
         while self._wakes and self._wakes[0] <= now_ms:
             heapq.heappop(self._wakes)
             is_due = True
-        if is_due or self._is_active():
+        now_s = self._clock.monotonic_s()
+        if is_due or self._is_active() or (now_s - self._ticked_s >= IDLE_PERIOD_S and self._leads()):
+            self._ticked_s = now_s
             self._emit(Tick())
 
     async def run(self) -> None:
