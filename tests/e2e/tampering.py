@@ -9,7 +9,9 @@ from confluent_kafka.admin import AdminClient
 
 from tests.e2e.clients import writer
 from tests.e2e.follower import Document
+from tests.e2e.ledger import is_of_receipt
 from tests.e2e.log_reader import QUIET, Record, insist, offsets, read_log
+from tests.e2e.processes import await_gone, kill
 from tests.e2e.stack import Stack
 
 _TIMEOUT_S = 120.0
@@ -92,6 +94,29 @@ class Tampering:
 
         self.rewrite_receipt(change, number)
 
+    def call_the_next_skipped(self, partition: int, count: int) -> None:
+        """Let the newest receipt of a source partition cover `count` offsets more, without a record: the next attempt goes on
+        behind them, so that these are never copied. No attempt may know better.
+        """
+        processes = self._stack.application(self._recovery)
+        for process in processes:
+            kill(process)
+        await_gone(processes)
+        self.rewrite_receipt(
+            lambda receipt: receipt | {"stop": receipt["stop"] + count, "skipped": receipt["skipped"] + count},
+            self.newest(partition),
+        )
+
+    def written_by(self, number: int) -> list[Plain]:
+        """The records of receipt `number`, in all its target partitions."""
+        runs = [(run["partition"], run["runs"]) for run in self._receipts()[number][1]["targets"]]
+        return [
+            record
+            for partition, found in runs
+            for record in self.stored(partition)
+            if any(first <= record.offset < first + count for first, count in found)
+        ]
+
     def rewrite_receipt(self, change: Callable[[Document], Document], number: int) -> None:
         """Replace a receipt by what `change` makes of it."""
         home, receipt, key = self._receipts()[number]
@@ -109,6 +134,8 @@ class Tampering:
         found: list[tuple[int, Document, bytes]] = []
         for partition, records in self._read(self._stack.receipts_topic).items():
             for record in records:
+                if not is_of_receipt(record.key):
+                    continue
                 receipt = json.loads(record.value or b"{}")
                 if receipt.get("recovery") != self._recovery or not receipt["targets"]:
                     continue
