@@ -87,9 +87,9 @@ def double_what_is_there(tampering: Tampering) -> int:
     return tampering.write(again) - _DOUBLED + 1
 
 
-def call_the_last_records_skipped(tampering: Tampering, number: int = 0, count: int = 7) -> None:
-    """A receipt names fewer records than its chunk wrote, so that no receipt claims the last ones in the target."""
-    tampering.claim(number, [r.offset for r in tampering.claimed(number)][:-count], skipped=count)
+def call_the_last_record_skipped(tampering: Tampering) -> None:
+    """The oldest receipt names one record less than its chunk wrote, so that no receipt claims the last one in the target."""
+    tampering.claim(0, [r.offset for r in tampering.claimed(0)][:-1], skipped=1)
 
 
 def claim_an_altered_record(tampering: Tampering) -> None:
@@ -110,10 +110,30 @@ def claim_two_of_a_key_turned_round(tampering: Tampering) -> None:
     tampering.claim(number, [*(r.offset for r in claimed if r not in {last, before}), at - 1, at])
 
 
+_ALTERED = 6
+
+
+def claim_altered_records(tampering: Tampering) -> None:
+    """Append the last records of a chunk again, one with another header, one with another time, and one null value made
+    empty, and let the receipt claim these.
+    """
+    number = tampering.newest(0)
+    claimed = tampering.claimed(number)
+    last = claimed[-_ALTERED:]
+    null = next(n for n, record in enumerate(last) if record.value is None)
+    header, time = [n for n in range(_ALTERED) if n != null][:2]
+    again = list(last)
+    again[null] = last[null]._replace(value=b"")
+    again[header] = last[header]._replace(headers=(("h", b"1"),))
+    again[time] = last[time]._replace(time_ms=last[time].time_ms + 1)
+    at = tampering.write(again)
+    tampering.claim(number, [*(r.offset for r in claimed[:-_ALTERED]), *range(at - _ALTERED + 1, at + 1)])
+
+
 def hide_alter_and_turn(tampering: Tampering) -> None:
     """All three kinds of damage, in three chunks, so that none hides another."""
-    call_the_last_records_skipped(tampering, count=1)
-    claim_an_altered_record(tampering)
+    call_the_last_record_skipped(tampering)
+    claim_altered_records(tampering)
     claim_two_of_a_key_turned_round(tampering)
 
 
@@ -125,16 +145,15 @@ def assert_doubled_are_named(ended: Document, at: int) -> None:
 def test_missing_altered_and_doubled_records_fail_a_copy_with_their_places_and_exit_code_9(
     stack: Stack, plain: str
 ) -> None:
-    """Chunks of partition 0 are damaged, and what is doubled stands in partition 1."""
+    """A chunk of partition 0 is damaged; partition 1 has a hole that its receipt calls skipped, and doubled records."""
     doubled: list[int] = []
 
     def damage(tampering: Tampering) -> None:
-        assert tampering.newest(0) > 0, "the altered record is in another chunk than those that are missing"
-        call_the_last_records_skipped(tampering)
+        tampering.call_the_next_skipped(1, 7)
         claim_an_altered_record(tampering)
         doubled.append(double_what_is_there(tampering))
 
-    ended = tampered_replay(stack, plain, damage, moves=(0,))
+    ended = tampered_replay(stack, plain, damage, moves=(0, 1))
     found = ended["verification"]
     assert (ended["state"], ended["error_code"], found["result"], found["scope"]) == (
         "failed",
@@ -146,8 +165,8 @@ def test_missing_altered_and_doubled_records_fail_a_copy_with_their_places_and_e
     for difference in found["differences"]:
         counted[difference["kind"], difference["target_partition"]] += difference["count"]
     assert counted.pop(("ledger", None)), "a receipt that calls records skipped that can be read"
-    left_over = 7 + 1  # what receipts do not claim any more belongs to nobody
-    assert counted == {("missing", 0): 7, ("altered", 0): 1, ("extra", 0): left_over, ("extra", 1): _DOUBLED}
+    left_over = 1  # what receipts do not claim any more belongs to nobody
+    assert counted == {("missing", 1): 7, ("altered", 0): 1, ("extra", 0): left_over, ("extra", 1): _DOUBLED}
     assert_doubled_are_named(ended, doubled[0])
     code, said = recoveryctl(stack, "wait", ended["recovery"])
     assert code == _DIFFERENCES, said
@@ -155,33 +174,36 @@ def test_missing_altered_and_doubled_records_fail_a_copy_with_their_places_and_e
 
 @pytest.fixture(scope="module")
 def keyed(stack: Stack) -> str:
-    """Two partitions of 5,000 records of five keys each."""
+    """Two partitions of 5,000 records of five keys each; of each key, every other value is null."""
     topic = f"{stack.mark}-keyed"
     create_topics(stack.bootstrap, {topic: 2})
     fill(stack.bootstrap, topic, (
-        Plain(p, b"%d-%d" % (p, n % 5), b"%d-%d" % (p, n), 1_357_000_000_000 + n) for n in range(5_000) for p in range(2)
+        Plain(p, b"%d-%d" % (p, n % 5), b"%d-%d" % (p, n) if n % 2 else None, 1_357_000_000_000 + n)
+        for n in range(5_000) for p in range(2)
     ))  # fmt: skip
     return topic
 
 
-def test_a_missing_an_altered_and_a_turned_record_of_a_repartitioned_copy_and_doubled_ones_are_each_named(
+def test_missing_altered_and_turned_records_of_a_repartitioned_copy_and_a_doubled_chunk_are_each_named(
     stack: Stack, keyed: str
 ) -> None:
     doubled: list[int] = []
 
     def damage(tampering: Tampering) -> None:
+        chunk = tampering.written_by(0)
         hide_alter_and_turn(tampering)
-        doubled.append(double_what_is_there(tampering))
+        tampering.write(chunk)
+        doubled.append(len(chunk))
 
     ended = tampered_replay(stack, keyed, damage, moves=(0, 1), target_mapping="key_hash")
     found = ended["verification"]
-    assert_doubled_are_named(ended, doubled[0])
     assert (ended["state"], ended["error_code"], found["scope"]) == ("failed", "RCV-3007", "source")
     named = Counter(d["kind"] for d in found["differences"] if d["source_offset"] is not None)
     assert named.keys() == {"missing", "altered", "reordered", "ledger"}
-    assert named["missing"] == named["altered"] == named["ledger"] == 1
+    assert (named["missing"], named["altered"], named["ledger"]) == (1, 3, 1)
     assert named["reordered"] <= 2, "of two records that changed places, one or both are told"
-    assert found["extra_records"] == _DOUBLED + 4, "what the receipts do not claim any more belongs to nobody"
+    left_over = 1 + _ALTERED + 2  # what the receipts do not claim any more belongs to nobody
+    assert found["extra_records"] == doubled[0] + left_over
     code, said = recoveryctl(stack, "wait", ended["recovery"])
     assert code == _DIFFERENCES, said
 
@@ -269,9 +291,15 @@ def test_a_chunk_of_another_recovery_that_a_receipt_claims_is_altered(stack: Sta
     assert (ended["state"], ended["error_code"]) == ("failed", "RCV-3007")
     assert [d["kind"] for d in found["differences"] if d["kind"] != "ledger"] == ["altered"] * 3
     assert found["extra_records"] == 300, "three of ours in the place of three of theirs"
+    code, said = recoveryctl(stack, "wait", ended["recovery"])
+    assert code == _DIFFERENCES, said
 
 
-GOOD = [Plain(0, f"k{i}".encode(), f"v{i}".encode(), 1_357_000_000_000 + i, (("h", b"1"),)) for i in range(40)]
+_NULL = 30  # this one's value is null
+GOOD = [
+    Plain(0, f"k{i}".encode(), f"v{i}".encode() if i != _NULL else None, 1_357_000_000_000 + i, (("h", b"1"),))
+    for i in range(40)
+]
 
 HAND_MADE: dict[str, tuple[Sequence[Plain], list[tuple[str, int | None, int | None]]]] = {
     "nothing": (GOOD, []),
@@ -280,7 +308,11 @@ HAND_MADE: dict[str, tuple[Sequence[Plain], list[tuple[str, int | None, int | No
     "swapped": ([*GOOD[:10], GOOD[11], GOOD[10], *GOOD[12:]], [("reordered", 10, 11), ("reordered", 11, 10)]),
     "altered header": ([*GOOD[:3], GOOD[3]._replace(headers=(("h", b"0"),)), *GOOD[4:]], [("altered", 3, 3)]),
     "shifted time": ([*GOOD[:5], GOOD[5]._replace(time_ms=5), *GOOD[6:]], [("altered", 5, 5)]),
-    "null to empty": ([*GOOD[:20], GOOD[20]._replace(value=None), *GOOD[21:]], [("altered", 20, 20)]),
+    "null to empty": (
+        [*GOOD[:_NULL], GOOD[_NULL]._replace(value=b""), *GOOD[_NULL + 1 :]],
+        [("altered", _NULL, _NULL)],
+    ),
+    "value to null": ([*GOOD[:20], GOOD[20]._replace(value=None), *GOOD[21:]], [("altered", 20, 20)]),
     "emptied": ([*GOOD[:20], GOOD[20]._replace(value=b""), *GOOD[21:]], [("altered", 20, 20)]),
     "value changed": ([*GOOD[:17], GOOD[17]._replace(value=b"another"), *GOOD[18:]], [("altered", 17, 17)]),
     "everything twice": (GOOD + GOOD, [("extra", None, 40)]),
