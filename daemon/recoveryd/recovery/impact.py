@@ -11,6 +11,7 @@ from typing import Final
 from recoveryd.recovery.model import Affected, Finding, Plan, Severity
 from recoveryd.recovery.plan_facts import TargetReaders
 from recoveryd.recovery.spec import Spec
+from recoveryd.units.internal_topics import CHANGELOG, REPARTITION
 from recoveryd.units.model import Behaviour, Unit, UnitKind, group_of_sink
 
 UNKNOWN: Final = "unknown"
@@ -50,7 +51,7 @@ def _is_own(unit: Unit, topic: str) -> bool:
     return topic in (unit.internal_topics or ()) or (
         unit.kind is UnitKind.STREAMS
         and topic.startswith(f"{unit.group}-")
-        and topic.endswith(("-repartition", "-changelog"))
+        and topic.endswith((REPARTITION, CHANGELOG))
     )
 
 

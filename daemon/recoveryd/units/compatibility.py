@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from recoveryd.units.internal_topics import internal_names
+from recoveryd.units.internal_topics import changelog_of, internal_names
 from recoveryd.units.topology import Node, NodeKind, Topology
 
 _INDEX: Final = re.compile(r"-\d{10}(?=-|$)", re.ASCII)
@@ -107,7 +107,7 @@ def _stores(v: _Versions) -> Iterator[VersionDifference]:
 
 def _moved_store(v: _Versions, before: str, now: str) -> VersionDifference:
     table = _TABLE.fullmatch(before)
-    changelog = f"{v.existing.application_id}-{before}-changelog"
+    changelog = changelog_of(v.existing.application_id, before)
     if table is not None and table[1] in v.new.read and changelog not in v.existing.partitions:
         message = (
             f"the table {before} is now {now} and has no changelog: is it read again from {table[1]} (optimisation)?"
@@ -243,7 +243,7 @@ def _changelogs(v: _Versions) -> Iterator[VersionDifference]:
         counts = [v.existing.partitions.get(v.existing.name(v.new, topic)) for topic in sorted(part.read)]
         known = [count for count in counts if count is not None]
         for store in sorted(part.stores & v.old.stores & v.new.stores):
-            changelog = f"{v.existing.application_id}-{store}-changelog"
+            changelog = changelog_of(v.existing.application_id, store)
             has = v.existing.partitions.get(changelog)
             if has is None and _TABLE.fullmatch(store) is None:
                 message = f"the store {store} has no changelog: only the disks of instances hold its state"

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from recoveryd.units.facts import GroupPart, UnitFacts
+from recoveryd.units.internal_topics import changelog_of, store_of
 from recoveryd.units.model import Unit
 from recoveryd.units.topology import Node, NodeKind, SubTopology
 
@@ -142,7 +143,7 @@ def _add_told_parts(
         for name in sorted(part.repartitions_written):
             edges[box, _told_topic(name, nodes)] = None
         for name in sorted(part.changelogs):
-            store = name.removeprefix(f"{unit.group}-").removesuffix("-changelog")
+            store = store_of(unit.group, name)
             held = f"store:{store}"
             nodes.setdefault(held, GraphNode(held, NodeRole.STORE, store, number))
             edges[box, held] = None
@@ -175,7 +176,7 @@ def _add_stores(
     unit: Unit, part: SubTopology, node: Node, nodes: dict[str, GraphNode], edges: dict[tuple[str, str], None]
 ) -> None:
     for store in node.stores:
-        held, changelog = f"store:{store}", _topic_id(f"{unit.group}-{store}-changelog")
+        held, changelog = f"store:{store}", _topic_id(changelog_of(unit.group, store))
         nodes.setdefault(held, GraphNode(held, NodeRole.STORE, store, part.number))
         edges[f"node:{node.name}", held] = None
         edges[held, f"node:{node.name}"] = None

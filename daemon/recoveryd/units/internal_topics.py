@@ -15,9 +15,11 @@ from typing import Final
 
 from recoveryd.units.topology import Topology
 
+CHANGELOG: Final = "-changelog"
+REPARTITION: Final = "-repartition"
 _SUFFIXES: Final = (
-    "-changelog",
-    "-repartition",
+    CHANGELOG,
+    REPARTITION,
     "-subscription-registration-topic",
     "-subscription-response-topic",
 )
@@ -91,7 +93,20 @@ def internal_names(topology: Topology) -> frozenset[str]:
     place of a changelog.
     """
     between = frozenset(name for name in topology.through if _looks_internal(name))
-    return between | frozenset(f"{store}-changelog" for store in topology.stores)
+    return between | frozenset(f"{store}{CHANGELOG}" for store in topology.stores)
+
+
+def is_changelog(topic: str) -> bool:
+    """By its name alone: of the internal topics of an application, those that keep its state."""
+    return topic.endswith(CHANGELOG)
+
+
+def changelog_of(application_id: str, store: str) -> str:
+    return f"{application_id}-{store}{CHANGELOG}"
+
+
+def store_of(application_id: str, changelog: str) -> str:
+    return changelog.removeprefix(f"{application_id}-").removesuffix(CHANGELOG)
 
 
 def has_index(topic: str) -> bool:

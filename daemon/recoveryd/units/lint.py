@@ -7,7 +7,7 @@ from typing import Final
 
 from recoveryd.units.facts import UnitFacts
 from recoveryd.units.findings import Grade, UnitFinding
-from recoveryd.units.internal_topics import has_index
+from recoveryd.units.internal_topics import changelog_of, has_index, is_changelog
 from recoveryd.units.model import Behaviour, Unit, UnitKind
 
 _NAMED_MOST: Final = 5
@@ -28,7 +28,7 @@ def is_stateful(unit: Unit, facts: UnitFacts) -> bool | None:
             return bool(unit.topology.stores)
         if facts.group is not None and facts.group.parts:
             return any(part.changelogs for part in facts.group.parts)
-        return True if any(name.endswith("-changelog") for name in facts.internal.certain) else None
+        return True if any(map(is_changelog, facts.internal.certain)) else None
     return None
 
 
@@ -82,7 +82,7 @@ def _changelogs(unit: Unit, facts: UnitFacts) -> Iterator[UnitFinding]:
     lost = tuple(
         store
         for store in sorted(unit.topology.stores)
-        if f"{unit.group}-{store}-changelog" not in facts.topics and not unit.is_table_of_input(store)
+        if changelog_of(unit.group, store) not in facts.topics and not unit.is_table_of_input(store)
     )
     if lost:
         message = f"no changelog exists for the stores {_listed(lost)}"

@@ -28,6 +28,7 @@ from recoveryd.units.diagnosis.forms import Form, form_of
 from recoveryd.units.diagnosis.movement import PartitionMove, is_clear, moves_of
 from recoveryd.units.diagnosis.seen import NextRecord, Quota, Replicas, UnitLook, Watched
 from recoveryd.units.facts import Group, PartitionEnds, UnitFacts, UnitTopic
+from recoveryd.units.internal_topics import is_changelog
 from recoveryd.units.model import Unit
 
 _TIMEOUT_S: Final = 15.0
@@ -68,7 +69,7 @@ class UnitWatch:
         """Raises `ClusterProblem`."""
         facts = read_unit(self._properties, self._unit, units, now_ms(), self._access, with_readers=False)
         shapes = {n: s for n, s in describe(self._admin, facts.topics, _TIMEOUT_S).items() if s is not None}
-        read = {n: s for n, s in shapes.items() if not n.endswith("-changelog") and n not in self._unit.outputs}
+        read = {n: s for n, s in shapes.items() if not is_changelog(n) and n not in self._unit.outputs}
         if facts.group is not None:
             self._group, self._is_listed = facts.group.id, True
         first = self._look(shapes, read, now_ms)

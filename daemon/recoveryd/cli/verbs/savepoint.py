@@ -22,6 +22,7 @@ from recoveryd.cli.verbs.reprocess import OUTPUTS, parse_choices
 from recoveryd.cli.verbs.unit import Name as UnitName
 from recoveryd.cli.verbs.unit import find_unit
 from recoveryd.kernel.catalogue import Code
+from recoveryd.units.internal_topics import is_changelog
 
 _group = typer.Typer(help="Named cuts of applications: offsets and state of one moment.", no_args_is_help=True)
 Name = Annotated[str, argument("NAME", "Name of the savepoint.")]
@@ -159,7 +160,7 @@ def reach(
     named, settings = find_unit(connection, unit), connection.settings
     properties, access = settings.librdkafka(named.cluster), settings.access(named.cluster)
     facts = read_unit(properties, named, settings.units().values(), 0, access, with_readers=False)
-    changelogs = [topic for topic in facts.internal.certain if topic.endswith("-changelog")]
+    changelogs = [topic for topic in facts.internal.certain if is_changelog(topic)]
     cuts = {_name(each): parse_time_ms(each["cut"]["at"]) for each in _all(connection) if each["unit"] == named.name}
     looks = list(look_at_changelogs(properties, changelogs, at_ms))
     answer = judge_past_state(named, at_ms, looks, cuts, new_id or f"{named.group}-then")

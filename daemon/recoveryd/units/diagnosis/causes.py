@@ -14,6 +14,7 @@ from recoveryd.units.diagnosis.movement import PartitionMove, blocked_at
 from recoveryd.units.diagnosis.quotas import quota_that_explains
 from recoveryd.units.diagnosis.seen import Replicas, Watched
 from recoveryd.units.findings import Grade
+from recoveryd.units.internal_topics import changelog_of, is_changelog
 from recoveryd.units.model import Unit
 
 _NAMED_MOST: Final = 5
@@ -90,9 +91,9 @@ def _goes_on_elsewhere(watched: Watched, moves: Sequence[PartitionMove], topic: 
 
 def _state(unit: Unit, watched: Watched, moves: Sequence[PartitionMove]) -> Iterator[Cause]:
     fault = FaultClass.STATE
-    kept = [name for name in watched.internal.certain if name.endswith("-changelog")]
+    kept = [name for name in watched.internal.certain if is_changelog(name)]
     stores = unit.topology.stores if unit.topology is not None else ()
-    expected = {f"{unit.group}-{store}-changelog" for store in stores if not unit.is_table_of_input(store)}
+    expected = {changelog_of(unit.group, store) for store in stores if not unit.is_table_of_input(store)}
     has_run = any(move.after for move in moves)
     if has_run and (lost := sorted(expected - watched.topics.keys())):
         message = f"{named(lost)} does not exist, although its inputs were processed: the state cannot be built from it"

@@ -4,6 +4,7 @@ reads up to what was there, and a person looks at its outputs.
 
 from collections.abc import Collection, Iterator, Mapping
 
+from recoveryd.units.internal_topics import is_changelog
 from recoveryd.units.model import Unit
 from recoveryd.workflows.kinds.state import clean_text
 from recoveryd.workflows.model.actions import AskPerson, AwaitCaughtUp, AwaitStarted, LookAtTopics, SetOffsets
@@ -20,7 +21,7 @@ def last_steps(
     yield WorkflowStep(SET, SetOffsets(cluster, group, connector=unit.connector, topic_ids=ids))
     if unit.keeps_state:
         yield WorkflowStep(CLEAN, AskPerson(clean_text(unit)))
-    changelogs = tuple(name for name in internal if name.endswith("-changelog")) if unit.keeps_state else ()
+    changelogs = tuple(name for name in internal if is_changelog(name)) if unit.keeps_state else ()
     yield WorkflowStep(START, AwaitStarted(cluster, group, unit.name, _start_note(spec), changelogs=changelogs))
     yield WorkflowStep(CATCH_UP, AwaitCaughtUp(cluster, group, {topic: {} for topic in unit.inputs}))
     if spec.outputs:

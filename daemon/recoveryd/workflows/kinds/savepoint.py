@@ -12,6 +12,7 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
 from recoveryd.recovery.kept_topics import AS_WRITTEN, FOREVER
 from recoveryd.units.facts import PartitionEnds, UnitFacts
+from recoveryd.units.internal_topics import changelog_of, is_changelog
 from recoveryd.units.model import ControlKind, Unit, UnitKind
 from recoveryd.workflows.kinds.earlier import savepoint_of
 from recoveryd.workflows.kinds.noting import with_new_topics_told
@@ -53,7 +54,6 @@ from recoveryd.workflows.model.workflow import (
 from recoveryd.workflows.wire.savepoint import SAVEPOINT_FORM
 
 KEEP, CREATE = "keep_changelogs", "create_copies"
-_CHANGELOG: Final = "-changelog"
 # Of records of any age: Kafka compares their own times, and an application that processes history writes old ones.
 # A maximum below the minimum is refused, also one of the broker.
 _STANDS_STILL: Final = {"min.compaction.lag.ms": FOREVER, "max.compaction.lag.ms": FOREVER}
@@ -117,7 +117,7 @@ def _plan(spec: SavepointSpec, found: Found, params: WorkflowParams) -> Planned 
     ids = dict(found.groups[0].topic_ids)
     steps = tuple(_steps(spec, unit, forms, copies, rows, {} if spec.live else ids))
     topics = tuple(
-        CutTopic(form.name, copy.name, form, not form.name.endswith(_CHANGELOG))
+        CutTopic(form.name, copy.name, form, not is_changelog(form.name))
         for form, copy in zip(forms.values(), copies, strict=True)
     )
     is_exact = not spec.live or facts.is_exactly_once is True
@@ -158,7 +158,7 @@ def _findings(spec: SavepointSpec, unit: Unit, facts: UnitFacts) -> Iterator[str
         yield f"{unit.name} is exactly once ({facts.guarantee_why}): the cut is exact if nothing is committed meanwhile"
     stores = unit.topology.stores if unit.topology is not None else frozenset()
     for store in sorted(stores):
-        if f"{unit.group}-{store}{_CHANGELOG}" not in facts.internal.certain:
+        if changelog_of(unit.group, store) not in facts.internal.certain:
             yield f"the store {store} has no changelog: it is rebuilt from an input, or is lost"
     if unit.topology is None and unit.kind is UnitKind.STREAMS:
         yield f"{unit.name} has no topology in the config, so it is not known whether each of its stores has a changelog"
@@ -215,8 +215,8 @@ def _steps(
         yield WorkflowStep(EMPTY, AwaitEmpty(cluster, group))
     if rows:
         yield lease_step(KEEP, cluster, rows)
-    between = tuple(name for name in forms if not name.endswith(_CHANGELOG))
-    changelogs = tuple(name for name in forms if name.endswith(_CHANGELOG))
+    between = tuple(name for name in forms if not is_changelog(name))
+    changelogs = tuple(name for name in forms if is_changelog(name))
     committed = (*unit.inputs, *unit.intermediate, *between)
     ends = (*changelogs, *unit.outputs)
     state = (*changelogs, *between) if spec.live else ()

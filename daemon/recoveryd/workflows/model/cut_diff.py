@@ -7,10 +7,10 @@ side of a store is folded to what its application would have restored: the last 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from recoveryd.units.internal_topics import store_of
 from recoveryd.workflows.model.cut import Cut, CutTopic
 
 Fold = Mapping[bytes, bytes]  # by key, something that is equal for equal values
-_CHANGELOG = "-changelog"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +100,7 @@ def _moves(before: Cut, after: Cut) -> Iterator[InputMove]:
 
 
 def _stores(cut: Cut) -> dict[str, CutTopic]:
-    start = f"{cut.group}-"
-    return {
-        topic.name.removeprefix(start).removesuffix(_CHANGELOG): topic for topic in cut.topics if not topic.is_between
-    }
+    return {store_of(cut.group, topic.name): topic for topic in cut.topics if not topic.is_between}
 
 
 def _joined(

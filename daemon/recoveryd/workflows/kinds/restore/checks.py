@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
+from recoveryd.units.internal_topics import changelog_of
 from recoveryd.units.model import Unit, UnitKind
 from recoveryd.workflows.kinds.earlier import refuse_created_again
 from recoveryd.workflows.kinds.outputs import findings_of_outputs, new_names, output_problem
@@ -129,7 +130,7 @@ def findings_of(spec: RestoreSpec, unit: Unit, cut: Cut, found: Found) -> Iterat
     stores = unit.topology.stores if unit.topology is not None else frozenset()
     known = {name_now(spec, cut, topic) for topic in cut.topics}
     for store in sorted(stores):
-        if f"{spec.group}-{store}-changelog" not in known:
+        if changelog_of(spec.group, store) not in known:
             yield f"the savepoint has no state of the store {store}, which begins empty"
     bare = sum(at is None for offsets in cut.offsets.values() for at in offsets.values())
     if bare:

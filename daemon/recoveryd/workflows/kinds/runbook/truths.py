@@ -5,14 +5,12 @@ it again is safe only where they describe the same point.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
 
 from recoveryd.units.facts import UnitFacts
+from recoveryd.units.internal_topics import is_changelog
 from recoveryd.units.lint import is_stateful
 from recoveryd.units.model import Behaviour, Unit, UnitKind
 from recoveryd.workflows.model.spec import Marks, RunbookSpec
-
-_CHANGELOG: Final = "-changelog"
 
 
 class TruthVerdict(StrEnum):
@@ -99,7 +97,7 @@ def is_together(unit: Unit, facts: UnitFacts) -> bool:
 
 def changelogs_emptied(facts: UnitFacts) -> tuple[str, ...]:
     """Changelogs of which every record was deleted: no state can be built from them."""
-    named = (name for name in facts.internal.certain if name.endswith(_CHANGELOG) and name in facts.topics)
+    named = (name for name in facts.internal.certain if is_changelog(name) and name in facts.topics)
     return tuple(
         name
         for name in named

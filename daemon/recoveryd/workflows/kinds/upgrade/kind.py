@@ -14,6 +14,7 @@ from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.states import State
 from recoveryd.units.compatibility import VersionVerdict
 from recoveryd.units.facts import PartitionEnds
+from recoveryd.units.internal_topics import is_changelog
 from recoveryd.units.model import ControlKind, Unit, UnitKind
 from recoveryd.workflows.kinds.reset import refuse_group, unit_of
 from recoveryd.workflows.kinds.state import clean_text
@@ -182,7 +183,7 @@ def _steps(spec: UpgradeSpec, old: Unit, new: Unit, found: Found, plan: Workflow
     yield WorkflowStep(STOP, AwaitStopped(cluster, group, old.name))
     yield WorkflowStep(EMPTY, AwaitEmpty(cluster, group))
     facts = found.units[old.name]
-    between = tuple(name for name in facts.internal.certain if not name.endswith("-changelog"))
+    between = tuple(name for name in facts.internal.certain if not is_changelog(name))
     read = inputs_of(old, new)
     if spec.is_other_id:
         yield from steps_elsewhere(spec, old, new, (*read, *between), dict(found.groups[0].topic_ids))

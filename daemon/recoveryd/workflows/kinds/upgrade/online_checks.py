@@ -11,6 +11,7 @@ from typing import Final
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
 from recoveryd.units.facts import UnitFacts
+from recoveryd.units.internal_topics import is_changelog
 from recoveryd.units.model import Unit
 from recoveryd.workflows.kinds.reset import refuse_group, unit_of
 from recoveryd.workflows.kinds.upgrade.names import COMPARE, DELETE_TAIL, START_BESIDE
@@ -24,7 +25,6 @@ from recoveryd.workflows.model.size import refuse_copy, refuse_sizes
 from recoveryd.workflows.model.spec import Cutover, ReadyWhen, UpgradeMode, UpgradeSpec
 
 READY_WHEN: Final = ReadyWhen(lag_ms=10_000, hold_ms=60_000)
-_CHANGELOG: Final = "-changelog"
 _TAIL_NEEDED: Final = "Name a unit of its group that reads a topic for each input, or say cutover: at_least_once."
 _OFFLINE: Final = "Say mode: offline, where the old version is stopped first."
 
@@ -164,7 +164,7 @@ def problem_of_state(spec: UpgradeSpec, unit: str, facts: UnitFacts) -> Refused 
     if spec.cutover is not Cutover.EXACT or spec.tail_unit is not None:
         return None
     names = (*facts.internal.certain, *(name for name, _ in facts.internal.ambiguous))
-    kept = next((name for name in names if name.endswith(_CHANGELOG)), None)
+    kept = next((name for name in names if is_changelog(name)), None)
     if kept is None:
         return None
     message = (
@@ -230,4 +230,4 @@ def _of_tails(spec: UpgradeSpec, found: Found, tails: dict[str, str]) -> Refused
 def between_of(facts: UnitFacts) -> str | None:
     """A topic of the application itself that is no changelog, or may be none."""
     names = (*facts.internal.certain, *(name for name, _ in facts.internal.ambiguous))
-    return next((name for name in names if not name.endswith(_CHANGELOG)), None)
+    return next((name for name in names if not is_changelog(name)), None)
