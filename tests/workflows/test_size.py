@@ -10,7 +10,7 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.units.facts import Committed
 from recoveryd.wire.bounded_json import MAX_BYTES
 from recoveryd.wire.topics import MAX_STATUS_RECORD_BYTES
-from recoveryd.workflows.kinds.savepoint import copy_data
+from recoveryd.workflows.kinds.copies import copy_data
 from recoveryd.workflows.machine.draft import WORKFLOWS
 from recoveryd.workflows.model.actions import ChildRun, RunChildren, TopicForm
 from recoveryd.workflows.model.cut import Cut, CutTopic

@@ -6,14 +6,16 @@ whole nothing may be taken out of the changelogs, so their compaction and retent
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
-from recoveryd.recovery.kept_topics import AS_WRITTEN, FOREVER
-from recoveryd.units.facts import PartitionEnds, UnitFacts
+from recoveryd.recovery.kept_topics import FOREVER
+from recoveryd.units.facts import UnitFacts
 from recoveryd.units.internal_topics import changelog_of, is_changelog
 from recoveryd.units.model import ControlKind, Unit, UnitKind
+from recoveryd.workflows.kinds.copies import copy_form
+from recoveryd.workflows.kinds.cut_making import after_step
 from recoveryd.workflows.kinds.earlier import savepoint_of
 from recoveryd.workflows.kinds.noting import with_new_topics_told
 from recoveryd.workflows.kinds.reset import refuse_group, unit_of
@@ -22,11 +24,9 @@ from recoveryd.workflows.machine.leases import lease_keys, lease_rows, lease_ste
 from recoveryd.workflows.model.actions import (
     AwaitEmpty,
     AwaitStopped,
-    ChildRun,
     CreateTopics,
     DeleteTopics,
     RunChildren,
-    SetConfigs,
     TakeSnapshot,
     TopicForm,
 )
@@ -44,7 +44,6 @@ from recoveryd.workflows.model.step_names import COPY, EMPTY, NOTE, STOP
 from recoveryd.workflows.model.workflow import (
     Change,
     ConfigUndo,
-    OffsetUndo,
     TopicUndo,
     UndoState,
     Workflow,
@@ -57,7 +56,6 @@ KEEP, CREATE = "keep_changelogs", "create_copies"
 # Of records of any age: Kafka compares their own times, and an application that processes history writes old ones.
 # A maximum below the minimum is refused, also one of the broker.
 _STANDS_STILL: Final = {"min.compaction.lag.ms": FOREVER, "max.compaction.lag.ms": FOREVER}
-_TAKEN_OVER: Final = frozenset({"max.message.bytes", "compression.type", "min.insync.replicas"})
 
 
 def _complete(spec: SavepointSpec, knows: Knows) -> SavepointSpec | Refused:
@@ -93,7 +91,7 @@ def _plan(spec: SavepointSpec, found: Found, params: WorkflowParams) -> Planned 
     if problem is not None:
         return problem
     forms = {name: topic.form for name in facts.internal.certain if (topic := found.topics.get(name)) is not None}
-    copies = tuple(_copy_form(spec.name, form) for form in forms.values())
+    copies = tuple(copy_form(copied_as(spec.name) + form.name, form) for form in forms.values())
     for name, copy in zip(forms, copies, strict=True):
         refused = refuse_copy(copy.name, range(copy.partitions)) or refuse_copy(name, ())
         refused = refused or _in_the_way(copy.name, found.topics.get(copy.name))
@@ -182,12 +180,6 @@ def _in_the_way(copy: str, there: TopicFound | None) -> Refused | None:
     return Refused(Code.INVALID_VALUE, f"name: {copy} exists already", hint)
 
 
-def _copy_form(name: str, form: TopicForm) -> TopicForm:
-    """The copy keeps each record of the changelog, which compaction would not."""
-    kept = {config: value for config, value in form.configs.items() if config in _TAKEN_OVER}
-    return replace(form, name=copied_as(name) + form.name, configs={**kept, **AS_WRITTEN})
-
-
 def _config_rows(cluster: str, forms: Mapping[str, TopicForm]) -> Iterator[ConfigUndo]:
     for form in forms.values():
         yield from lease_rows(cluster, form, _standing_still(form))
@@ -227,128 +219,9 @@ def _steps(
         yield WorkflowStep(COPY, RunChildren())
 
 
-def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> Workflow | Refused:
-    spec = workflow.spec
-    if not isinstance(spec, SavepointSpec):
-        return workflow
-    if isinstance(step.action, CreateTopics | SetConfigs):
-        return _with_copies(workflow, event).with_undo(event.undo)
-    if step.name == COPY:
-        return _with_ends(workflow, event)
-    if step.name != NOTE or workflow.cut is None:
-        return workflow
-    moved = _moved_on(workflow.cut, event)
-    if moved is not None:
-        return moved
-    cut = _cut(workflow.cut, spec, event, workflow.updated_ms)
-    runs = tuple(_copy_run(workflow, spec, number, topic) for number, topic in enumerate(cut.topics) if topic.offsets)
-    steps = tuple(replace(s, action=RunChildren(runs)) if s.name == COPY else s for s in workflow.steps)
-    return replace(workflow, steps=steps, cut=cut)
-
-
 def _judge(workflow: Workflow, _step: WorkflowStep, event: StepReported, _around: Around) -> StepReported:
     topics = () if workflow.cut is None else workflow.cut.topics
     return with_new_topics_told(workflow, event, (topic.name for topic in topics))
-
-
-def _moved_on(planned: Cut, event: StepReported) -> Refused | None:
-    """Whether a topic went since the plan, or has partitions now that its copy would not have: the cut would lack its state."""
-    gone = [name for name in (*planned.topic_ids, *(t.name for t in planned.topics)) if name not in event.logs]
-    if gone:
-        message = f"{gone[0]} was deleted after the plan was made"
-        return Refused(Code.SOURCE_TOPIC_MISSING, message, "Look why, and take the savepoint again.")
-    for topic in planned.topics:
-        count = len(event.logs[topic.name])
-        if count > topic.form.partitions:
-            message = f"{topic.name} has {count} partitions, and had {topic.form.partitions} when the plan was made"
-            return Refused(Code.STALE_PLAN, message, "Send it again: its plan will have them.")
-    return None
-
-
-def _with_copies(workflow: Workflow, event: StepReported) -> Workflow:
-    """By their ids: a restore has to find these, and no others of their names."""
-    ids = {row.name: row.was_set for row in event.undo if isinstance(row, TopicUndo)}
-    if workflow.cut is None:
-        return workflow
-    topics = tuple(replace(topic, copy_id=ids.get(topic.copy) or topic.copy_id) for topic in workflow.cut.topics)
-    return replace(workflow, cut=replace(workflow.cut, topics=topics))
-
-
-def _with_ends(workflow: Workflow, event: StepReported) -> Workflow:
-    """Where the copies were verified to end: what is written behind is none of it."""
-    if workflow.cut is None:
-        return workflow
-    ends = {copy: {p: log.high_watermark for p, log in logs.items()} for copy, logs in event.logs.items()}
-    topics = tuple(replace(topic, copy_ends=ends.get(topic.copy, {})) for topic in workflow.cut.topics)
-    return replace(workflow, cut=replace(workflow.cut, topics=topics))
-
-
-def _cut(planned: Cut, spec: SavepointSpec, event: StepReported, at_ms: int) -> Cut:
-    committed: dict[str, dict[int, int | None]] = {}
-    for row in event.undo:
-        if isinstance(row, OffsetUndo):
-            committed.setdefault(row.name, {})[row.partition] = row.to
-    topics = tuple(_with_range(t, event.logs.get(t.name, {}), committed.get(t.name, {})) for t in planned.topics)
-    internal = {topic.name for topic in topics}
-    is_still = not spec.live or event.evidence.get("is_still") is True
-    return replace(
-        planned,
-        at_ms=at_ms,
-        offsets={topic: offsets for topic, offsets in committed.items() if topic not in internal},
-        topics=topics,
-        ends={
-            topic: {p: log.high_watermark for p, log in logs.items()}
-            for topic, logs in event.logs.items()
-            if topic not in internal
-        },
-        is_exact=planned.is_exact and is_still,
-        why=_exactness(spec, planned, is_still=is_still),
-    )
-
-
-def _exactness(spec: SavepointSpec, planned: Cut, *, is_still: bool) -> str:
-    if not spec.live:
-        return "the application stood still: its group had no members when offsets and ends were read"
-    if not planned.is_exact:
-        return "the application ran and is not known to be exactly once: records behind the cut may be counted twice"
-    if not is_still:
-        return (
-            "the application committed, or was about to, between the two looks: state and offsets may be of different "
-            "moments, so that records behind the cut may be counted twice or be missing"
-        )
-    return "it commits state and offsets together, and did not between the two looks"
-
-
-def _with_range(topic: CutTopic, logs: Mapping[int, PartitionEnds], committed: Mapping[int, int | None]) -> CutTopic:
-    starts, stops = {}, {}
-    for p, log in logs.items():
-        at = committed.get(p) if topic.is_between else None
-        starts[p] = min(max(log.log_start, at or 0), log.high_watermark)
-        stops[p] = log.high_watermark
-    return replace(topic, starts=starts, stops=stops)
-
-
-def _copy_run(workflow: Workflow, spec: SavepointSpec, number: int, topic: CutTopic) -> ChildRun:
-    return ChildRun(
-        f"{workflow.id}-{number}", "replay", copy_data(spec.cluster, topic.name, topic.copy, topic.starts, topic.stops)
-    )
-
-
-def copy_data(
-    cluster: str, source: str, target: str, starts: Mapping[int, int], stops: Mapping[int, int]
-) -> dict[str, Any]:
-    """The data of a replay of [starts, stops) of each partition into an empty topic with as many."""
-    there = [p for p in stops if stops[p] > starts[p]]
-    return {
-        "source": {
-            "cluster": cluster,
-            "topic": source,
-            "partitions": there,
-            "from": {"offsets": {str(p): starts[p] for p in there}},
-            "to": {"offsets": {str(p): stops[p] for p in there}},
-        },
-        "target": {"cluster": cluster, "topic": target},
-    }
 
 
 def _delete(workflow: Workflow) -> tuple[WorkflowStep, ...]:
@@ -370,7 +243,7 @@ SAVEPOINT = WorkflowKind(
     plan=_plan,
     claims=lambda spec: frozenset({f"the group {spec.group} on {spec.cluster}", f"the savepoint {spec.name}"}),
     topics=lambda _spec: (),
-    after_step=_after_step,
+    after_step=after_step,
     undo=_delete,
     judge=_judge,
     ends=lambda _spec: "-9999",

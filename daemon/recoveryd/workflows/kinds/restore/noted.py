@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from recoveryd.kernel.refused import Refused
+from recoveryd.workflows.kinds.copies import copy_data
 from recoveryd.workflows.kinds.noting import (
     change_key,
     inside_log,
@@ -18,7 +19,6 @@ from recoveryd.workflows.kinds.noting import (
 )
 from recoveryd.workflows.kinds.reset import outside_log
 from recoveryd.workflows.kinds.restore.names import SETTLE, cut_of, name_now
-from recoveryd.workflows.kinds.savepoint import copy_data
 from recoveryd.workflows.model.actions import (
     Action,
     AwaitCaughtUp,

@@ -9,6 +9,7 @@ from recoveryd.units.contract import make_contract
 from recoveryd.units.facts import UnitFacts
 from recoveryd.units.findings import Grade
 from recoveryd.units.model import Behaviour, ClauseName, Unit
+from recoveryd.workflows.kinds.copies import copy_data
 from recoveryd.workflows.kinds.outputs import undeclared
 from recoveryd.workflows.kinds.runbook.gates import evidence_of
 from recoveryd.workflows.kinds.runbook.names import (
@@ -25,7 +26,6 @@ from recoveryd.workflows.kinds.runbook.names import (
     VERIFY,
 )
 from recoveryd.workflows.kinds.runbook.truths import Alignment, TruthVerdict
-from recoveryd.workflows.kinds.savepoint import copy_data
 from recoveryd.workflows.model.actions import (
     Action,
     AskChoice,

@@ -10,14 +10,13 @@ readers look with the first record behind it. So no output has to be told apart 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Final
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
-from recoveryd.recovery.kept_topics import AS_WRITTEN
 from recoveryd.units.compatibility import VersionVerdict
 from recoveryd.units.facts import PartitionEnds, UnitFacts
 from recoveryd.units.model import ControlKind, Unit
+from recoveryd.workflows.kinds.copies import copy_form
 from recoveryd.workflows.kinds.upgrade.names import (
     COMPARE,
     COPY_TAIL,
@@ -70,8 +69,6 @@ from recoveryd.workflows.model.spec import Cutover, UpgradeSpec
 from recoveryd.workflows.model.step_names import CATCH_UP, EMPTY, LOOK, NOTE, SET, START, STOP
 from recoveryd.workflows.model.workflow import Change, UnitUndo, VersionChange, Workflow, WorkflowPlan, WorkflowStep
 
-_TAKEN_OVER: Final = frozenset({"max.message.bytes", "compression.type", "min.insync.replicas"})
-
 
 def wanted_online(spec: UpgradeSpec, params: WorkflowParams) -> WantedFacts:
     if _problem_of_config(spec, params) is not None:
@@ -120,7 +117,7 @@ def plan_online(spec: UpgradeSpec, found: Found, params: WorkflowParams) -> Plan
     for look in group.looks:
         logs.setdefault(look.topic, {})[look.partition] = PartitionEnds(look.log_start, look.high_watermark)
     forms = tuple(
-        _tail_form(tail, topic.form) for source, tail in tails.items() if (topic := found.topics[source]) is not None
+        copy_form(tail, topic.form) for source, tail in tails.items() if (topic := found.topics[source]) is not None
     )
     assert spec.ready is not None
     goal = f"the cut of {old.name}" if spec.cutover is Cutover.EXACT else f"where {spec.staged_unit} is stopped"
@@ -147,11 +144,6 @@ def plan_online(spec: UpgradeSpec, found: Found, params: WorkflowParams) -> Plan
     told = f"{new.name} is to run beside {old.name} as {spec.staged_unit}, and to take over {spec.cutover.value}"
     steps = tuple(_steps(spec, params, found, tails, forms))
     return Planned(plan, steps, told, (UnitUndo(old.name),), reads=tuple(tails))
-
-
-def _tail_form(name: str, form: TopicForm) -> TopicForm:
-    kept = {config: value for config, value in form.configs.items() if config in _TAKEN_OVER}
-    return replace(form, name=name, configs={**kept, **AS_WRITTEN})
 
 
 def _findings(spec: UpgradeSpec, old: Unit, new: Unit, found: Found) -> Iterator[str]:

@@ -7,8 +7,8 @@ from typing import Any, Final
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
 from recoveryd.units.compatibility import VersionVerdict
+from recoveryd.workflows.kinds.copies import copy_data
 from recoveryd.workflows.kinds.noting import Place
-from recoveryd.workflows.kinds.savepoint import copy_data
 from recoveryd.workflows.kinds.upgrade.draining import not_drained, places_of, went_on
 from recoveryd.workflows.kinds.upgrade.names import (
     COMPARE,

@@ -1,0 +1,33 @@
+"""A topic that is copied record by record: the form of its copy, and the data of the replay that fills it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from recoveryd.recovery.kept_topics import AS_WRITTEN
+from recoveryd.workflows.model.actions import TopicForm
+
+_TAKEN_OVER: Final = frozenset({"max.message.bytes", "compression.type", "min.insync.replicas"})
+
+
+def copy_form(name: str, form: TopicForm) -> TopicForm:
+    """The copy keeps each record of the topic, which compaction would not."""
+    kept = {config: value for config, value in form.configs.items() if config in _TAKEN_OVER}
+    return replace(form, name=name, configs={**kept, **AS_WRITTEN})
+
+
+def copy_data(
+    cluster: str, source: str, target: str, starts: Mapping[int, int], stops: Mapping[int, int]
+) -> dict[str, Any]:
+    """The data of a replay of [starts, stops) of each partition into an empty topic with as many."""
+    there = [p for p in stops if stops[p] > starts[p]]
+    return {
+        "source": {
+            "cluster": cluster,
+            "topic": source,
+            "partitions": there,
+            "from": {"offsets": {str(p): starts[p] for p in there}},
+            "to": {"offsets": {str(p): stops[p] for p in there}},
+        },
+        "target": {"cluster": cluster, "topic": target},
+    }

@@ -1,0 +1,119 @@
+"""How a cut comes to be: planned without offsets, filled when it is noted where the group and its changelogs stand, then given the
+topics that hold its state and where these were verified to end.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.refused import Refused
+from recoveryd.units.facts import PartitionEnds
+from recoveryd.workflows.kinds.copies import copy_data
+from recoveryd.workflows.model.actions import ChildRun, CreateTopics, RunChildren, SetConfigs
+from recoveryd.workflows.model.cut import Cut, CutTopic
+from recoveryd.workflows.model.events import StepReported
+from recoveryd.workflows.model.spec import SavepointSpec
+from recoveryd.workflows.model.step_names import COPY, NOTE
+from recoveryd.workflows.model.workflow import OffsetUndo, TopicUndo, Workflow, WorkflowStep
+
+
+def after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> Workflow | Refused:
+    spec = workflow.spec
+    if not isinstance(spec, SavepointSpec):
+        return workflow
+    if isinstance(step.action, CreateTopics | SetConfigs):
+        return _with_copies(workflow, event).with_undo(event.undo)
+    if step.name == COPY:
+        return _with_ends(workflow, event)
+    if step.name != NOTE or workflow.cut is None:
+        return workflow
+    moved = _moved_on(workflow.cut, event)
+    if moved is not None:
+        return moved
+    cut = _cut(workflow.cut, spec, event, workflow.updated_ms)
+    runs = tuple(_copy_run(workflow, spec, number, topic) for number, topic in enumerate(cut.topics) if topic.offsets)
+    steps = tuple(replace(s, action=RunChildren(runs)) if s.name == COPY else s for s in workflow.steps)
+    return replace(workflow, steps=steps, cut=cut)
+
+
+def _moved_on(planned: Cut, event: StepReported) -> Refused | None:
+    """Whether a topic went since the plan, or has partitions now that its copy would not have: the cut would lack its state."""
+    gone = [name for name in (*planned.topic_ids, *(t.name for t in planned.topics)) if name not in event.logs]
+    if gone:
+        message = f"{gone[0]} was deleted after the plan was made"
+        return Refused(Code.SOURCE_TOPIC_MISSING, message, "Look why, and take the savepoint again.")
+    for topic in planned.topics:
+        count = len(event.logs[topic.name])
+        if count > topic.form.partitions:
+            message = f"{topic.name} has {count} partitions, and had {topic.form.partitions} when the plan was made"
+            return Refused(Code.STALE_PLAN, message, "Send it again: its plan will have them.")
+    return None
+
+
+def _cut(planned: Cut, spec: SavepointSpec, event: StepReported, at_ms: int) -> Cut:
+    committed: dict[str, dict[int, int | None]] = {}
+    for row in event.undo:
+        if isinstance(row, OffsetUndo):
+            committed.setdefault(row.name, {})[row.partition] = row.to
+    topics = tuple(_with_range(t, event.logs.get(t.name, {}), committed.get(t.name, {})) for t in planned.topics)
+    internal = {topic.name for topic in topics}
+    is_still = not spec.live or event.evidence.get("is_still") is True
+    return replace(
+        planned,
+        at_ms=at_ms,
+        offsets={topic: offsets for topic, offsets in committed.items() if topic not in internal},
+        topics=topics,
+        ends={
+            topic: {p: log.high_watermark for p, log in logs.items()}
+            for topic, logs in event.logs.items()
+            if topic not in internal
+        },
+        is_exact=planned.is_exact and is_still,
+        why=_exactness(spec, planned, is_still=is_still),
+    )
+
+
+def _exactness(spec: SavepointSpec, planned: Cut, *, is_still: bool) -> str:
+    if not spec.live:
+        return "the application stood still: its group had no members when offsets and ends were read"
+    if not planned.is_exact:
+        return "the application ran and is not known to be exactly once: records behind the cut may be counted twice"
+    if not is_still:
+        return (
+            "the application committed, or was about to, between the two looks: state and offsets may be of different "
+            "moments, so that records behind the cut may be counted twice or be missing"
+        )
+    return "it commits state and offsets together, and did not between the two looks"
+
+
+def _with_range(topic: CutTopic, logs: Mapping[int, PartitionEnds], committed: Mapping[int, int | None]) -> CutTopic:
+    starts, stops = {}, {}
+    for p, log in logs.items():
+        at = committed.get(p) if topic.is_between else None
+        starts[p] = min(max(log.log_start, at or 0), log.high_watermark)
+        stops[p] = log.high_watermark
+    return replace(topic, starts=starts, stops=stops)
+
+
+def _copy_run(workflow: Workflow, spec: SavepointSpec, number: int, topic: CutTopic) -> ChildRun:
+    return ChildRun(
+        f"{workflow.id}-{number}", "replay", copy_data(spec.cluster, topic.name, topic.copy, topic.starts, topic.stops)
+    )
+
+
+def _with_copies(workflow: Workflow, event: StepReported) -> Workflow:
+    """By their ids: a restore has to find these, and no others of their names."""
+    ids = {row.name: row.was_set for row in event.undo if isinstance(row, TopicUndo)}
+    if workflow.cut is None:
+        return workflow
+    topics = tuple(replace(topic, copy_id=ids.get(topic.copy) or topic.copy_id) for topic in workflow.cut.topics)
+    return replace(workflow, cut=replace(workflow.cut, topics=topics))
+
+
+def _with_ends(workflow: Workflow, event: StepReported) -> Workflow:
+    """Where the copies were verified to end: what is written behind is none of it."""
+    if workflow.cut is None:
+        return workflow
+    ends = {copy: {p: log.high_watermark for p, log in logs.items()} for copy, logs in event.logs.items()}
+    topics = tuple(replace(topic, copy_ends=ends.get(topic.copy, {})) for topic in workflow.cut.topics)
+    return replace(workflow, cut=replace(workflow.cut, topics=topics))
