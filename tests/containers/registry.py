@@ -1,4 +1,4 @@
-"""Which images the engine has or can pull, asked with a quick time-out, and how images are built and removed."""
+"""Which images the engine has or can pull, asked with a quick timeout, and how images are built and removed."""
 
 import subprocess
 import time

@@ -28,7 +28,7 @@ INVALID_STATE = KafkaError(KafkaError.INVALID_TXN_STATE, "invalid state", fatal=
 
 @pytest.fixture(scope="module")
 def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker for these tests only, since they stop it. It ends transactions soon after their time-out."""
+    """A broker for these tests only, since they stop it. It ends transactions soon after their timeout."""
     overrides = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"}
     with Broker(tmp_path_factory.mktemp("session"), overrides=overrides) as started:
         yield started

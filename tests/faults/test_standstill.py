@@ -1,7 +1,7 @@
 """Row 31: a broker hangs, or answers late, for longer than a transaction may last, several times: the same daemon goes
 on leading.
 
-By default each fault is just longer than the journal's transaction time-out, and comes twice; environment variables make
+By default each fault is just longer than the journal's transaction timeout, and comes twice; environment variables make
 it longer and more: `make soak` sets them.
 """
 

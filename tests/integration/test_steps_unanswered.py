@@ -25,7 +25,7 @@ from recoveryd.workflows.model.actions import (
 )
 from recoveryd.workflows.model.effects import TakeStep
 
-pytestmark = pytest.mark.broker  # it waits for time-outs, as those do
+pytestmark = pytest.mark.broker  # it waits for timeouts, as those do
 
 UNIT = Unit("shop", UnitKind.GROUP, "main", "app", ("orders",))
 LOOKS: tuple[Action, ...] = (

@@ -253,7 +253,7 @@ class _NoTables(TableManager):
 
 class _PatientRecovery(Recovery):
     """After each rebalance Faust asks for the group's position before it lets records in again. When the broker does
-    not answer within the request time-out, Faust takes that for its own stop: the worker stays in the group, but
+    not answer within the request timeout, Faust takes that for its own stop: the worker stays in the group, but
     nothing lets records in any more, after no later rebalance either. Here such a wait ends with the answer, the next
     rebalance, or the worker.
     """

@@ -109,7 +109,7 @@ class GroupLooks:
         before = self._failing.get(kind, frozenset())
         now = frozenset(what for what, answer in answers.items() if isinstance(answer, BaseException))
         for what in sorted(now - before):
-            log.warning("could not be asked, will try again", what=what, error=str(answers[what]) or "time-out")
+            log.warning("could not be asked, will try again", what=what, error=str(answers[what]) or "timeout")
         for what in sorted((before - now) & answers.keys()):
             log.info("can be asked again", what=what)
         self._failing[kind] = now
@@ -154,7 +154,7 @@ def _is_read_alone(seen: _SeenTopic, now_s: float) -> bool:
 
 
 async def _each(questions: Iterable[Coroutine[Any, Any, T]]) -> list[T | BaseException]:
-    """All answers or failures, in order; after the deadline a missing answer counts as a time-out."""
+    """All answers or failures, in order; after the deadline a missing answer counts as a timeout."""
     tasks = [asyncio.ensure_future(question) for question in questions]
     if tasks:
         _, late = await asyncio.wait(tasks, timeout=DEADLINE_S)

@@ -120,7 +120,7 @@ class OffsetCollector:
                 sampled = await self._clusters.sample(topics)
         except (RecoverydError, TimeoutError) as problem:
             if not self._failing:
-                log.warning("offsets cannot be sampled", error=str(problem) or "time-out")
+                log.warning("offsets cannot be sampled", error=str(problem) or "timeout")
             self._failing = True
             return None
         except Exception:

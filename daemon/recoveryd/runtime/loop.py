@@ -326,7 +326,7 @@ class Runtime:
             backoff_s = min(BACKOFF_MAX_S, backoff_s * 2)
 
     async def _first_of(self, wait: Awaitable[object], timeout_s: float | None) -> bool:
-        """Wait for `wait`, `stop` or the time-out, whichever is first; True if asked to stop."""
+        """Wait for `wait`, `stop` or the timeout, whichever is first; True if asked to stop."""
         tasks = [asyncio.ensure_future(wait), asyncio.ensure_future(self._stop.wait())]
         try:
             await asyncio.wait(tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)

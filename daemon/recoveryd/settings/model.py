@@ -125,7 +125,7 @@ class AttemptsSection(Section):
     launch_timeout: Duration = option(90_000, "From launch to the first heartbeat.")
     heartbeat_timeout: Duration = option(20_000, "An attempt silent for this long is dead.")
     transaction_timeout: Annotated[Duration, at_most(900_000, "15m")] = option(
-        60_000, "Time-out of the lanes' transactions; brokers allow at most 15m by default."
+        60_000, "Timeout of the lanes' transactions; brokers allow at most 15m by default."
     )
     stop_wait: Duration = option(600_000, "How long to wait for a foreign transaction before the end of the range.")
     keep_paused: Duration = option(600_000, "The application of a paused recovery is kept alive for this long.")

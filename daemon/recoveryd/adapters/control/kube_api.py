@@ -174,7 +174,7 @@ class KubeApi:
             return HttpRefusal(f"its certificate is not trusted: {certificate.verify_message}", is_passing=False)
         if names & {"SSLError"}:
             return HttpRefusal("no connection: it does not speak TLS as it should", is_passing=False)
-        # urllib3 counts a connection that was refused among its time-outs.
+        # urllib3 counts a connection that was refused among its timeouts.
         told = next((c.strerror for c in chain if isinstance(c, OSError) and c.strerror), None)
         if told is not None and names & {"HTTPError", "OSError"}:
             return HttpRefusal(f"no connection: {told}", is_passing=True)

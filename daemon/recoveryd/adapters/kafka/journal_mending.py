@@ -2,7 +2,7 @@
 
 A broker that froze may find a partition without a leader for a moment, take it for deleted and drop the marker of a
 transaction that it has answered (Kafka 4.3, TransactionMarkerChannelManager: "likely deleted already and hence can be
-skipped"). Nothing of Kafka's writes it later: no time-out ends what a coordinator calls complete. What is left open is
+skipped"). Nothing of Kafka's writes it later: no timeout ends what a coordinator calls complete. What is left open is
 decided by the next marker of this transactional id there, whatever its transaction was: a commit shows dead records, an
 abort takes landed ones away. So whoever gets hold of the journal, and whoever aborted, looks at every partition first
 (`journal_judgement` judges), then

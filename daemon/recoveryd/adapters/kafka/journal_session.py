@@ -1,7 +1,7 @@
 """One daemon's hold on the journal. When its client is lost, it goes on with a new one, unless another daemon leads.
 
 A client can be shut out for two reasons that look alike: another daemon opened the journal, or the broker stood still
-and ended a transaction by its time-out. So a client that is lost says nothing about who leads; the journal does. To go
+and ended a transaction by its timeout. So a client that is lost says nothing about who leads; the journal does. To go
 on, in this order:
 
     look for another leader's record ──> found: Fenced, nothing is touched

@@ -11,7 +11,7 @@ from recoveryd.adapters.kafka.raw_coordinator import NOT_AUTHORISED, Question
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 
-# Unknown server error, time-out, network, the coordinator loads, is not there or elsewhere, not the controller,
+# Unknown server error, timeout, network, the coordinator loads, is not there or elsewhere, not the controller,
 # an earlier or a later holder of a transactional id, the transaction before is being ended, throttled.
 _RETRIABLE: Final = frozenset({-1, 7, 13, 14, 15, 16, 41, 47, 51, 89, 90})
 _NOT_EMPTY: Final = frozenset({68, 86})  # the group has members, or reads this topic

@@ -15,7 +15,7 @@ from aiokafka.protocol.api import RequestStruct
 from recoveryd.units.features import name_of
 
 NOT_AUTHORISED: Final = frozenset({29, 30, 31, 53, 58})  # topic, group, cluster or transactional id, SASL login
-# A topic without a leader as after a start, time-out, network, the coordinator loads, is not there or elsewhere, the
+# A topic without a leader as after a start, timeout, network, the coordinator loads, is not there or elsewhere, the
 # transaction before is being ended.
 NOT_YET: Final = frozenset({3, 7, 13, 14, 15, 16, 51})
 _MOVED: Final = frozenset({15, 16})

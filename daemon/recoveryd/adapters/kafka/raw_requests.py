@@ -185,7 +185,7 @@ class RawClient(RawGroups):
     ) -> None:
         """Take the transactional id, which fences its holder and aborts what that was writing; then commit a
         transaction without records in the partitions that `choose` names: its marker also ends what a holder left open
-        there. Raises `ClusterProblem`; what was begun is then aborted by whoever takes the id next, or by the time-out.
+        there. Raises `ClusterProblem`; what was begun is then aborted by whoever takes the id next, or by the timeout.
         """
         needed = f"Write on TransactionalId {transactional_id}"
         coordinator, patience_s = TransactionCoordinator(self._client, transactional_id), timeout_ms / 1000

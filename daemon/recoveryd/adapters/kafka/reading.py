@@ -113,7 +113,7 @@ def read_ranges(
 
 
 def next_messages(consumer: Consumer, wait_s: float) -> list[Message]:
-    """What is there at once, or else the first one to come: waiting for a full batch would add its time-out to every
+    """What is there at once, or else the first one to come: waiting for a full batch would add its timeout to every
     small read.
     """
     messages = consumer.consume(_BATCH_RECORDS, 0)

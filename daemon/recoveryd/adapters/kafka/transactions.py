@@ -47,7 +47,7 @@ class Unsettled:
 
 
 class SessionLost(Exception):  # noqa: N818  (named for what happened)
-    """A client can never write again: another one opened the same id, or the broker ended its transaction by time-out
+    """A client can never write again: another one opened the same id, or the broker ended its transaction by timeout
     and shut it out, or it has lost sight of a cluster that answers others.
 
     `unsettled` is the transaction that may have landed. Without one, nothing of the last call did.

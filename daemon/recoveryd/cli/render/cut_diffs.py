@@ -74,7 +74,7 @@ def _offset(value: int | None) -> str:
 
 
 def _text(key: bytes) -> str:
-    """As it was written, when it is text; keys of windows and of other serialisers are not."""
+    """As it was written, when it is text; keys of windows and of other serializers are not."""
     try:
         text = key.decode()
     except UnicodeDecodeError:

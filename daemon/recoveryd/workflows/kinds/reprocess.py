@@ -327,7 +327,7 @@ def _hash(
     internal: Mapping[str, str],
     positions: list[tuple[NewPosition, PartitionLook]],
 ) -> str:
-    """Not over what moves as long as the application runs."""
+    """The hash leaves out positions that change while the application runs."""
     inputs = [meaning(spec.to, look, p) for p, look in positions if p.topic not in spec.intermediate]
     ids: dict[str, str | None] = {}
     for group in found.groups:

@@ -173,7 +173,7 @@ def copied_as(name: str) -> str:
 
 
 def _in_the_way(copy: str, there: TopicFound | None) -> Refused | None:
-    """One that another savepoint left, say, which failed."""
+    """Refuse a copy's name that is taken, for instance by a savepoint that failed."""
     if there is None:
         return None
     hint = "Choose another name, or take the copy away: `rollback` of the workflow that made it does so."

@@ -50,8 +50,8 @@ def told_try(workflow: Workflow) -> str:
 
 
 def without(workflow: Workflow, step: WorkflowStep, why: str) -> Workflow:
-    """It ends although what `step` should have put back is still changed. Who gave it up knows, and gets the end that was
-    meant; else one that completed has not.
+    """The workflow as it ends although what `step` should have put back is still changed. If a person gave that up, it ends as
+    was meant; else one that would have completed, or been rolled back, fails.
     """
     ending, rows = workflow.ending, _rows_of(workflow, step)
     assert ending is not None

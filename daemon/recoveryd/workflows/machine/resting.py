@@ -1,4 +1,4 @@
-"""Which workflows go on without a person: who runs for a while only, and ends when nothing is left, asks."""
+"""Which workflows go on without a person. A daemon that runs only until nothing is left to do asks for them before it ends."""
 
 from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import State

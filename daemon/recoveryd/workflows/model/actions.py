@@ -69,42 +69,41 @@ class AskChoice:
 @dataclass(frozen=True, slots=True)
 class TakeSnapshot:
     """Read the committed offsets of `topics`, with metadata and leader epochs, so that they can be put back, and where their
-    logs and those of `end_topics` begin and end. `is_live`: while members commit; then ends are those of committed records,
-    and it is noted whether nobody committed between the two looks. `topic_ids`: of topics that must still be those of the
-    plan. `state_topics`: those of them that members write in one transaction with their offsets; then it is noted as well
-    whether both are seen of each transaction. `is_stable`: of one that is not live, wait until the group has no members, before
-    and after, and no transaction is about to commit offsets; one that a member left when it was killed may have its state in
-    the log, and its offsets not yet.
-    `partitions`: of topics that must still have as many as the plan saw. `unit`: of which the cluster is asked once more, so
-    that the core can tell whether it has internal topics of which the plan knew nothing.
+    logs and those of `end_topics` begin and end.
     """
 
     cluster: str
     group: str
     topics: tuple[str, ...]
     end_topics: tuple[str, ...] = ()
+    # While members commit: ends are those of committed records, and it is noted whether nobody committed between two looks.
     is_live: bool = False
-    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    topic_ids: Mapping[str, str] = field(default_factory=dict)  # of topics that must still be those of the plan
+    # Topics that members write in one transaction with their offsets: it is noted whether both are seen of each transaction.
     state_topics: tuple[str, ...] = ()
+    # Of one that is not live: wait until the group has no members, before and after, and no transaction is about to commit
+    # offsets. One that a member left when it was killed may have its state in the log, and its offsets not yet.
     is_stable: bool = False
-    partitions: Mapping[str, int] = field(default_factory=dict)
+    partitions: Mapping[str, int] = field(
+        default_factory=dict
+    )  # of topics that must still have as many as the plan saw
+    # The cluster is asked of it once more, so that the core can tell whether it has internal topics that the plan did not know.
     unit: str = ""
     do: Literal["snapshot"] = "snapshot"
 
 
 @dataclass(frozen=True, slots=True)
 class SetOffsets:
-    """Commit what the undo rows of the group say, and read it back; `is_back`: the other way round. What is neither as it
-    was nor as it shall be is somebody's: forward nothing is set then, back it stays as they left it. `topics`: those of them
-    only; empty = all. `connector`: the unit of a sink connector, whose offsets Kafka Connect sets as long as it is stopped.
-    `topic_ids`: of topics that must still be those in which the offsets were noted; one that is another now counts as moved by somebody.
+    """Commit what the undo rows of the group say, and read it back. What is neither as it was nor as it shall be is
+    somebody's: forward nothing is set then, back it stays as they left it.
     """
 
     cluster: str
     group: str
-    is_back: bool = False
-    topics: tuple[str, ...] = ()
-    connector: str = ""
+    is_back: bool = False  # the other way round
+    topics: tuple[str, ...] = ()  # those of them only; empty = all
+    connector: str = ""  # the unit of a sink connector, whose offsets Kafka Connect sets as long as it is stopped
+    # Of topics that must still be those in which the offsets were noted; one that is another now counts as moved by somebody.
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     do: Literal["set_offsets"] = "set_offsets"
 
@@ -133,8 +132,8 @@ class CreateTopics:
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopics:
-    """Take topics away, each only as long as it has the id that `topics` names for it. `is_back`: only those without records. `group`: which has no members then,
-    and whose commits on them go with them. `with_records`: on the way back also those that have records.
+    """Take topics away, each only as long as it has the id that `topics` names for it. `is_back`: on the way back; topics with
+    records stay unless `with_records`. `group`: which has no members then, and whose commits on them go with them.
     """
 
     cluster: str

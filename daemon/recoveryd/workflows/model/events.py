@@ -36,9 +36,7 @@ START_FAILED: Final = "start_failed"  # in the evidence of a start: it was asked
 
 @dataclass(frozen=True, slots=True)
 class StepReported:
-    """`members` in words, of a group that is not empty yet. `undo`: what the step saw or did that can be put back. `logs`: by topic and partition, where each begins and ends. `left`: of
-    something that is waited for, how much is left. `is_under_way`: of an application that is waited for, somebody else is at it, and no person is needed. `found`: what the cluster said of a unit, for the core to judge; not kept. `code` and `is_retriable` of one that failed.
-    """
+    """What became of one try of a step."""
 
     workflow: str
     step: str
@@ -46,14 +44,16 @@ class StepReported:
     outcome: Outcome
     why: str = ""
     evidence: Mapping[str, object] = field(default_factory=dict)
-    members: tuple[str, ...] = ()
-    undo: tuple[Undo, ...] = ()
-    logs: Mapping[str, Mapping[int, PartitionEnds]] = field(default_factory=dict)
-    left: int | None = None
-    is_under_way: bool = False
-    code: str = ""
-    is_retriable: bool = False
-    found: Found | None = None
+    members: tuple[str, ...] = ()  # in words, of a group that is not empty yet
+    undo: tuple[Undo, ...] = ()  # what the step saw or did that can be put back
+    logs: Mapping[str, Mapping[int, PartitionEnds]] = field(
+        default_factory=dict
+    )  # by topic, where each begins and ends
+    left: int | None = None  # of something that is waited for, how much is left
+    is_under_way: bool = False  # of an application that is waited for: somebody else is at it, and no person is needed
+    code: str = ""  # of one that failed
+    is_retriable: bool = False  # of one that failed
+    found: Found | None = None  # what the cluster said of a unit, for the core to judge; not kept
 
     @property
     def is_untried(self) -> bool:

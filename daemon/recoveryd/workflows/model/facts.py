@@ -23,24 +23,20 @@ class GroupWanted:
 
 @dataclass(frozen=True, slots=True)
 class WantedFacts:
-    """`units`: all that their clusters say of them. `topics`: (cluster, name) of those that are to be looked at besides. `counted`: of which the visible records
-    are counted. `internal`: the internal topics of these units are to be looked at as well. `quotas`: (cluster, client id) of
-    those whose byte rates are asked for. `contracts`: units of which only what their contracts need is asked, if the clusters tell it.
-    `copied_as`: what stands in front of the names of copies of the internal topics, which are looked at too; empty = there are none.
-    `names_on`: the cluster of which the names of all topics are wanted, because some are to be made; empty = none are.
-    `with_readers`: who else reads the outputs of the units is asked as well.
-    """
+    """What is asked of the clusters for a plan. Topics and client ids stand with their cluster in front."""
 
     groups: tuple[GroupWanted, ...] = ()
-    units: tuple[str, ...] = ()
-    topics: tuple[tuple[str, str], ...] = ()
-    counted: tuple[tuple[str, str], ...] = ()
-    internal: bool = False
-    quotas: tuple[tuple[str, str], ...] = ()
-    contracts: tuple[str, ...] = ()
-    copied_as: str = ""
-    names_on: str = ""
-    with_readers: bool = True
+    units: tuple[str, ...] = ()  # of which all is asked that their clusters say
+    topics: tuple[tuple[str, str], ...] = ()  # that are looked at besides
+    counted: tuple[tuple[str, str], ...] = ()  # topics of which the visible records are counted
+    internal: bool = False  # whether the internal topics of these units are looked at as well
+    quotas: tuple[tuple[str, str], ...] = ()  # client ids whose byte rates are asked for
+    contracts: tuple[str, ...] = ()  # units of which only what their contracts need is asked, if the clusters tell it
+    copied_as: str = ""  # what names of copies of internal topics begin with, which are looked at too; empty = none are
+    names_on: str = (
+        ""  # the cluster of which all names of topics are wanted, because some are to be made; empty = none are
+    )
+    with_readers: bool = True  # whether it is asked who else reads the outputs of the units
 
 
 @dataclass(frozen=True, slots=True)

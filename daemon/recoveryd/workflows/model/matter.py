@@ -1,4 +1,4 @@
-"""What of a unit a plan rests on: when it is another thing in the config, what was planned or waited for is too."""
+"""A hash of the parts of a unit's config that a plan depends on."""
 
 from recoveryd.units.model import Unit
 from recoveryd.workflows.model.hashing import hash_of

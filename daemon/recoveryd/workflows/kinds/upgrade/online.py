@@ -92,7 +92,7 @@ def _problem_of_config(spec: UpgradeSpec, params: WorkflowParams) -> Refused | N
 
 
 def _roles(spec: UpgradeSpec) -> tuple[str, ...]:
-    """The units, each in what it is here."""
+    """The units by their role in the upgrade."""
     return tuple(n for n in (spec.unit, spec.to_unit, spec.staged_unit, spec.tail_unit) if n is not None)
 
 
