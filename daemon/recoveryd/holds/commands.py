@@ -17,7 +17,8 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.effects import WakeAt
 from recoveryd.kernel.events import CommandReceived
-from recoveryd.kernel.refused import Refused, nearest_name
+from recoveryd.kernel.refusals import id_in_use, internal_topic, not_in_this_state, refuse_cluster, too_many
+from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.states import CommandRef, State, StopReason
 
 ACTIVE_MOST = 200
@@ -28,12 +29,11 @@ def on_hold(draft: HoldDraft, event: CommandReceived, command: StartHold) -> Non
     meta, spec = command.meta, command.spec
     known = draft.holds.get(meta.subject)
     if known is not None:
-        message = f"hold {known.id} exists already and is {known.state.value}"
-        draft.answer(event, "rejected", message, Code.ID_IN_USE.value)
+        draft.refuse(event, id_in_use("hold", known.id, known.state.value))
         return
     refusal = refuse_hold(spec, draft.holds, draft.params)
     if refusal is not None:
-        draft.answer(event, "rejected", refusal.message, refusal.code.value, refusal.hint)
+        draft.refuse(event, refusal)
         return
     topics = ", ".join(spec.topics)
     hold = Hold(
@@ -60,14 +60,14 @@ def on_hold(draft: HoldDraft, event: CommandReceived, command: StartHold) -> Non
 
 def refuse_hold(spec: HoldSpec, holds: Holds, params: HoldParams) -> Refused | None:
     """Why the topics may not be held, or None. A topic that does not exist may be: nobody creates it meanwhile."""
-    if spec.cluster not in params.clusters:
-        message = f"cluster: the config has no cluster {spec.cluster!r}"
-        return Refused(Code.UNKNOWN_CLUSTER, message, nearest_name(spec.cluster, params.clusters))
+    unknown = refuse_cluster(spec.cluster, params.clusters)
+    if unknown is not None:
+        return unknown
     own = next((topic for topic in spec.topics if topic in params.own_topics), None)
     if own is not None:
-        return Refused(Code.INTERNAL_TOPIC, f"topics: {own} is an internal topic")
+        return internal_topic(own)
     if len(holds.live) >= ACTIVE_MOST:
-        return Refused(Code.TOO_MANY_HOLDS, f"{len(holds.live)} holds are active, at most {ACTIVE_MOST} can be")
+        return too_many(Code.TOO_MANY_HOLDS, "holds", len(holds.live), ACTIVE_MOST)
     return None
 
 
@@ -140,8 +140,7 @@ def stop_hold(draft: HoldDraft, event: CommandReceived, command: StopCommand) ->
     hold = draft.holds.get(command.meta.subject)
     assert hold is not None  # the kernel has checked that the subject is a hold
     if hold.is_terminal:
-        message = f"{command.verb} is not possible while {hold.id} is {hold.state.value}"
-        draft.answer(event, "rejected", message, Code.NOT_IN_THIS_STATE.value)
+        draft.refuse(event, not_in_this_state(command.verb, hold.id, hold.state.value))
         return
     draft.answer(event, "accepted", f"{hold.id} ends, and holds nothing any more")
     end(draft, hold, State.STOPPED, StopReason.OPERATOR, f"stopped by {command.meta.who}")

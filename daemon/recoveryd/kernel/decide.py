@@ -24,6 +24,7 @@ from recoveryd.kernel.events import (
     ControlUnreadable,
     SignalRefused,
 )
+from recoveryd.kernel.refusals import id_in_use
 from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.state import CoreState, DaemonRecord
 from recoveryd.kernel.wiring import HEARD_BY_ALL, HEARD_IF_WANTED, check_wiring
@@ -119,15 +120,14 @@ class Decider:
         owner = self._owner(draft, command)
         begin = self._begins.get(type(command))
         if begin is not None and (unwanted := self._unwanted(draft, command)) is not None:
-            draft.answer(event, "rejected", unwanted.message, unwanted.code.value, unwanted.hint)
+            draft.refuse(event, unwanted)
         elif begin is not None:
             capability, verb = begin
             if owner is None or owner[0] is capability:
                 verb.handle(draft.view(capability.view), event, command)
             elif verb.is_new:
                 subject = owner[1]
-                message = f"{subject.kind} {command.meta.subject} exists already and is {subject.state}"
-                draft.answer(event, "rejected", message, Code.ID_IN_USE.value)
+                draft.refuse(event, id_in_use(subject.kind, command.meta.subject, subject.state))
             else:
                 _refuse_kind(draft, event, command, owner[1])
         elif owner is not None:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from recoveryd.kernel.commands import RefusedCommand
 from recoveryd.kernel.decision import Answer, Decision, Notice, Noun
 from recoveryd.kernel.events import CommandReceived, ControlUnreadable
+from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.state import CoreState, DaemonRecord
 from recoveryd_jobs.contract import Directive
 
@@ -91,6 +92,9 @@ class Draft:
         self.answer_later(Answer(kind, command.verb, meta.id, meta.subject, code, message, hint, event.offset))
         self.reason = message
 
+    def refuse(self, event: CommandReceived, refused: Refused) -> None:
+        self.answer(event, "rejected", refused.message, refused.code.value, refused.hint)
+
     def answer_later(self, answer: Answer) -> None:
         """The answer to an earlier command, which waited for its outcome."""
         self._answers.append(answer)
@@ -134,6 +138,9 @@ class View:
 
     def answer(self, event: CommandReceived, kind: str, message: str, code: str = "", hint: str = "") -> None:
         self.draft.answer(event, kind, message, code, hint)
+
+    def refuse(self, event: CommandReceived, refused: Refused) -> None:
+        self.draft.refuse(event, refused)
 
     @property
     def reason(self) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.refusals import internal_topic, refuse_cluster
 from recoveryd.kernel.refused import Refused, nearest_name
 from recoveryd.kernel.states import State
 from recoveryd.recovery.case import Case
@@ -17,12 +18,9 @@ def refuse_recovery(spec: Spec, recoveries: Iterable[Recovery], params: Params) 
     topics are never source or target; topics whose names start with `_` only for a recovery that does not copy.
     """
     for field, cluster in (("source.cluster", spec.source.cluster), ("target.cluster", spec.target.cluster)):
-        if cluster not in params.clusters:
-            return Refused(
-                Code.UNKNOWN_CLUSTER,
-                f"{field}: the config has no cluster {cluster!r}",
-                nearest_name(cluster, params.clusters),
-            )
+        unknown = refuse_cluster(cluster, params.clusters, field)
+        if unknown is not None:
+            return unknown
     if spec.profile not in params.profiles:
         return Refused(
             Code.UNKNOWN_PROFILE,
@@ -31,7 +29,7 @@ def refuse_recovery(spec: Spec, recoveries: Iterable[Recovery], params: Params) 
         )
     for field, topic in (("source.topic", spec.source.topic), ("target.topic", spec.target.topic)):
         if topic in params.own_topics or (spec.copies and topic.startswith("_")):
-            return Refused(Code.INTERNAL_TOPIC, f"{field}: {topic} is an internal topic")
+            return internal_topic(topic, field)
     if spec.source.cluster == spec.target.cluster and spec.source.topic == spec.target.topic:
         return Refused(Code.SAME_TOPIC, f"source and target are both {spec.source.topic}")
     busy = sum(1 for r in recoveries if r.state in ACTIVE or r.state is State.PLANNING)

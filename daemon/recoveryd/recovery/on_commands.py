@@ -9,6 +9,7 @@ from recoveryd.kernel.capability import Verb, steers
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import Command, Meta, StopCommand
 from recoveryd.kernel.events import CommandReceived
+from recoveryd.kernel.refusals import id_in_use, not_in_this_state
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
 from recoveryd.recovery.admission import refuse_recovery
 from recoveryd.recovery.beside import refuse_taken_away, taken_away_now
@@ -38,8 +39,7 @@ def _accept(case: Case, event: CommandReceived, message: str) -> None:
 
 
 def _wrong_state(case: Case, event: CommandReceived) -> None:
-    message = f"{event.command.verb} is not possible while {case.id} is {case.recovery.state.value}"
-    _reject(case, event, Code.NOT_IN_THIS_STATE, message)
+    case.draft.refuse(event, not_in_this_state(event.command.verb, case.id, case.recovery.state.value))
 
 
 class _Begins(Protocol):
@@ -60,15 +60,14 @@ def begin(draft: RecoveryDraft, event: CommandReceived, command: _Begins) -> Non
     meta, spec = command.meta, command.spec
     existing = draft.recovery(meta.subject)
     if existing is not None and not is_reusable(existing):
-        message = f"recovery {meta.subject} exists already and is {existing.state.value}"
-        draft.answer(event, "rejected", message, Code.ID_IN_USE.value)
+        draft.refuse(event, id_in_use("recovery", meta.subject, existing.state.value))
         return
     origin = CommandRef(meta.id, meta.source, meta.reason)
     refusal = refuse_recovery(spec, draft.live(), draft.params)
     if not spec.dry_run:
         refusal = refusal or held_from(draft, spec) or refuse_taken_away(draft, meta.subject, origin, spec)
     if refusal is not None:
-        draft.answer(event, "rejected", refusal.message, refusal.code.value, refusal.hint)
+        draft.refuse(event, refusal)
         return
     recovery = Recovery(
         id=meta.subject,
@@ -133,7 +132,7 @@ def _resume(case: Case, event: CommandReceived, command: Resume) -> None:
         _reject(case, event, Code.LIVE_UNKNOWN, f"{recovery.id}: {recovery.rule}")
         return
     if refused := held_now(case) or taken_away_now(case.draft, recovery):
-        case.draft.answer(event, "rejected", refused.message, refused.code.value, refused.hint)
+        case.draft.refuse(event, refused)
         return
     _accept(case, event, f"{recovery.id} goes on {'verifying' if recovery.is_proving else 'at its exact position'}")
     begin_resume(case, f"resumed by {command.meta.who}")
@@ -187,7 +186,7 @@ def _approve(case: Case, event: CommandReceived, command: Approve) -> None:
     elif recovery.approved:
         _accept(case, event, f"{recovery.id} is approved already")
     elif held := held_now(case):
-        case.draft.answer(event, "rejected", held.message, held.code.value, held.hint)
+        case.draft.refuse(event, held)
     elif conflict := target_conflict(recovery, case.draft.live()):
         _reject(case, event, Code.TARGET_IN_USE, conflict)
     elif over_slo := refuse_over_slo(case.draft, recovery):

@@ -7,6 +7,7 @@ from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.effects import WakeAt
 from recoveryd.kernel.events import CommandReceived
 from recoveryd.kernel.noun import changed
+from recoveryd.kernel.refusals import not_in_this_state, too_many
 from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
 from recoveryd.kernel.times import format_time_ms
@@ -35,7 +36,7 @@ def on_schedule(draft: ScheduleDraft, event: CommandReceived, command: StartSche
     refusal = refusal or (last_end if isinstance(last_end, Refused) else None)
     if refusal is not None or next_ms is None:
         assert refusal is not None
-        draft.answer(event, "rejected", refusal.message, refusal.code.value, refusal.hint)
+        draft.refuse(event, refusal)
         return
     next_run = format_time_ms(next_ms)
     schedule = Schedule(
@@ -104,8 +105,7 @@ def _refuse(draft: ScheduleDraft, spec: ScheduleSpec, next_ms: int | None) -> Re
         message = f"data.cron: {spec.cron!r} is never due"
         return Refused(Code.INVALID_VALUE, message, "Name a day that exists, for instance `0 2 1 * *`.")
     if len(draft.schedules.live) >= ACTIVE_MOST:
-        message = f"{len(draft.schedules.live)} schedules are active, at most {ACTIVE_MOST} can be"
-        return Refused(Code.TOO_MANY_SCHEDULES, message)
+        return too_many(Code.TOO_MANY_SCHEDULES, "schedules", len(draft.schedules.live), ACTIVE_MOST)
     return None
 
 
@@ -114,8 +114,7 @@ def end_schedule(draft: ScheduleDraft, event: CommandReceived, command: EndSched
     schedule = draft.schedules.get(command.meta.subject)
     assert schedule is not None  # the kernel has checked that the subject is a schedule
     if schedule.is_terminal:
-        message = f"{command.verb} is not possible while {schedule.id} is {schedule.state.value}"
-        draft.answer(event, "rejected", message, Code.NOT_IN_THIS_STATE.value)
+        draft.refuse(event, not_in_this_state(command.verb, schedule.id, schedule.state.value))
         return
     run = schedule.run
     rest = f"; its run {run.recovery} goes on" if run is not None else ""

@@ -7,6 +7,7 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.effects import WakeAt
 from recoveryd.kernel.events import CommandReceived
+from recoveryd.kernel.refusals import id_in_use, internal_topic, not_in_this_state, refuse_cluster, too_many
 from recoveryd.kernel.refused import Refused, nearest_name
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
 from recoveryd.watches.draft import WatchDraft
@@ -25,12 +26,11 @@ def on_watch(draft: WatchDraft, event: CommandReceived, command: StartWatch) -> 
     meta, spec = command.meta, command.spec
     known = draft.watches.get(meta.subject)
     if known is not None:
-        message = f"watch {known.id} exists already and is {known.state.value}"
-        draft.answer(event, "rejected", message, Code.ID_IN_USE.value)
+        draft.refuse(event, id_in_use("watch", known.id, known.state.value))
         return
     refusal = refuse_watch(spec, len(draft.watches.live), meta.source, draft.params) or _refuse_rival(draft, spec)
     if refusal is not None:
-        draft.answer(event, "rejected", refusal.message, refusal.code.value, refusal.hint)
+        draft.refuse(event, refusal)
         return
     watch = Watch(
         id=meta.subject,
@@ -54,9 +54,9 @@ def on_watch(draft: WatchDraft, event: CommandReceived, command: StartWatch) -> 
 
 def refuse_watch(spec: WatchSpec, active: int, source: str, params: WatchParams) -> Refused | None:
     """Why the watch that `source` sent may not begin, or None. Its clusters and webhook must be in the config."""
-    if spec.cluster not in params.clusters:
-        message = f"cluster: the config has no cluster {spec.cluster!r}"
-        return Refused(Code.UNKNOWN_CLUSTER, message, nearest_name(spec.cluster, params.clusters))
+    unknown = refuse_cluster(spec.cluster, params.clusters)
+    if unknown is not None:
+        return unknown
     webhook = _webhook_of(spec)
     if webhook is not None and webhook not in params.webhooks:
         message = f"then.webhook: the config has no webhook {webhook!r}"
@@ -64,11 +64,11 @@ def refuse_watch(spec: WatchSpec, active: int, source: str, params: WatchParams)
         return Refused(Code.UNKNOWN_WEBHOOK, message, hint)
     own = next((topic for topic in spec.topics if topic in params.own_topics), None)
     if own is not None:
-        return Refused(Code.INTERNAL_TOPIC, f"topics: {own} is an internal topic")
+        return internal_topic(own)
     if isinstance(spec.then, StopUnit) and (problem := refuse_stop(spec, spec.then, source, params)) is not None:
         return problem
     if active >= ACTIVE_MOST:
-        return Refused(Code.TOO_MANY_WATCHES, f"{active} watches are active, at most {ACTIVE_MOST} can be")
+        return too_many(Code.TOO_MANY_WATCHES, "watches", active, ACTIVE_MOST)
     return None
 
 
@@ -89,8 +89,7 @@ def stop_watch(draft: WatchDraft, event: CommandReceived, command: StopCommand) 
     watch = draft.watches.get(command.meta.subject)
     assert watch is not None  # the kernel has checked that the subject is a watch
     if watch.is_terminal:
-        message = f"stop is not possible while {watch.id} is {watch.state.value}"
-        draft.answer(event, "rejected", message, Code.NOT_IN_THIS_STATE.value)
+        draft.refuse(event, not_in_this_state(command.verb, watch.id, watch.state.value))
         return
     draft.answer(event, "accepted", f"{watch.id} ends")
     why = f"stopped by {command.meta.who}"

@@ -6,6 +6,7 @@ from typing import Any
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.events import CommandReceived
+from recoveryd.kernel.refusals import id_in_use, internal_topic, not_in_this_state, refuse_cluster, too_many
 from recoveryd.kernel.refused import Refused, nearest_name
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
 from recoveryd.recovery.commands import Approve, Pause, Reject, Resume
@@ -36,8 +37,7 @@ def on_begin(draft: WorkflowDraft, event: CommandReceived, command: BeginsWorkfl
     meta = command.meta
     earlier = draft.workflows.get(meta.subject)
     if earlier is not None and earlier.state not in REUSABLE:
-        message = f"workflow {earlier.id} exists already and is {earlier.state.value}"
-        draft.answer(event, "rejected", message, Code.ID_IN_USE.value)
+        draft.refuse(event, id_in_use("workflow", earlier.id, earlier.state.value))
         return
     kind = draft.kinds[command.verb]
     spec = kind.complete(command.spec, Knows(draft.params, draft.workflows, ran_before(draft, meta.id), meta.subject))
@@ -46,7 +46,7 @@ def on_begin(draft: WorkflowDraft, event: CommandReceived, command: BeginsWorkfl
     else:
         refusal = spec
     if refusal is not None:
-        draft.answer(event, "rejected", refusal.message, refusal.code.value, refusal.hint)
+        draft.refuse(event, refusal)
         return
     workflow = Workflow(
         id=meta.subject,
@@ -90,7 +90,7 @@ def on_approve(draft: WorkflowDraft, event: CommandReceived, command: Approve) -
         message = f"the plan of {workflow.id} has the hash {workflow.plan.hash}"
         draft.answer(event, "rejected", message, Code.STALE_PLAN.value)
     elif held := held_from(draft, workflow, workflow.plan):
-        draft.answer(event, "rejected", held.message, held.code.value, held.hint)
+        draft.refuse(event, held)
     else:
         why = f"approved by {command.meta.who}"
         draft.answer(event, "accepted", f"{workflow.id} is approved")
@@ -211,7 +211,7 @@ def on_rollback(draft: WorkflowDraft, event: CommandReceived, command: Rollback)
         return
     refused = _not_back(draft, workflow, command, steps)
     if refused is not None:
-        draft.answer(event, "rejected", refused.message, refused.code.value, refused.hint)
+        draft.refuse(event, refused)
         return
     names = {step.name for step in steps}  # of a rollback that failed before
     since = _setters_since(draft, wanted)
@@ -261,18 +261,17 @@ def _not_back(
 
 def _refuse(kind: WorkflowKind, spec: Any, draft: WorkflowDraft, command: str) -> Refused | None:
     params = draft.params
-    if spec.cluster not in params.clusters:
-        hint = nearest_name(spec.cluster, params.clusters)
-        return Refused(Code.UNKNOWN_CLUSTER, f"cluster: the config has no cluster {spec.cluster!r}", hint)
+    unknown = refuse_cluster(spec.cluster, params.clusters)
+    if unknown is not None:
+        return unknown
     own = next((topic for topic in kind.topics(spec) if topic in params.own_topics), None)
     if own is not None:
-        return Refused(Code.INTERNAL_TOPIC, f"topics: {own} is an internal topic")
+        return internal_topic(own)
     live = draft.workflows.live.values()
     active = [w for w in live if w.state is not State.AWAITING_APPROVAL]
     # Of those that were begun already, each may begin others, or all of them could wait for each other.
     if len(active) >= params.active_most and not any(is_child_of(w, command) for w in live):
-        message = f"{len(active)} workflows are active, at most {params.active_most} can be"
-        return Refused(Code.TOO_MANY_RECOVERIES, message)
+        return too_many(Code.TOO_MANY_RECOVERIES, "workflows", len(active), params.active_most)
     if spec.dry_run:
         return None
     rival = _rival(draft, "", kind.claims(spec), command)
@@ -316,5 +315,4 @@ def known(draft: WorkflowDraft, workflow_id: str) -> Workflow:
 
 
 def wrong_state(draft: WorkflowDraft, event: CommandReceived, workflow: Workflow) -> None:
-    message = f"{event.command.verb} is not possible while {workflow.id} is {workflow.state.value}"
-    draft.answer(event, "rejected", message, Code.NOT_IN_THIS_STATE.value)
+    draft.refuse(event, not_in_this_state(event.command.verb, workflow.id, workflow.state.value))

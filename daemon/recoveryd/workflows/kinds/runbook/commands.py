@@ -43,7 +43,7 @@ def on_promote(draft: WorkflowDraft, event: CommandReceived, command: Promote) -
         return
     held = held_from(draft, workflow, workflow.plan)
     if held is not None:  # the copy to the target would be refused, and the shadow end with it
-        draft.answer(event, "rejected", held.message, held.code.value, held.hint)
+        draft.refuse(event, held)
         return
     _decide(draft, event, workflow, command, "promoted")
 
