@@ -1,14 +1,13 @@
-"""All holds of a daemon, and the index by topic that other capabilities ask.
-
-Ended holds are kept apart, so that the cost of a step depends on the live ones only. The index is the same object until
-a topic is held or let go, so that a step can tell cheaply whether that happened.
+"""All holds of a daemon, and the index by topic that other capabilities ask. It is the same object until a topic is held or let
+go, so that a step can tell cheaply whether that happened.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from recoveryd.holds.model import Hold
+from recoveryd.kernel.known import KnownNouns
 
 Topic = tuple[str, str]  # cluster and name
 
@@ -23,14 +22,11 @@ class HeldBy(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Holds:
-    """Immutable. `live` and `ended` share no id. `held`: by topic, the holds on it, the oldest first. `is_complete`: whether
-    those are among them that were placed while no daemon ran. While they are not, nothing may begin that a hold keeps from
-    beginning.
+class Holds(KnownNouns[Hold]):
+    """`held`: by topic, the holds on it, the oldest first. `is_complete`: whether those are among them that were placed while no
+    daemon ran. While they are not, nothing may begin that a hold keeps from beginning.
     """
 
-    live: Mapping[str, Hold] = field(default_factory=dict)
-    ended: Mapping[str, Hold] = field(default_factory=dict)
     held: Mapping[Topic, tuple[HeldBy, ...]] = field(default_factory=dict)
     is_complete: bool = True
 
@@ -41,15 +37,8 @@ class Holds:
             made = made.with_hold(hold)
         return made
 
-    def get(self, hold_id: str) -> Hold | None:
-        return self.live.get(hold_id) or self.ended.get(hold_id)
-
     def __len__(self) -> int:
         return len(self.live) + len(self.ended)
-
-    def __iter__(self) -> Iterator[Hold]:
-        yield from self.live.values()
-        yield from self.ended.values()
 
     def with_hold(self, hold: Hold) -> "Holds":
         """These, with a new or changed hold."""
@@ -61,11 +50,6 @@ class Holds:
         else:
             made = replace(self, live={**self.live, hold.id: hold})
         return made if before == after else replace(made, held=_index(made.live.values()))
-
-    def without(self, forgotten: Collection[str]) -> "Holds":
-        """These, without the ended ones `forgotten`."""
-        gone = frozenset(forgotten)
-        return replace(self, ended={i: h for i, h in self.ended.items() if i not in gone})
 
 
 def groups_heard(holds: Holds) -> list[tuple[str, str]]:

@@ -1,19 +1,18 @@
 """All schedules of a daemon: the journaled records, and when their commands were last sent, which is not journaled."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from recoveryd.kernel.known import KnownNouns
 from recoveryd.schedules.model import Schedule
 
 
 @dataclass(frozen=True, slots=True)
-class Schedules:
-    """Immutable. `live` and `ended` share no id. `sent_ms`: by schedule, when this daemon last sent the command of its
-    run. `has_read`: whether it knows what was sent while no daemon ran, such as a command that ends a schedule.
+class Schedules(KnownNouns[Schedule]):
+    """`sent_ms`: by schedule, when this daemon last sent the command of its run. `has_read`: whether it knows what was sent while
+    no daemon ran, such as a command that ends a schedule.
     """
 
-    live: Mapping[str, Schedule] = field(default_factory=dict)
-    ended: Mapping[str, Schedule] = field(default_factory=dict)
     sent_ms: Mapping[str, int] = field(default_factory=dict)
     has_read: bool = False
 
@@ -24,13 +23,6 @@ class Schedules:
         for schedule in schedules:
             made = made.with_schedule(schedule)
         return made
-
-    def get(self, schedule_id: str) -> Schedule | None:
-        return self.live.get(schedule_id) or self.ended.get(schedule_id)
-
-    def __iter__(self) -> Iterator[Schedule]:
-        yield from self.live.values()
-        yield from self.ended.values()
 
     def with_schedule(self, schedule: Schedule) -> "Schedules":
         """These, with a new or changed one; the ended ones are in the order in which they ended."""
@@ -46,8 +38,5 @@ class Schedules:
     def without(self, forgotten: Collection[str]) -> "Schedules":
         """These, without the ended ones `forgotten`."""
         gone = frozenset(forgotten)
-        return replace(
-            self,
-            ended={i: s for i, s in self.ended.items() if i not in gone},
-            sent_ms={i: at for i, at in self.sent_ms.items() if i not in gone},
-        )
+        sent_ms = {i: at for i, at in self.sent_ms.items() if i not in gone}
+        return replace(KnownNouns.without(self, forgotten), sent_ms=sent_ms)

@@ -1,12 +1,11 @@
-"""All watches of a daemon: the journaled records, and what was observed, which a new daemon samples again.
-
-Ended watches are kept apart, so that the cost of a step depends on the live ones only. All watches share one book of
-lag windows, since two may watch the same group.
+"""All watches of a daemon: the journaled records, and what was observed, which a new daemon samples again. All watches share one
+book of lag windows, since two may watch the same group.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from recoveryd.kernel.known import KnownNouns
 from recoveryd.live.lag.book import LagBook, Reader, without_unwatched
 from recoveryd.watches.model import Watch
 from recoveryd.watches.spec import StopUnit, UntilTime
@@ -40,11 +39,9 @@ class WatchSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Watches:
-    """Immutable. `live` and `ended` share no id. `planned` are the partitions a reader's topic had at the last look."""
+class Watches(KnownNouns[Watch]):
+    """`planned` are the partitions a reader's topic had at the last look."""
 
-    live: Mapping[str, Watch] = field(default_factory=dict)
-    ended: Mapping[str, Watch] = field(default_factory=dict)
     seen: Mapping[str, WatchSeen] = field(default_factory=dict)
     planned: Mapping[Reader, tuple[int, ...]] = field(default_factory=dict)
     book: LagBook = LagBook()
@@ -57,18 +54,11 @@ class Watches:
             made = made.with_watch(watch)
         return made
 
-    def get(self, watch_id: str) -> Watch | None:
-        return self.live.get(watch_id) or self.ended.get(watch_id)
-
     def seen_of(self, watch_id: str) -> WatchSeen:
         return self.seen.get(watch_id) or WatchSeen()
 
     def __len__(self) -> int:
         return len(self.live) + len(self.ended)
-
-    def __iter__(self) -> Iterator[Watch]:
-        yield from self.live.values()
-        yield from self.ended.values()
 
     def with_watch(self, watch: Watch) -> "Watches":
         """These, with a new or changed watch; what was observed for one that ended is dropped."""
@@ -78,11 +68,6 @@ class Watches:
         seen = {i: s for i, s in self.seen.items() if i != watch.id}
         left = replace(self, live=live, ended={**self.ended, watch.id: watch}, seen=seen)
         return left.without_idle_readers()
-
-    def without(self, forgotten: Collection[str]) -> "Watches":
-        """These, without the ended ones `forgotten`."""
-        gone = frozenset(forgotten)
-        return replace(self, ended={i: w for i, w in self.ended.items() if i not in gone})
 
     def with_seen(self, watch_id: str, seen: WatchSeen) -> "Watches":
         return replace(self, seen={**self.seen, watch_id: seen})

@@ -1,24 +1,21 @@
-"""All workflows of a daemon: the journaled records, and since when each waits to ask again. Ended ones are kept apart,
-so that a step costs what live ones cost.
-"""
+"""All workflows of a daemon: the journaled records, and since when each waits to ask again."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from recoveryd.kernel.known import KnownNouns
 from recoveryd.workflows.model.near import Readiness
 from recoveryd.workflows.model.size import noted_bytes
 from recoveryd.workflows.model.workflow import Workflow
 
 
 @dataclass(frozen=True, slots=True)
-class Workflows:
-    """Immutable. `live` and `ended` share no id. `due_ms`: when the present step of a live one is asked for again;
-    `asked_ms`: since when the facts of a plan are asked for; `heard`: the step and the last try of it of which was heard. All are soft, as is
-    `readiness`. `noted_bytes`: an estimate for each ended one.
+class Workflows(KnownNouns[Workflow]):
+    """`due_ms`: when the present step of a live one is asked for again; `asked_ms`: since when the facts of a plan are asked for;
+    `heard`: the step and the last try of it of which was heard. All are soft, as is `readiness`. `noted_bytes`: an estimate for
+    each ended one.
     """
 
-    live: Mapping[str, Workflow] = field(default_factory=dict)
-    ended: Mapping[str, Workflow] = field(default_factory=dict)
     due_ms: Mapping[str, int] = field(default_factory=dict)
     asked_ms: Mapping[str, int] = field(default_factory=dict)
     heard: Mapping[str, tuple[str, int]] = field(default_factory=dict)
@@ -32,13 +29,6 @@ class Workflows:
         for workflow in sorted(workflows, key=lambda w: w.updated_ms):
             made = made.with_workflow(workflow)
         return made
-
-    def get(self, workflow_id: str) -> Workflow | None:
-        return self.live.get(workflow_id) or self.ended.get(workflow_id)
-
-    def __iter__(self) -> Iterator[Workflow]:
-        yield from self.live.values()
-        yield from self.ended.values()
 
     def with_workflow(self, workflow: Workflow) -> "Workflows":
         live = {i: w for i, w in self.live.items() if i != workflow.id}
@@ -65,7 +55,7 @@ class Workflows:
     def without(self, forgotten: Collection[str]) -> "Workflows":
         """Without some of the ended ones."""
         size = {i: n for i, n in self.noted_bytes.items() if i not in forgotten}
-        return replace(self, ended={i: w for i, w in self.ended.items() if i not in forgotten}, noted_bytes=size)
+        return replace(KnownNouns.without(self, forgotten), noted_bytes=size)
 
 
 def is_over(workflow: Workflow) -> bool:
