@@ -1,5 +1,5 @@
-"""All holds of a daemon, and the index by topic that other capabilities ask. It is the same object until a topic is held or let
-go, so that a step can tell cheaply whether that happened.
+"""All holds of a daemon, and the index by topic that other capabilities ask. It is the same object until a topic is
+held or let go, so that a step can tell cheaply whether that happened.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,8 +23,8 @@ class HeldBy(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Holds(KnownNouns[Hold]):
-    """`held`: by topic, the holds on it, the oldest first. `is_complete`: whether those are among them that were placed while no
-    daemon ran. While they are not, nothing may begin that a hold keeps from beginning.
+    """`held`: by topic, the holds on it, the oldest first. `is_complete`: whether those are among them that were placed
+    while no daemon ran. While they are not, nothing may begin that a hold keeps from beginning.
     """
 
     held: Mapping[Topic, tuple[HeldBy, ...]] = field(default_factory=dict)

@@ -1,5 +1,5 @@
-"""All nouns of one kind that a daemon knows. Ended ones are kept apart, so that the cost of a step depends on the live ones only.
-What a capability knows of its own besides, and what changes with a new or changed one, is said there.
+"""All nouns of one kind that a daemon knows. Ended ones are kept apart, so that the cost of a step depends on the live
+ones only. What a capability knows of its own besides, and what changes with a new or changed one, is said there.
 """
 
 from collections.abc import Collection, Iterator, Mapping

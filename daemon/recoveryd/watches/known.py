@@ -1,5 +1,5 @@
-"""All watches of a daemon: the journaled records, and what was observed, which a new daemon samples again. All watches share one
-book of lag windows, since two may watch the same group.
+"""All watches of a daemon: the journaled records, and what was observed, which a new daemon samples again. All watches
+share one book of lag windows, since two may watch the same group.
 """
 
 from collections.abc import Iterable, Mapping

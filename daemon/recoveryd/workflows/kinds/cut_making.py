@@ -1,5 +1,5 @@
-"""How a cut comes to be: planned without offsets, filled when it is noted where the group and its changelogs stand, then given the
-topics that hold its state and where these were verified to end.
+"""How a cut comes to be: planned without offsets, filled when it is noted where the group and its changelogs stand,
+then given the topics that hold its state and where these were verified to end.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,9 @@ def after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> W
 
 
 def _moved_on(planned: Cut, event: StepReported) -> Refused | None:
-    """Whether a topic went since the plan, or has partitions now that its copy would not have: the cut would lack its state."""
+    """Whether a topic went since the plan, or has partitions now that its copy would not have: the cut would lack its
+    state.
+    """
     gone = [name for name in (*planned.topic_ids, *(t.name for t in planned.topics)) if name not in event.logs]
     if gone:
         message = f"{gone[0]} was deleted after the plan was made"

@@ -1,5 +1,5 @@
-"""The last steps of a workflow after which an application begins again: its offsets are set, its local state goes, it is started,
-reads up to what was there, and a person looks at its outputs.
+"""The last steps of a workflow after which an application begins again: its offsets are set, its local state goes, it
+is started, reads up to what was there, and a person looks at its outputs.
 """
 
 from collections.abc import Collection, Iterator, Mapping

@@ -1,6 +1,6 @@
-"""What becomes of the outputs of an application that begins again, and of other topics that are made again beside them: which
-choices a command has to name, how those topics look before and after, and the steps that make them. What its internal
-topics and its offsets become is for each kind to say.
+"""What becomes of the outputs of an application that begins again, and of other topics that are made again beside them:
+which choices a command has to name, how those topics look before and after, and the steps that make them. What its
+internal topics and its offsets become is for each kind to say.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -61,7 +61,9 @@ def forms_of(spec: WithOutputs, found: Found, intermediate: Iterable[str] = ()) 
 
 
 def theirs(cluster: str, found: Found, forms: Forms) -> Iterator[TopicUndo]:
-    """Topics that are there before they are to be made: they stay somebody else's, whatever is heard of the step that finds them."""
+    """Topics that are there before they are to be made: they stay somebody else's, whatever is heard of the step that
+    finds them.
+    """
     for _, form in forms[CREATE]:
         there = found.topics[form.name]
         if there is not None:
@@ -75,8 +77,8 @@ def kept_ids(ids: Mapping[str, str], *made: Forms) -> dict[str, str]:
 
 
 def form_leases(spec: WithOutputs, found: Found, intermediate: Iterable[str] = ()) -> frozenset[RowKey]:
-    """Configs of topics that are made again, or like which others are made: one that another workflow has changed for its own
-    time only would be made to last.
+    """Configs of topics that are made again, or like which others are made: one that another workflow has changed for
+    its own time only would be made to last.
     """
     named = [n for n, choice in spec.outputs.items() if choice.policy in {OutputPolicy.RECREATE, OutputPolicy.NEW}]
     known = (topic.form for name in (*named, *intermediate) if (topic := found.topics[name]) is not None)

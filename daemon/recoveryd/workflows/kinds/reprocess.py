@@ -1,7 +1,8 @@
 """The plan of `reprocess`: an application begins again, from the start of its inputs or from a point, with empty state.
 
-The order is what makes it safe. The application is stopped, its group is empty, and where it was is noted before anything goes. Then internal topics and outputs
-go, then offsets are set and read back, and only then somebody is asked to start it: whoever starts it earlier finds the old offsets, never half of the new ones.
+The order is what makes it safe. The application is stopped, its group is empty, and where it was is noted before
+anything goes. Then internal topics and outputs go, then offsets are set and read back, and only then somebody is asked
+to start it: whoever starts it earlier finds the old offsets, never half of the new ones.
 """
 
 from collections.abc import Iterator, Mapping
@@ -305,8 +306,8 @@ def _inputs(spec: ReprocessSpec, places: Mapping[Place, int | None]) -> list[str
 
 
 def _lost_meanwhile(spec: ReprocessSpec, after: Mapping[Place, int | None], event: StepReported) -> Refused | None:
-    """Retention goes on while an application is being stopped. Of a shift, what lies in front of the log was answered by its
-    own policy.
+    """Retention goes on while an application is being stopped. Of a shift, what lies in front of the log was answered
+    by its own policy.
     """
     if isinstance(spec.to, Shift):
         return None

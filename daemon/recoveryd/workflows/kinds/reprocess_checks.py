@@ -46,7 +46,9 @@ def _committed(found: Found) -> Mapping[str, Mapping[int, Committed]]:
 
 
 def missing_in(spec: ReprocessSpec, places: Mapping[Place, tuple[int, int | None]]) -> dict[Place, int]:
-    """By place, how many records in front of where it begins are gone at most; `places` have log start and position. For a point inside the log nothing is missing."""
+    """By place, how many records in front of where it begins are gone at most; `places` have log start and position.
+    For a point inside the log nothing is missing.
+    """
     if isinstance(spec.to, Earliest):
         return {place: start for place, (start, _) in places.items() if start > 0}
     behind = {place: start - at for place, (start, at) in places.items() if at is not None and at < start}

@@ -1,7 +1,7 @@
 """The plan of `savepoint`: a named cut of an application that can begin again from it, also under another name.
 
-Its state is what lies in its changelogs, which are copied by recoveries of their own, each verified. Until the copies are
-whole nothing may be taken out of the changelogs, so their compaction and retention stand still for that time.
+Its state is what lies in its changelogs, which are copied by recoveries of their own, each verified. Until the copies
+are whole nothing may be taken out of the changelogs, so their compaction and retention stand still for that time.
 """
 
 from collections.abc import Iterator, Mapping

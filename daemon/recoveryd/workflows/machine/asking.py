@@ -1,4 +1,6 @@
-"""A step begins, and whoever carries it out is asked for it, once or once more. What becomes of that is heard in `steps`."""
+"""A step begins, and whoever carries it out is asked for it, once or once more. What becomes of that is heard in
+`steps`.
+"""
 
 from dataclasses import replace
 

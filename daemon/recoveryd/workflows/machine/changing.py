@@ -9,8 +9,8 @@ from recoveryd.workflows.model.workflow import TAKEN, Rest, Workflow, WorkflowSt
 
 
 def is_changing(workflow: Workflow) -> bool:
-    """Whether something is being changed now, of which it has to be heard first. Not one that waits: to take its step once
-    more would make the change that somebody has just called off.
+    """Whether something is being changed now, of which it has to be heard first. Not one that waits: to take its step
+    once more would make the change that somebody has just called off.
     """
     step = workflow.step
     if step is None or step.state not in TAKEN or type(step.action) not in CHANGES or workflow.state is State.PAUSED:
@@ -40,5 +40,7 @@ def is_nothing_begun(draft: WorkflowDraft, workflow: Workflow, step: WorkflowSte
 
 
 def is_called_off(workflow: Workflow, step: WorkflowStep) -> bool:
-    """Whether a stop or a pause came while a change was under way, of which nothing was heard: what is left of it is not made."""
+    """Whether a stop or a pause came while a change was under way, of which nothing was heard: what is left of it is
+    not made.
+    """
     return workflow.state in {State.STOPPING, State.PAUSING} and type(step.action) in CHANGES

@@ -1,5 +1,5 @@
-"""How a workflow ends: well, by a step that failed, or by what it could not put back. What it changed for its own time only is put
-back before.
+"""How a workflow ends: well, by a step that failed, or by what it could not put back. What it changed for its own time
+only is put back before.
 """
 
 from collections.abc import Iterator
@@ -81,8 +81,8 @@ def _stop_others_first(draft: WorkflowDraft, workflow: Workflow, step: WorkflowS
 
 
 def end(draft: WorkflowDraft, workflow: Workflow, ending: Ending) -> None:
-    """Into its last state; before that, put back what was changed for its own time only. What it began has ended, so nothing is
-    wanted of that any more: a stop that nobody has read would end what a rollback begins there.
+    """Into its last state; before that, put back what was changed for its own time only. What it began has ended, so
+    nothing is wanted of that any more: a stop that nobody has read would end what a rollback begins there.
     """
     workflow = replace(without_unbegun(workflow), steering=None)
     restore = restore_step(workflow)

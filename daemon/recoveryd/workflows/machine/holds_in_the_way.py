@@ -1,5 +1,5 @@
-"""Held topics, as a step meets them that changes something: it waits until all holds are known, it fails before its first try, and
-after that it is only looked how far the last one came. Which hold it is, `holding` finds.
+"""Held topics, as a step meets them that changes something: it waits until all holds are known, it fails before its
+first try, and after that it is only looked how far the last one came. Which hold it is, `holding` finds.
 """
 
 from recoveryd.kernel.refused import Refused
@@ -47,8 +47,8 @@ def _is_held_back(workflow: Workflow, step: WorkflowStep) -> bool:
 
 
 def _held(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> Refused | None:
-    """On the way back, and where it takes away only what it made itself, by what this step touches: what stays as it is needs
-    nobody's leave.
+    """On the way back, and where it takes away only what it made itself, by what this step touches: what stays as it is
+    needs nobody's leave.
     """
     if workflow.is_rolling_back or is_back(step.action):
         return held_from_steps(draft, workflow, (step,))

@@ -22,8 +22,8 @@ from recoveryd.workflows.model.workflow import Ending, RowKey, Undo, Workflow, W
 
 @dataclass(frozen=True, slots=True)
 class Knows:
-    """What a kind may look at when a command arrives. `before`: how the application ran that the workflow has stopped which sent
-    it, if one did. `run`: the id that the workflow will have.
+    """What a kind may look at when a command arrives. `before`: how the application ran that the workflow has stopped
+    which sent it, if one did. `run`: the id that the workflow will have.
     """
 
     params: WorkflowParams
@@ -34,9 +34,9 @@ class Knows:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """`told` says in words what is to happen. `undo`: what is known already of what can be put back. `leases`: keys of what
-    has to stay as it makes it until it ends, whatever it is now. `reads`: topics that it is to have copied. `advice`: findings for
-    whoever goes on with it, which another workflow that began it does itself.
+    """`told` says in words what is to happen. `undo`: what is known already of what can be put back. `leases`: keys of
+    what has to stay as it makes it until it ends, whatever it is now. `reads`: topics that it is to have copied.
+    `advice`: findings for whoever goes on with it, which another workflow that began it does itself.
     """
 
     plan: WorkflowPlan
@@ -51,9 +51,9 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What is known beside a workflow when a step reports. `live_over`: protected signals over their SLO, each in words; None
-    = nothing is protected, or nothing was measured yet. `held`: by topic of the unit, who holds it and why. `units`: all that
-    the config has now.
+    """What is known beside a workflow when a step reports. `live_over`: protected signals over their SLO, each in
+    words; None = nothing is protected, or nothing was measured yet. `held`: by topic of the unit, who holds it and why.
+    `units`: all that the config has now.
     """
 
     now_ms: int

@@ -1,4 +1,4 @@
-"""What a step that is not done yet waits for, since when, and for how long it may. Pure: `machine.steps` does the waiting."""
+"""What a step that is not done yet waits for, since when, and for how long it may. Pure: `machine.waiting` does the waiting."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -66,8 +66,8 @@ def take_anew(draft: WorkflowDraft, workflow: Workflow) -> None:
 
 
 def take_again(draft: WorkflowDraft, workflow: Workflow) -> None:
-    """Ask for the present step once more: it was not done yet, nothing was heard of it, or this daemon is new. Where somebody
-    holds a topic that it changes, or called the change off, it is only looked how far the last try came.
+    """Ask for the present step once more: it was not done yet, nothing was heard of it, or this daemon is new. Where
+    somebody holds a topic that it changes, or called the change off, it is only looked how far the last try came.
     """
     step = workflow.step
     if step is None or step.state not in TAKEN:
@@ -92,8 +92,8 @@ def on_step(draft: WorkflowDraft, event: StepReported) -> None:
 
 
 def _is_awaited(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: StepReported) -> bool:
-    """Of a change only its last try. A look may take longer than it is waited for, and so may the next one: each is heard that
-    is newer than the last that was.
+    """Of a change only its last try. A look may take longer than it is waited for, and so may the next one: each is
+    heard that is newer than the last that was.
     """
     if step.name != event.step or type(step.action) in CHANGES:
         return (step.name, step.tries) == (event.step, event.try_number)

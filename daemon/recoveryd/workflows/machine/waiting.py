@@ -1,5 +1,5 @@
-"""A step is not done yet, or the look for it was not answered: it is asked for again after a while, until its deadline. What it waits
-for, and for how long it may, is in `patience`.
+"""A step is not done yet, or the look for it was not answered: it is asked for again after a while, until its deadline.
+What it waits for, and for how long it may, is in `patience`.
 """
 
 from dataclasses import replace

@@ -33,10 +33,10 @@ MEMBERS: Final = "members"  # in the evidence of a step that waits for members t
 
 @dataclass(frozen=True, slots=True)
 class AwaitStarted:
-    """Wait until the application runs again: its group has a member, or a person says so. `note`: what is to be known for the
-    start, `before`: how it ran before it was stopped, as whoever stopped it said. `changelogs`: against which the state is
-    compared that its instances brought along; one with older state does not count as started. `is_told`: members may be of
-    another application with the same group, and only a person can say of which.
+    """Wait until the application runs again: its group has a member, or a person says so. `note`: what is to be known
+    for the start, `before`: how it ran before it was stopped, as whoever stopped it said. `changelogs`: against which
+    the state is compared that its instances brought along; one with older state does not count as started. `is_told`:
+    members may be of another application with the same group, and only a person can say of which.
     """
 
     cluster: str
@@ -68,8 +68,8 @@ class AskChoice:
 
 @dataclass(frozen=True, slots=True)
 class TakeSnapshot:
-    """Read the committed offsets of `topics`, with metadata and leader epochs, so that they can be put back, and where their
-    logs and those of `end_topics` begin and end.
+    """Read the committed offsets of `topics`, with metadata and leader epochs, so that they can be put back, and where
+    their logs and those of `end_topics` begin and end.
     """
 
     cluster: str
@@ -120,8 +120,8 @@ class TopicForm:
 
 @dataclass(frozen=True, slots=True)
 class CreateTopics:
-    """Make topics that do not exist; one that is there already must be empty and of this form, and counts as somebody else's
-    where it was there before the first try. `is_own`: such a one is in the way.
+    """Make topics that do not exist; one that is there already must be empty and of this form, and counts as somebody
+    else's where it was there before the first try. `is_own`: such a one is in the way.
     """
 
     cluster: str
@@ -132,8 +132,9 @@ class CreateTopics:
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopics:
-    """Take topics away, each only as long as it has the id that `topics` names for it. `is_back`: on the way back; topics with
-    records stay unless `with_records`. `group`: which has no members then, and whose commits on them go with them.
+    """Take topics away, each only as long as it has the id that `topics` names for it. `is_back`: on the way back;
+    topics with records stay unless `with_records`. `group`: which has no members then, and whose commits on them go
+    with them.
     """
 
     cluster: str
@@ -146,8 +147,9 @@ class DeleteTopics:
 
 @dataclass(frozen=True, slots=True)
 class RecreateTopics:
-    """Take topics away and make them again, empty, with the same partitions and configs. `ids`: those that the plan saw, by name. `group`: which has no members
-    then. `is_back`: what went and could not be made is made again; nothing is taken away.
+    """Take topics away and make them again, empty, with the same partitions and configs. `ids`: those that the plan
+    saw, by name. `group`: which has no members then. `is_back`: what went and could not be made is made again; nothing
+    is taken away.
     """
 
     cluster: str
@@ -160,8 +162,8 @@ class RecreateTopics:
 
 @dataclass(frozen=True, slots=True)
 class SetConfigs:
-    """Give topics these configs, by topic and name; None takes one away. `is_temporary`: put back when the workflow ends,
-    however it ends. `is_back`: the other way round, and only where nobody else changed it since.
+    """Give topics these configs, by topic and name; None takes one away. `is_temporary`: put back when the workflow
+    ends, however it ends. `is_back`: the other way round, and only where nobody else changed it since.
     """
 
     cluster: str
@@ -174,8 +176,8 @@ class SetConfigs:
 @dataclass(frozen=True, slots=True)
 class ChildRun:
     """A command of its own, and the id of what it begins. `again`: so often it was sent anew, under another id, because
-    nothing had begun when the workflow was paused. `before`: how the application ran in whose place it is to start one, as whoever
-    stopped it said. That is not in the command, which could come from anybody.
+    nothing had begun when the workflow was paused. `before`: how the application ran in whose place it is to start one,
+    as whoever stopped it said. That is not in the command, which could come from anybody.
     """
 
     recovery: str
@@ -187,7 +189,9 @@ class ChildRun:
 
 @dataclass(frozen=True, slots=True)
 class RunChildren:
-    """Put commands on the control topic, and wait until what they began has completed, with a match where it was verified."""
+    """Put commands on the control topic, and wait until what they began has completed, with a match where it was
+    verified.
+    """
 
     runs: tuple[ChildRun, ...] = ()
     do: Literal["run_children"] = "run_children"
@@ -195,7 +199,9 @@ class RunChildren:
 
 @dataclass(frozen=True, slots=True)
 class AwaitCaughtUp:
-    """Wait until the group has read everything up to `ends`, by topic and partition. Empty: to the ends that are found then."""
+    """Wait until the group has read everything up to `ends`, by topic and partition. Empty: to the ends that are found
+    then.
+    """
 
     cluster: str
     group: str
@@ -205,9 +211,9 @@ class AwaitCaughtUp:
 
 @dataclass(frozen=True, slots=True)
 class AwaitReady:
-    """Wait until the group was at most `lag_ms` behind on all of `topics` for `hold_ms`. `units`: those of the config to
-    which this time belongs; it begins again when one of them changes. `planned`: by unit what mattered of it when the plan
-    was made, as a hash; `partitions`: so many each topic had.
+    """Wait until the group was at most `lag_ms` behind on all of `topics` for `hold_ms`. `units`: those of the config
+    to which this time belongs; it begins again when one of them changes. `planned`: by unit what mattered of it when
+    the plan was made, as a hash; `partitions`: so many each topic had.
     """
 
     cluster: str
@@ -232,10 +238,10 @@ class LookAtTopics:
 
 @dataclass(frozen=True, slots=True)
 class LookAtUnit:
-    """Ask the cluster what it says of the unit now, and of `topics`, for the core to judge; changes nothing. `ends`: it is
-    counted how much the group has left to read up to there. `verbs`: it is looked until one of these commands answers
-    `question`, which may come once all was well for `hold_ms`. `with_readers`: who reads its outputs is asked as well, which takes
-    long where there are many groups.
+    """Ask the cluster what it says of the unit now, and of `topics`, for the core to judge; changes nothing. `ends`: it
+    is counted how much the group has left to read up to there. `verbs`: it is looked until one of these commands
+    answers `question`, which may come once all was well for `hold_ms`. `with_readers`: who reads its outputs is asked
+    as well, which takes long where there are many groups.
     """
 
     cluster: str
@@ -252,8 +258,8 @@ class LookAtUnit:
 
 @dataclass(frozen=True, slots=True)
 class SetQuotas:
-    """Give client ids of others these byte rates for what they read, by client id; None takes one away. Put back when the
-    workflow ends, however it ends; `is_back`: that, and only where nobody else changed it since.
+    """Give client ids of others these byte rates for what they read, by client id; None takes one away. Put back when
+    the workflow ends, however it ends; `is_back`: that, and only where nobody else changed it since.
     """
 
     cluster: str

@@ -11,8 +11,8 @@ from recoveryd.workflows.model.positions import PartitionLook, To
 
 @dataclass(frozen=True, slots=True)
 class GroupWanted:
-    """Where a group is, and where the position `to` lies. `topics`: by name the partitions that are meant, empty = all of it; None = every topic on which the
-    group has a commit.
+    """Where a group is, and where the position `to` lies. `topics`: by name the partitions that are meant, empty = all
+    of it; None = every topic on which the group has a commit.
     """
 
     cluster: str
@@ -41,8 +41,8 @@ class WantedFacts:
 
 @dataclass(frozen=True, slots=True)
 class GroupFound:
-    """The group as it is now (None = there is none), and the partitions of the topics that are meant, with what was looked up for the wanted time. `missing`:
-    topics that do not exist. `topic_ids` by name.
+    """The group as it is now (None = there is none), and the partitions of the topics that are meant, with what was
+    looked up for the wanted time. `missing`: topics that do not exist. `topic_ids` by name.
     """
 
     group: Group | None
@@ -66,9 +66,9 @@ class TopicFound:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`groups` in the order of the question. `topics`: None = it does not exist. `counts`: visible records; a topic too large to be counted is absent.
-    `quotas`: how much a client id may read per second, None = nothing is set for it by itself. `names`: of all topics of a cluster, as far as
-    they may be seen.
+    """`groups` in the order of the question. `topics`: None = it does not exist. `counts`: visible records; a topic too
+    large to be counted is absent. `quotas`: how much a client id may read per second, None = nothing is set for it by
+    itself. `names`: of all topics of a cluster, as far as they may be seen.
     """
 
     groups: tuple[GroupFound, ...] = ()

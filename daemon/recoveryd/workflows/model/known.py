@@ -11,9 +11,9 @@ from recoveryd.workflows.model.workflow import Workflow
 
 @dataclass(frozen=True, slots=True)
 class Workflows(KnownNouns[Workflow]):
-    """`due_ms`: when the present step of a live one is asked for again; `asked_ms`: since when the facts of a plan are asked for;
-    `heard`: the step and the last try of it of which was heard. All are soft, as is `readiness`. `noted_bytes`: an estimate for
-    each ended one.
+    """`due_ms`: when the present step of a live one is asked for again; `asked_ms`: since when the facts of a plan are
+    asked for; `heard`: the step and the last try of it of which was heard. All are soft, as is `readiness`.
+    `noted_bytes`: an estimate for each ended one.
     """
 
     due_ms: Mapping[str, int] = field(default_factory=dict)

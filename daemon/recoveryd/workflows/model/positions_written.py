@@ -1,4 +1,6 @@
-"""How a point to which offsets are set is written in a spec that is kept: as commands have it, apart from times, which are absolute."""
+"""How a point to which offsets are set is written in a spec that is kept: as commands have it, apart from times, which
+are absolute.
+"""
 
 from collections.abc import Mapping
 from typing import Annotated, Any

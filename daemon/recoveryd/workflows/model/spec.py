@@ -1,4 +1,6 @@
-"""What the commands of workflows ask for: a spec for each kind, and the choices in it. The commands themselves are in `commands`."""
+"""What the commands of workflows ask for: a spec for each kind, and the choices in it. The commands themselves are in
+`commands`.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,8 +14,8 @@ from recoveryd.workflows.model.positions_written import ToField
 
 
 class StateChoice(StrEnum):
-    """What becomes of the state of an application whose offsets are set. `keep`: it stays as it is, on purpose; `clean`: a
-    person empties it.
+    """What becomes of the state of an application whose offsets are set. `keep`: it stays as it is, on purpose;
+    `clean`: a person empties it.
     """
 
     KEEP = "keep"
@@ -23,7 +25,8 @@ class StateChoice(StrEnum):
 @dataclass(frozen=True, slots=True)
 class ResetSpec:
     """Of `unit`, or of `group` on `cluster`. `topics`: by name the partitions that are meant, empty = all of it; None =
-    every input of the unit, or every topic on which the group has a commit. `confirm`: by item, what somebody says of it. `state`: of a unit that keeps some.
+    every input of the unit, or every topic on which the group has a commit. `confirm`: by item, what somebody says of
+    it. `state`: of a unit that keeps some.
     """
 
     cluster: str
@@ -41,8 +44,8 @@ class ResetSpec:
 
 
 class OutputPolicy(StrEnum):
-    """What becomes of an output before the application writes to it once more. `keep`: it is overwritten by key; `append`: old results stay beside new ones;
-    `new`: the application has to be started with another topic.
+    """What becomes of an output before the application writes to it once more. `keep`: it is overwritten by key;
+    `append`: old results stay beside new ones; `new`: the application has to be started with another topic.
     """
 
     RECREATE = "recreate"
@@ -103,8 +106,8 @@ class SavepointSpec:
 
 @dataclass(frozen=True, slots=True)
 class RestoreSpec:
-    """`cut` is that of the savepoint, once it was looked up: the savepoint may be deleted while this goes on. `before`: how the
-    application ran in whose place the unit starts, where a workflow began this that had stopped it.
+    """`cut` is that of the savepoint, once it was looked up: the savepoint may be deleted while this goes on. `before`:
+    how the application ran in whose place the unit starts, where a workflow began this that had stopped it.
     """
 
     savepoint: str
@@ -152,10 +155,10 @@ class ReadyWhen:
 
 @dataclass(frozen=True, slots=True)
 class UpgradeSpec:
-    """From the version that is `unit` to the one that is `to_unit`. Of `online`: `staged_unit` is the new version as it runs beside
-    the old one, `tail_unit` as it reads what lies between the two stops; both have its group. `to_group` is that of the
-    new version, which is another one if its application id is. `anew_after`: an earlier upgrade that ended while this group
-    read a tail. `run`: the id of the upgrade itself, after which it names what it makes.
+    """From the version that is `unit` to the one that is `to_unit`. Of `online`: `staged_unit` is the new version as it
+    runs beside the old one, `tail_unit` as it reads what lies between the two stops; both have its group. `to_group` is
+    that of the new version, which is another one if its application id is. `anew_after`: an earlier upgrade that ended
+    while this group read a tail. `run`: the id of the upgrade itself, after which it names what it makes.
     """
 
     unit: str
@@ -208,10 +211,11 @@ Marks = Mapping[str, Mapping[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class RunbookSpec:
-    """`sink` and `state`: up to where, in the inputs, what the application wrote and what it keeps go, as the sink and a
-    checkpoint say; by topic and partition the next offset that is not in it. `ranges` [start, stop) of `topic` are what
-    `replay` and `shadow` copy, to `target`. `quotas`: bytes/s by client id. `waive`: a reason by gate. `hold_ms`: so long a
-    shadow is well before it may be promoted. `run`: the id of the runbook itself, after which it names what it makes.
+    """`sink` and `state`: up to where, in the inputs, what the application wrote and what it keeps go, as the sink and
+    a checkpoint say; by topic and partition the next offset that is not in it. `ranges` [start, stop) of `topic` are
+    what `replay` and `shadow` copy, to `target`. `quotas`: bytes/s by client id. `waive`: a reason by gate. `hold_ms`:
+    so long a shadow is well before it may be promoted. `run`: the id of the runbook itself, after which it names what
+    it makes.
     """
 
     unit: str

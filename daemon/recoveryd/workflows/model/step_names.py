@@ -1,5 +1,6 @@
-"""Names of the steps that several kinds of workflows have, or that the way back finds again among those that were taken. What
-only one kind has is named there. They are journaled and shown: one that changes is a step that an older record does not have.
+"""Names of the steps that several kinds of workflows have, or that the way back finds again among those that were
+taken. What only one kind has is named there. They are journaled and shown: one that changes is a step that an older
+record does not have.
 """
 
 from typing import Final

@@ -73,7 +73,9 @@ def place_between(spec: RestoreSpec, cut: Cut, topic: CutTopic, partition: int) 
 
 
 def _grown(spec: RestoreSpec, unit: Unit, cut: Cut, partitions: Mapping[str, int]) -> Refused | None:
-    """Whether an input got partitions since the cut: Streams does not start where a changelog has fewer than there are tasks."""
+    """Whether an input got partitions since the cut: Streams does not start where a changelog has fewer than there are
+    tasks.
+    """
     for topic, offsets in cut.offsets.items() if cut.topics else ():
         now = partitions.get(topic, 0)
         if now > len(offsets) and _has_state_of(unit, topic):

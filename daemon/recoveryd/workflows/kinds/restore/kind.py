@@ -1,4 +1,4 @@
-"""The plan of `restore_savepoint`, put together, and the kind itself. What it is checked for and its steps are beside it."""
+"""The plan of `restore_savepoint`, put together, and the kind itself; its checks and its steps are beside it."""
 
 from dataclasses import replace
 

@@ -1,5 +1,5 @@
-"""What a step found, for those behind it: once it is noted where the group stands, which offsets are set or taken away, what is
-copied, and how far the unit has to read.
+"""What a step found, for those behind it: once it is noted where the group stands, which offsets are set or taken away,
+what is copied, and how far the unit has to read.
 """
 
 from collections.abc import Iterator, Mapping

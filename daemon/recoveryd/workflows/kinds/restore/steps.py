@@ -1,7 +1,7 @@
 """The steps by which a unit begins with a cut, and those of the way back.
 
-Changelogs are filled before they may be compacted, so that what was copied can be verified, and get the configs that they
-had only then.
+Changelogs are filled before they may be compacted, so that what was copied can be verified, and get the configs that
+they had only then.
 """
 
 from collections import Counter
@@ -106,7 +106,9 @@ def still_rows(spec: RestoreSpec, cut: Cut) -> Iterator[ConfigUndo]:
 
 
 def back_steps(workflow: Workflow) -> tuple[WorkflowStep, ...]:
-    """State topics that it made and filled go as well, once nobody uses them. One that went is for the application to make."""
+    """State topics that it made and filled go as well, once nobody uses them. One that went is for the application to
+    make.
+    """
     spec = workflow.spec
     assert isinstance(spec, RestoreSpec)
     names = {name_now(spec, cut_of(spec), topic) for topic in cut_of(spec).topics}

@@ -1,5 +1,5 @@
-"""The steps that have recoveries and workflows carried out, or put back: what was not seen yet is sent, and how far all of them are
-is said.
+"""The steps that have recoveries and workflows carried out, or put back: what was not seen yet is sent, and how far all
+of them are is said.
 
 The step that wants them is journaled with their ids and data before the first is sent. Until one is seen its command is
 sent again, with the same id, so that it begins once whatever dies in between. A command that is read when the workflow
@@ -127,8 +127,8 @@ def _ending(
 
 
 def look_at_rollback(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> StepReported:
-    """The same for workflows that put back what they changed, one after the other. While it is stopped none is begun: it is only
-    waited for the one that is under way.
+    """The same for workflows that put back what they changed, one after the other. While it is stopped none is begun:
+    it is only waited for the one that is under way.
     """
     assert isinstance(step.action, RollBackChildren)
     is_due = step.tries % _SENT_EVERY == 1 or step.began_ms == draft.now_ms

@@ -1,4 +1,6 @@
-"""Those that live pause, resume and stop with the workflow that began them: commands that are sent until they were read."""
+"""Those that live pause, resume and stop with the workflow that began them: commands that are sent until they were
+read.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace

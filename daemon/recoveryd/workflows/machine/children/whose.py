@@ -41,8 +41,9 @@ def living_children(draft: WorkflowDraft, workflow: Workflow) -> Iterator[Child]
 
 
 def refuse_child(draft: WorkflowDraft, command: Command) -> Refused | None:
-    """The refusal of a command that a workflow sent, to begin something or to have it put back, and does not want any more: it
-    ended, it stops or is paused, it is at another step, or what it began beside has failed. None for every other command.
+    """The refusal of a command that a workflow sent, to begin something or to have it put back, and does not want any
+    more: it ended, it stops or is paused, it is at another step, or what it began beside has failed. None for every
+    other command.
     """
     meta = command.meta
     told = re.fullmatch(rf"(.+)\.(\d+)\.{re.escape(meta.subject)}(?:\.\d+)?({re.escape(BACK)}\d+)?", meta.id, re.ASCII)
