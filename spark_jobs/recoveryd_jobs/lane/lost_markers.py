@@ -149,7 +149,7 @@ def _new_runs(receipt: Receipt, known: Receipt | None) -> dict[int, Runs]:
 
 class Open(NamedTuple):
     """Target partitions with an open transaction: `ours` certainly; `perhaps`, and then nothing that landed is in it;
-    `unknown`, where only its end will tell whether what landed behind it was ended.
+    `unknown`, perhaps too, where only its end will tell whether what landed behind it was ended.
     """
 
     ours: list[int]

@@ -197,10 +197,15 @@ class Mender:
         ends = {p: max(each.end for each in pieces) for p, pieces in ours.items()}
         while True:
             bounds = self._logs.target(self._partitions)
-            unknown = left_open(bounds, ends, ours).unknown
-            if not unknown:
+            found = left_open(bounds, ends, ours)
+            if not found.unknown:
                 return
-            self._wait(f"{self._spec.target.topic} partition {unknown[0]}", bounds[unknown[0]])
+            perhaps = [p for p in self._perhaps_ours(found, bounds) if p in found.unknown]
+            if perhaps:
+                self._waiting("ends transactions that may have lost their end")
+                self._end(perhaps, (), bounds, is_open=False)
+            else:
+                self._wait(f"{self._spec.target.topic} partition {found.unknown[0]}", bounds[found.unknown[0]])
 
     def _sees(self, wanted: Mapping[int, Runs]) -> Collection[int]:
         return self._logs.seen(wanted) if wanted else ()
@@ -243,7 +248,7 @@ class Mender:
             perhaps = self._perhaps_ours(found, bounds)
             if found.ours or perhaps or is_open:
                 self._waiting("ends transactions that lost their end")
-                self._end([*found.ours, *perhaps], found.ours, bounds, is_open)
+                self._end([*found.ours, *perhaps], found.ours, bounds, is_open=is_open)
                 is_open = False
             elif not found.unknown:
                 return bounds
@@ -252,16 +257,17 @@ class Mender:
                 self._wait(f"{self._spec.target.topic} partition {partition}", bounds[partition])
 
     def _perhaps_ours(self, found: Open, bounds: Mapping[int, LogBounds]) -> list[int]:
-        """Of the partitions where nobody knows. What was closed at one look is only others' when it is open at the next,
-        and where they write all the time something is open at each.
+        """Of the partitions where nobody knows: another's transaction takes no harm by an end of ours, and what landed in one
+        of ours is written again. What was closed at one look is only others' when it is open at the next, and where they
+        write all the time something is open at each.
         """
         self._suspects.intersection_update({*found.ours, *found.perhaps, *found.unknown})
         often = Counter(partition for partition, _ in self._ended)
-        suspects = [p for p in found.perhaps if p in self._suspects and often[p] < _ROUNDS]
+        suspects = [p for p in (*found.perhaps, *found.unknown) if p in self._suspects and often[p] < _ROUNDS]
         return [p for p in suspects if (p, bounds[p].stable) not in self._ended]
 
     def _end(
-        self, partitions: Sequence[int], ours: Collection[int], before: Mapping[int, LogBounds], is_open: bool
+        self, partitions: Sequence[int], ours: Collection[int], before: Mapping[int, LogBounds], *, is_open: bool
     ) -> None:
         """And wait until the markers are there: they come a moment after the abort is answered."""
         begun = self._logs.ledger().stable
