@@ -30,8 +30,8 @@ class CapabilityParams:
 
 
 def params_beside(given: Params, webhooks: frozenset[str] = frozenset()) -> CapabilityParams:
-    """Those of all capabilities beside these of recoveries, as far as they say the same: histories of earlier releases
-    hold no others.
+    """Those of all capabilities beside these of recoveries, as far as they say the same: what histories of earlier
+    releases hold. How long a workflow may close is not among it any more, and is the default.
     """
     clusters, own_topics, lag = given.clusters, given.own_topics, given.live.lag
     kept_ms, kept_most = given.keep_terminal_ms, given.keep_terminal_most

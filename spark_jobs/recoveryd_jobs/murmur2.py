@@ -8,7 +8,7 @@ _MASK = 0xFFFFFFFF
 _SEED = 0x9747B28C
 _M = 0x5BD1E995
 _CACHE_MAX = 65_536
-_CACHED_BYTES_MAX = 256  # of a key: so the cache stays below 20 MB
+_CACHED_BYTES_MAX = 256  # of a key: so the cache stays below some 25 MB
 
 
 def murmur2(data: bytes) -> int:

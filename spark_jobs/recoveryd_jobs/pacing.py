@@ -80,29 +80,27 @@ class TokenBucket:
 
     def __init__(self, now_s: float) -> None:
         self._rate: float | None = None
-        self._paid_by = 0.0  # the last rate above zero
+        self._pays = 0.0  # the rate at which the present debt was made
         self._tokens = 0.0
         self._at_s = now_s
 
     def set_rate(self, rate: float | None, now_s: float) -> None:
-        """A new rate holds at once: savings are cut to what it allows, and a debt to what the old one would have paid in the
-        same time, so that no wait grows by a lower rate.
+        """A new rate holds at once: savings are cut to what it allows. A debt goes on being paid at least as quickly as when
+        it was made, so that no wait grows by a lower rate; and it stays what it was for a higher one that follows.
         """
         if rate == self._rate:
             return
         self._fill(now_s)
         if self._rate is None:
             self._tokens = 0.0
-        elif rate is not None and 0.0 < rate < self._paid_by and self._tokens < 0.0:
-            self._tokens *= rate / self._paid_by
         self._rate = rate
         if rate is not None:
-            self._paid_by = rate or self._paid_by
             self._tokens = min(self._tokens, rate * BURST_S)
 
     def take(self, amount: float, now_s: float) -> None:
         self._fill(now_s)
         if self._rate is not None:
+            self._pays = max(self._pays if self._tokens < 0 else 0.0, self._rate)
             self._tokens -= amount
 
     def wait_s(self, now_s: float) -> float:
@@ -110,12 +108,17 @@ class TokenBucket:
         self._fill(now_s)
         if self._rate is None or self._tokens > 0:
             return 0.0
-        return -self._tokens / self._rate + 0.001 if self._rate > 0 else math.inf
+        return -self._tokens / max(self._rate, self._pays) + 0.001 if self._rate > 0 else math.inf
 
     def _fill(self, now_s: float) -> None:
-        if self._rate is not None:
-            self._tokens = min(self._tokens + (now_s - self._at_s) * self._rate, self._rate * BURST_S)
-        self._at_s = now_s
+        left_s, self._at_s = now_s - self._at_s, now_s
+        if self._rate is None:
+            return
+        if self._tokens < 0 < self._rate:
+            paying_s = min(left_s, -self._tokens / max(self._rate, self._pays))
+            self._tokens += paying_s * max(self._rate, self._pays)
+            left_s -= paying_s
+        self._tokens = min(self._tokens + left_s * self._rate, self._rate * BURST_S)
 
 
 class Pacer:

@@ -165,13 +165,15 @@ def _check(receipt: Receipt, position: int, planned: PartitionRange) -> None:
 @dataclass(frozen=True, slots=True)
 class FoundReceipt:
     """`partition` of the topic; with `head`, only the receipts after it. `seen_to`: the offset of the last receipt or
-    head of the lane; one before the first offset that was read where there is none.
+    head of the lane; one before the first offset that was read where there is none. `head_at`: the offset of the lane's
+    newest head among what was read, also where all receipts were; 0 = none.
     """
 
     partition: int
     receipts: list[Receipt]
     head: LedgerHead | None = None
     seen_to: int = -1
+    head_at: int = 0
 
 
 def read(
@@ -214,9 +216,11 @@ def read(
     try:
         placed = [(offset, decode(Receipt, value)) for key, (offset, value) in raw.items() if key.startswith(prefix)]
         of_lane = [offset for offset, receipt in placed if receipt.lane == lane]
+        head_at, _ = raw.get(head_key(spec.scope, spec.recovery, lane).encode(), (0, b""))
         if head is not None:
-            of_lane.append(raw[head.key.encode()][0])
-        return FoundReceipt(partition, [receipt for _, receipt in placed], head, max(of_lane, default=start - 1))
+            of_lane.append(head_at)
+        seen_to = max(of_lane, default=start - 1)
+        return FoundReceipt(partition, [receipt for _, receipt in placed], head, seen_to, head_at)
     except ContractError as error:
         raise JobError("ledger_broken", f"A receipt of {spec.recovery} cannot be read: {error}.") from None
 

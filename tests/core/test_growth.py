@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State, StopReason
 from recoveryd.live.events import OffsetsSampled
 from recoveryd.recovery import size
@@ -13,7 +14,7 @@ from recoveryd.recovery.spec import Never
 from recoveryd.replay.spec import ReplaySpec, TargetRef
 from recoveryd_jobs.contract import Verification
 from tests.builders.core import FOLLOWING, command, make_facts, make_spec, make_target
-from tests.builders.world import World, illegal_moves
+from tests.builders.world import PARAMS, World, illegal_moves
 
 KEYED = TargetRef("flights.v2", mapping="key_hash")
 
@@ -104,6 +105,7 @@ def test_a_source_that_grew_while_the_run_ended_is_seen_also_when_the_clock_was_
     world.restart_daemon()
     ended = world.run_until(State.STOPPED, State.COMPLETED, seconds=60)
     assert "partitions (2, 3) were added meanwhile and are not copied" in ended.why
+    assert ended.error_code == Code.PARTITIONS_UNCOPIED.value
 
 
 def test_a_look_whose_partitions_were_counted_before_the_end_does_not_tell() -> None:
@@ -129,7 +131,19 @@ def test_a_source_at_which_nobody_could_look_when_the_run_ended_is_not_complete(
     ended = world.run_until(State.STOPPED, State.COMPLETED)
     assert (ended.state, ended.stop.reason) == (State.STOPPED, StopReason.ZERO_LAG)  # type: ignore[union-attr]
     assert "nobody could look whether partitions were added to flights meanwhile" in ended.why
+    assert ended.error_code == Code.PARTITIONS_UNCOPIED.value
     assert sum(r.unexplained for r in ended.completeness) == 0
+
+
+def test_where_looks_are_rare_it_waits_for_the_next_ones() -> None:
+    rare = replace(PARAMS, sample_period_ms=100_000)
+    world = World(make_facts((100, 50), target=make_target(4)), rare)
+    world.feed(command("replay", spec=FOLLOWING))
+    world.run_until(State.STOPPING, seconds=3_600)
+    world.sees_source = False
+    world.second(250)
+    assert world.recovery().state is State.STOPPING
+    assert world.run_until(State.STOPPED, State.COMPLETED).state is State.STOPPED
 
 
 def test_a_source_that_grew_before_its_copy_was_proved_is_not_complete_and_has_its_verdict() -> None:
@@ -138,6 +152,7 @@ def test_a_source_that_grew_before_its_copy_was_proved_is_not_complete_and_has_i
     ended = world.run_until(State.STOPPED, State.COMPLETED)
     assert (ended.state, ended.verification) == (State.STOPPED, world.verdict)
     assert ended.why.endswith("partitions (2, 3) were added meanwhile and are not copied")
+    assert ended.error_code == Code.PARTITIONS_UNCOPIED.value
     assert State.VERIFYING in [m[2] for m in world.moves]
     assert illegal_moves(world) == []
 

@@ -195,7 +195,7 @@ def test_a_verification_stalls_only_if_it_is_not_its_rate_that_keeps_it_waiting(
     world.is_throttled, world.verify_s = is_throttled, 10_000
     world.feed(command("replay"))
     world.run_until(State.VERIFYING)
-    world.second(60)
+    world.second(150)
     recovery = world.recovery()
     told = recovery.stop.reason if recovery.state is State.FAILED else recovery.state
     assert told is (State.VERIFYING if is_throttled else StopReason.STALLED)

@@ -160,9 +160,9 @@ class World:
             head = [what for _, what in records if isinstance(what, LedgerHead)][-1]
         newest = {what.key: (o, what) for o, what in records}
         found = sorted(newest.values(), key=lambda each: each[0])
-        return FoundReceipt(
-            0, [w for _, w in found if isinstance(w, Receipt)], head, max((o for o, _ in found), default=-1)
-        )
+        seen_to = max((o for o, _ in found), default=-1)
+        head_at = max((o for o, what in found if isinstance(what, LedgerHead)), default=0)
+        return FoundReceipt(0, [w for _, w in found if isinstance(w, Receipt)], head, seen_to, head_at)
 
 
 class WorldLogs:
@@ -282,7 +282,7 @@ class ModelLane:
             replace(r, journaled=max(r.journaled, self.copied_to.get(r.partition, 0))) for r in self.lane.partitions
         ]
         ledger = ledgers.fold(found.receipts, ranges, 0, "source-id", "target-id", head=found.head)
-        self.heads.begin(found.head, found.receipts)
+        self.heads.begin(found.head, found.receipts, found.head_at)
         self.opened = True
         return ledger
 

@@ -106,6 +106,21 @@ def test_a_higher_rate_forgives_no_debt() -> None:
     assert bucket.wait_s(0.0) == pytest.approx(10.0, abs=0.1)
 
 
+def test_a_rate_that_dips_forgives_no_debt() -> None:
+    """Shares and leases change from one directive to the next."""
+    bucket = TokenBucket(0.0)
+    bucket.set_rate(MB, 0.0)
+    bucket.take(20 * MB, 0.0)
+    for rate in (MB / 2, MB, MB / 3, MB):
+        bucket.set_rate(rate, 0.0)
+    assert bucket.wait_s(0.0) == pytest.approx(20.0, abs=0.1)
+    bucket.set_rate(MB / 2, 5.0)
+    assert bucket.wait_s(10.0) == pytest.approx(10.0, abs=0.1)
+    assert bucket.wait_s(21.0) == 0.0
+    bucket.take(MB, 21.0)
+    assert bucket.wait_s(21.0) > 1.2  # at the rate of now
+
+
 def test_rate_zero_waits_for_ever() -> None:
     bucket = TokenBucket(0.0)
     bucket.set_rate(0.0, 0.0)

@@ -418,7 +418,7 @@ class Code(StrEnum):
     STALLED = (
         "RCV-3009",
         "The recovery made no progress for too long.",
-        "Look at the lanes with `recoveryctl describe ID`.",
+        "Look at the lanes, or the tasks of the verification, with `recoveryctl describe ID`.",
     )
     LEDGER_BROKEN = (
         "RCV-3010",
@@ -491,6 +491,11 @@ class Code(StrEnum):
             "Read the last attempt's log and the `attempt_lost` events, mend the cause and send the replay again, or "
             "raise the limits under `attempts`."
         ),
+    )
+    PARTITIONS_UNCOPIED = (
+        "RCV-3044",
+        "The copy was to have all partitions of the source, and may lack some.",
+        "`recoveryctl describe ID` names them; replay them with `--partitions` and `on_existing: append`.",
     )
     STEP_FAILED = (
         "RCV-3050",

@@ -120,13 +120,13 @@ def last_heard_completeness(recovery: Recovery) -> tuple[CompletenessRow, ...]:
     return completeness(recovery, rows)
 
 
-def settle(case: Case, end: State, why: str, verification: Verification | None = None) -> None:
+def settle(case: Case, end: State, why: str, verification: Verification | None = None, code: str | None = None) -> None:
     """Enter the terminal state `end`; `completed` needs every offset explained, no verification mismatch, and of a copy of
     all partitions that the source has no other ones by now.
     """
     recovery = case.recovery
     unexplained = sum(r.unexplained for r in recovery.completeness)
-    code = recovery.error_code
+    code = code or recovery.error_code
     if end is State.COMPLETED and unexplained != 0:
         end, code = State.FAILED, Code.UNEXPLAINED_OFFSETS.value
         why = f"{unexplained} offsets of the range are not explained by any receipt"
@@ -136,7 +136,8 @@ def settle(case: Case, end: State, why: str, verification: Verification | None =
         code = Code.VERIFICATION_MISMATCH.value
         why = _mismatch_why(verification)
     elif end is State.COMPLETED and verification is not None and verification.uncopied:
-        end, why = State.STOPPED, f"{why}; {late_why(verification.uncopied)}"
+        end, code = State.STOPPED, Code.PARTITIONS_UNCOPIED.value
+        why = f"{why}; {late_why(verification.uncopied)}"
     verification = (
         verification
         or recovery.verification

@@ -1,8 +1,10 @@
 """The tasks of a verification are judged like lanes: one that fell silent costs the attempt while the others go on, and so
 does a proof that stands still. The next attempt begins it anew.
 
-The copy is whole by then, so one attempt that hangs is no reason to end the recovery; only a proof that stalls twice in a
-row, the second time no further than the first, is. A task that was never heard may wait for a free slot of Spark.
+The copy is whole by then, so one attempt that hangs is no reason to end the recovery. A proof that stalls twice in a
+row, the second time no further than the first, ends it, and so do as many lost attempts as end a copy: of a proof none
+counts as progress, since each begins anew. A task that was never heard may wait for a free slot of Spark, as long as
+others are heard.
 """
 
 from recoveryd.recovery.lane_trouble import MISSING, SILENT, STALLED, LaneTrouble, silent_why
@@ -10,6 +12,10 @@ from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.observed import Observed
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.stops.auto_stop import is_at_floor
+
+# What waits for a transaction of somebody else, or for a broker that is silent, says so itself after `attempts.stop_wait`,
+# which is as long as `attempts.stall_after` by default; and that says more.
+_TASKS_SAY_MS = 60_000
 
 
 def proof_trouble(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> LaneTrouble | None:
@@ -35,7 +41,7 @@ def _none(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> La
 def _stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> LaneTrouble | None:
     """It read and compared nothing for long. Its tasks report what they wait for."""
     idle_ms = seen.idle_ms(now_ms)
-    if idle_ms < params.stall_after_ms or is_at_floor(recovery, params):
+    if idle_ms < params.stall_after_ms + _TASKS_SAY_MS or is_at_floor(recovery, params):
         return None
     done, whole = recovery.progress.verified_offsets, recovery.progress.offsets_to_verify
     why = f"the verification read and compared nothing for {idle_ms / 60_000:.0f} min, at {done:,} of {whole:,} offsets"

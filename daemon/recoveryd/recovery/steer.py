@@ -318,7 +318,7 @@ def _ended(case: Case, late: str) -> None:
     if end is not S.COMPLETED:
         settle(case, end, why)
     elif late:
-        settle(case, S.STOPPED, f"{why}; {late}")
+        settle(case, S.STOPPED, f"{why}; {late}", code=Code.PARTITIONS_UNCOPIED.value)
     else:
         begin_proof(case, why)
 

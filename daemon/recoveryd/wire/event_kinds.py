@@ -43,7 +43,7 @@ _STATE_MEANINGS: Final = {
     State.STOPPING: "The lanes drain, to end.",
     State.VERIFYING: "An independent reader compares the target.",
     State.COMPLETED: "The range is done and verified.",
-    State.STOPPED: "Ended early on purpose, with exact final positions.",
+    State.STOPPED: "Ended early, with exact final positions: on purpose, or with a code that says what it lacks.",
     State.FAILED: "Ended with an error; `stop.reason` of the status record says which.",
     State.REJECTED: "Planning refused it, or an operator did.",
     State.EXPIRED: "Its approval came too late.",

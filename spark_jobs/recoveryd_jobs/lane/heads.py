@@ -32,12 +32,13 @@ class Heads:
         self._made: int | None = None  # offset of a head in the open chunk
         self._newest = 0  # offset of the last receipt
 
-    def begin(self, head: LedgerHead | None, receipts: Iterable[Receipt]) -> None:
-        """Start from what was read: the head, if reading began at one, and all receipts after it."""
+    def begin(self, head: LedgerHead | None, receipts: Iterable[Receipt], head_at: int) -> None:
+        """Start from what was read: the head, if reading began at one, and all receipts after it. `head_at`: where the
+        newest head lies that may be used, 0 = nowhere; whoever wrote it may have died before it told of it.
+        """
         self._claimed = dict(head.claimed) if head is not None else {}
         self._made, self._receipts = None, 0
-        if head is None:
-            self.offset = 0
+        self.offset = head_at
         for receipt in receipts:
             if receipt.lane == self._lane:
                 self._receipts += 1

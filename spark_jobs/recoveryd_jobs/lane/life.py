@@ -182,9 +182,9 @@ class Lane:
         except JobError:
             if found.head is None:
                 raise
-            found = self._read(None, True)  # the head does not fit
+            found = replace(self._read(None, True), head_at=0)  # the head does not fit
             ledger = self._fold(found, ranges)
-        self._heads.begin(found.head, found.receipts)
+        self._heads.begin(found.head, found.receipts, found.head_at)
         if ledger.newest_attempt > self._spec.attempt:
             raise Superseded
         self._is_first = False

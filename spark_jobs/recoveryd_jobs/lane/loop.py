@@ -114,9 +114,13 @@ class LaneLoop:
         self._calm, self._calm_wanted = 0, min(self._calm_wanted * 2, _CALM_MAX)
 
     def _grow_back(self, is_early: bool) -> None:
-        """After chunks that were too large: slowly, since a target may take much at first and little for long."""
+        """After chunks that were too large: slowly, since a target may take much at first and little for long. What was
+        learned so is forgotten as slowly, at full size.
+        """
         self._calm = self._calm + 1 if is_early else 0
         if self._calm >= self._calm_wanted:
+            if self._shrink == 1:
+                self._calm_wanted = max(_CALM_CHUNKS, self._calm_wanted // 2)
             self._calm, self._shrink = 0, max(1, self._shrink // 2)
 
     def _refused(self, redo: Redo) -> JobError:

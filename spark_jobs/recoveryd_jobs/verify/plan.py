@@ -251,15 +251,15 @@ def cut_back(topic: str, partition: int, end: int, stop: int) -> JobError:
 
 
 def explain_silence(topic: Topic, partition: int, position: int, stop: int) -> JobError:
-    """The error for a reader that comes no further than `position`, though it is to read up to `stop`. Only an end that
-    readers do not see is somebody's transaction; else the broker may give more later. Raises JobError when the cluster
+    """The error for a reader that comes no further than `position`, though it is to read up to `stop`. Only where readers
+    may see no more is it somebody's transaction; else the broker may give more later. Raises JobError when the cluster
     does not answer, or the topic is gone.
     """
     bounds = _bounds_up_to(topic, [PartitionRange(partition, 0, stop)])[partition]
     if bounds.high < stop:
         return cut_back(topic.name, partition, bounds.high, stop)
     where = f"{topic.name} partition {partition} cannot be read past {position}, what is to be read ends at {stop}"
-    if bounds.stable < stop:
+    if bounds.stable < stop and position >= bounds.stable:
         return JobError("stop_blocked", f"{where}: a foreign transaction that began at {bounds.stable} is open.")
     return JobError(topic.unavailable, f"{where}: the broker does not give what it has.")
 

@@ -198,9 +198,16 @@ class RangeReader:
 
     def _give_up(self) -> None:
         """One that is blocked or lost something says more than one of which the broker only does not give enough."""
-        read = [(p, stop) for p, stop in self._open.items() if p not in self.held]
-        found = [self._place.asked.silence(p, self._positions[p], stop) for p, stop in read]
-        raise next((error for error in found if not error.code.endswith("_unavailable")), found[0])
+        first: JobError | None = None
+        for partition, stop in self._open.items():
+            if partition in self.held:
+                continue
+            error = self._place.asked.silence(partition, self._positions[partition], stop)
+            if not error.code.endswith("_unavailable"):
+                raise error
+            first = first or error
+        assert first is not None, "it waits for a partition that it reads"
+        raise first
 
     def _take(self, messages: list[Message]) -> bool:
         """True when a position moved."""

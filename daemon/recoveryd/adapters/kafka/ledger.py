@@ -30,6 +30,7 @@ from recoveryd.adapters.kafka.reading import pair_of, read_range
 from recoveryd.adapters.kafka.receipts import (
     LedgerSum,
     add_up,
+    ends_its_lane,
     from_heads,
     heads_prefix,
     key_prefix,
@@ -265,13 +266,17 @@ class KafkaLedger:
         """
         places = last_heads(effect.plan, effect.positions, effect.ledger_from)
         start, stop = bounds
-        if places is None or not all(start < offset < stop for offset in (*places.ended, *places.going_on)):
+        if places is None or not all(start < offset < stop for offset in places.all):
             return None
-        begin, values = min(places.going_on, default=stop), dict[bytes, bytes]()
-        for offset in sorted(each for each in places.ended if each < begin):
+        going_on, values = list(places.going_on), dict[bytes, bytes]()
+        for offset in sorted(places.ended):
             at.offset = offset
-            values |= self._values(properties, effect.recovery, at, offset + 1)
-        at.offset = begin
+            head = self._values(properties, effect.recovery, at, offset + 1)
+            if ends_its_lane(head.values(), effect.plan):
+                values |= head
+            else:
+                going_on.append(offset)
+        at.offset = begin = min(going_on, default=stop)
         values |= self._values(properties, effect.recovery, at, stop) if begin < stop else {}
         prefix = heads_prefix(self._scope, effect.recovery)
         known = from_heads({k: v for k, v in values.items() if k.startswith(prefix)}, effect.plan)

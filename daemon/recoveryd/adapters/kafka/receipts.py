@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from recoveryd.recovery.events import LedgerPartition
 from recoveryd.recovery.model import Plan, PlannedPartition
-from recoveryd_jobs.contract import ContractError, LedgerHead, Receipt, ReceiptsHome, decode, spanning_copied
+from recoveryd_jobs.contract import ContractError, LedgerHead, LedgerRow, Receipt, ReceiptsHome, decode, spanning_copied
 
 _PROBLEMS_AT_MOST = 20
 
@@ -76,10 +76,16 @@ def nothing_found(plan: Plan, problem: str) -> LedgerSum:
 
 
 class HeadPlaces(NamedTuple):
-    """Offsets of the lanes' newest heads. Behind that of a lane that has ended there is nothing more of it."""
+    """Offsets of the newest heads that lanes told of. Behind the last one of a lane that has ended there is nothing more
+    of it; the last one may be newer than the one it told of.
+    """
 
     ended: tuple[int, ...]
     going_on: tuple[int, ...]
+
+    @property
+    def all(self) -> tuple[int, ...]:
+        return (*self.ended, *self.going_on)
 
 
 def last_heads(plan: Plan, positions: Mapping[int, int], heads: Sequence[int]) -> HeadPlaces | None:
@@ -94,6 +100,20 @@ def last_heads(plan: Plan, positions: Mapping[int, int], heads: Sequence[int]) -
         ends = [(stops.get(partition), positions.get(partition, 0)) for partition in partitions]
         places[all(stop is not None and known >= stop for stop, known in ends)].append(offset)
     return HeadPlaces(tuple(places[True]), tuple(places[False]))
+
+
+def ends_its_lane(values: Iterable[bytes], plan: Plan) -> bool:
+    """Whether there is a head that says that all of its lane is done, so that no receipt of it follows."""
+    stops = {p.partition: p.stop for p in plan.partitions}
+    try:
+        heads = [decode(LedgerHead, value) for value in values]
+    except ContractError:
+        return False
+    return any(all(_is_at_end(row, stops.get(row.partition)) for row in head.rows) for head in heads)
+
+
+def _is_at_end(row: LedgerRow, stop: int | None) -> bool:
+    return stop is not None and row.position >= stop
 
 
 def from_heads(values: Mapping[bytes, bytes], plan: Plan) -> dict[int, LedgerPartition] | None:

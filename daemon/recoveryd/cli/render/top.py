@@ -74,6 +74,9 @@ class Screen:
         first = _cut(console.render_lines(head, free, pad=False), self.lines - len(last) - least)
         shown = window(len(rows), self.chosen, self.lines - len(last) - len(first) - 1)
         middle = console.render_lines(_recoveries(rows, self.chosen, shown), free, pad=False)
+        room = self.lines - len(last) - len(first)
+        if rows and len(middle) > room:  # how many more there are goes first
+            middle = console.render_lines(_table(rows, self.chosen, shown), free, pad=False)[: max(0, room)]
         for line in (*first, *middle, *last):
             yield from line
             yield Segment.line()
@@ -91,7 +94,9 @@ def window(count: int, chosen: int, lines: int) -> range:
 def _cut(lines: list[list[Segment]], most: int) -> list[list[Segment]]:
     if len(lines) <= most:
         return lines
-    kept = lines[: max(0, most - 1)]
+    if most <= 0:
+        return []
+    kept = lines[: most - 1]
     return [*kept, [Segment(f"  {len(lines) - len(kept)} more lines")]]
 
 

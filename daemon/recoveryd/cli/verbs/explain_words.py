@@ -52,6 +52,10 @@ FAMILIES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         "What the command says of a unit, a group or a savepoint does not fit the config or other work on it. Nothing was changed.",
         ("recoveryctl unit list", "recoveryctl list --state running"),
     ),
+    "1043": (
+        "`approvals:` of the config names who may approve what, and the sender is none of them.",
+        ("recoveryctl config show", "recoveryctl describe ID"),
+    ),
     "1048": ("`confirmations: asked` of the unit makes a person answer first.", ("recoveryctl unit show NAME",)),
     "1049": ("`required_clauses` of the unit must be good first.", ("recoveryctl unit contract NAME",)),
     "106": (
@@ -107,7 +111,7 @@ FAMILIES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         ("recoveryctl describe ID", "recoveryctl logs ID", "recoveryctl doctor"),
     ),
     "3006": (
-        "Each attempt died before it had committed a chunk: too little memory, a Python without what it needs, a machine that is full.",
+        "Each attempt died before it had committed a chunk, or before it had compared all: too little memory, a Python without what it needs, a machine that is full.",
         ("recoveryctl logs ID", "recoveryctl doctor", "recoveryctl retry ID"),
     ),
     "3007": (
@@ -115,7 +119,7 @@ FAMILIES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         ("recoveryctl describe ID",),
     ),
     "3009": (
-        "There was something to copy, and no chunk was committed for attempts.stall_after.",
+        "There was something to copy or to compare, and for attempts.stall_after nothing of it was done.",
         ("recoveryctl describe ID", "recoveryctl logs ID"),
     ),
     "3012": (
@@ -125,6 +129,18 @@ FAMILIES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "303": (
         "A watch or a schedule could not do what it was for. The group that it looked at was not touched by it.",
         ("recoveryctl describe ID",),
+    ),
+    "3033": (
+        "The condition held, and the application was asked to stop; it was still there when its time was over.",
+        ("recoveryctl describe ID", "recoveryctl unit control NAME"),
+    ),
+    "3043": (
+        "Attempts or chunks kept failing, each for a cause of its own; the message has the last one.",
+        ("recoveryctl describe ID", "recoveryctl logs ID"),
+    ),
+    "3044": (
+        "Partitions were added to the source while the copy ended, or nobody could look whether any were.",
+        ("recoveryctl describe ID", "recoveryctl replay ... --partitions 4,5 --on-existing append"),
     ),
     "304": (
         "The Spark application is not as the copy needs it; the profile in the daemon's config says how it is started.",
@@ -294,7 +310,7 @@ STATES: Final[dict[str, Meaning]] = {
     ),
     "completed": ("The range is done, adds up and was verified. Final.", "recoveryctl describe ID"),
     "stopped": (
-        "It ended early on purpose, at exact positions. Final.",
+        "It ended early, at exact positions: on purpose, or with an error code that says what it lacks. Final.",
         "recoveryctl describe ID",
         "recoveryctl retry ID",
     ),
@@ -310,7 +326,7 @@ STATES: Final[dict[str, Meaning]] = {
     "rolled_back": ("What a workflow changed was put back. Final.", "recoveryctl describe ID"),
 }
 STOP_REASONS: Final[dict[str, Meaning]] = {
-    "zero_lag": ("Nothing of the range was left: bounded, or caught up with the head.", "recoveryctl describe ID"),
+    "zero_lag": ("Nothing that it knew of was left: bounded, or caught up with the head.", "recoveryctl describe ID"),
     "operator": ("Somebody stopped it.", "recoveryctl describe ID", "recoveryctl retry ID"),
     "deadline": ("limits.deadline was reached.", "recoveryctl replay ... --deadline TIME", "recoveryctl retry ID"),
     "max_runtime": (
@@ -323,7 +339,7 @@ STOP_REASONS: Final[dict[str, Meaning]] = {
     "event_time": ("Every partition was past records of limits.event_time.", "recoveryctl describe ID"),
     "idle": ("Nothing came for limits.idle.", "recoveryctl describe ID"),
     "stalled": (
-        "No record was copied for attempts.stall_after, though there were some.",
+        "No record was copied, or compared, for attempts.stall_after, though there were some.",
         "recoveryctl describe ID",
         "recoveryctl logs ID",
         "recoveryctl explain RCV-3009",
