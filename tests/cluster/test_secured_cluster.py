@@ -9,6 +9,8 @@ import json
 import subprocess
 import sys
 import time
+from collections import defaultdict
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -32,7 +34,8 @@ from tests.e2e.asking import await_progress, copied, lane_progress
 from tests.e2e.case import NewCase
 from tests.e2e.data import fill_plain
 from tests.e2e.history import check_copy, snapshot
-from tests.e2e.log_reader import whole_log
+from tests.e2e.ledger import is_of_receipt
+from tests.e2e.log_reader import read_log, whole_log
 from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
 
@@ -40,6 +43,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mar
 
 GONE_S = 20.0  # the length of the fault itself: a broker is fenced after nine seconds without a heartbeat
 BELOW_S = 10.0
+IN_FLIGHT_MS = 2_000  # what was under way when a broker was killed
 _SEEN_S = 60.0
 _AT_ONCE = 4
 
@@ -88,10 +92,27 @@ def test_row_29_a_replay_goes_on_without_one_broker_waits_below_min_isr_and_goes
     await_progress(stack, case.recovery, before + 750, GONE_S)
     time.sleep(max(0.0, killed_s + GONE_S - time.monotonic()))
     next_one.kill()
+    below_ms = int(1_000 * time.time())
     time.sleep(BELOW_S)
+    back_ms = int(1_000 * time.time())
     start_all([gone, next_one])
     await_whole(stack.bootstrap, case.source, case.target, stack.receipts_topic)
+    case.going_on()
     case.finish()
+    lanes = chunks_by_lane(stack, case.recovery, below_ms + IN_FLIGHT_MS, back_ms)
+    assert all(len(begun) <= 1 for begun in lanes.values()), f"chunks below min ISR, by lane: {lanes}"
+
+
+def chunks_by_lane(stack: Stack, recovery: str, after_ms: int, before_ms: int) -> Mapping[int, set[int]]:
+    """The chunks whose receipts a lane wrote in this time, by its clock, which is that of the test. One may have waited for its
+    commit until there were enough replicas again, and no other could begin before.
+    """
+    found: dict[int, set[int]] = defaultdict(set)
+    for records in read_log(stack.bootstrap, stack.receipts_topic).values():
+        for receipt in (json.loads(r.value) for r in records if r.value is not None and is_of_receipt(r.key)):
+            if receipt["recovery"] == recovery and after_ms <= receipt["written_ms"] < before_ms:
+                found[receipt["lane"]].add(receipt["chunk"])
+    return found
 
 
 def test_row_29_leaders_may_move_under_a_replay(stack: Stack, new_case: NewCase) -> None:

@@ -14,8 +14,10 @@ from tests.e2e.case import Case, NewCase
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.data import fill_plain
 from tests.e2e.follower import Document
-from tests.e2e.history import Snapshot, snapshot
-from tests.e2e.log_reader import read_log
+from tests.e2e.history import Snapshot, check, snapshot
+from tests.e2e.ledger import read_receipts
+from tests.e2e.log_reader import offsets, read_log
+from tests.e2e.model import Asked, Claims, History
 from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
 from tests.faults.conftest import PAIR_RECORDS_EACH
@@ -66,24 +68,54 @@ def test_row_12_a_source_made_again_is_not_taken_for_the_old_one(stack: Stack, c
 
 
 @pytest.fixture(scope="module")
-def deleted(stack: Stack, daemon: DaemonProcess) -> dict[str, tuple[Case, Snapshot | None]]:
+def deleted(stack: Stack, daemon: DaemonProcess) -> dict[str, tuple[Case, Snapshot]]:
     """Two copies whose targets were deleted, while one was running and the other paused and resumed then, and what was there.
     A lane waits for a minute for a target that may come back, and these do at the same time.
     """
     assert daemon.is_running()
-    found: dict[str, tuple[Case, Snapshot | None]] = {}
+    found: dict[str, tuple[Case, Snapshot]] = {}
     for when in ("running", "paused"):
         source = f"{stack.mark}-{when}"
         fill_plain(stack.bootstrap, source, 2, PAIR_RECORDS_EACH)
         case = Case(stack, f"deleted-{when}", source, f"{source}-copy")
         case.start()
         case.copying()
-        before = paused(stack, case) if when == "paused" else None
+        before = paused(stack, case) if when == "paused" else snapshot(stack.bootstrap, case.target)
         delete(stack, case.target)
-        if before is not None:
+        if when == "paused":
             stack.control.command("resume", case.recovery)
         found[when] = case, before
     return found
+
+
+def judge_what_was_seen(case: Case, seen: Snapshot) -> None:
+    """The copy went on after the target was read for the last time: judged is what the receipts of the chunks claim that
+    were there then.
+    """
+    bootstrap, topic = case.stack.bootstrap, case.stack.receipts_topic
+    ends = {p: max((r.offset + 1 for r in records), default=0) for p, records in seen.visible.items()}
+    receipts = [
+        receipt
+        for receipt in read_receipts(bootstrap, topic, case.recovery)
+        if all(run.stop <= ends[run.partition] for run in receipt.runs)
+    ]
+    stops = {
+        p: max((r.stop for r in receipts if r.partition == p), default=start) for p, (start, _) in case.ranges.items()
+    }
+    claimed = Claims(receipts)
+    last = {p: max((stop for _, stop, _ in claimed.runs(p)), default=0) for p in ends}
+    target = {p: [r for r in records if r.offset < last[p]] for p, records in seen.visible.items()}
+    assert sum(map(len, target.values())) > 0
+    found = check(
+        History(
+            asked=Asked(case.recovery, {p: (start, stops[p]) for p, (start, _) in case.ranges.items()}, len(ends)),
+            source=snapshot(bootstrap, case.source).visible,
+            target=target,
+            receipts=receipts,
+            receipts_partitions=len(offsets(bootstrap, topic, end=False)),
+        )
+    )
+    assert not found, "\n".join(map(str, found))
 
 
 def paused(stack: Stack, case: Case) -> Snapshot:
@@ -93,25 +125,27 @@ def paused(stack: Stack, case: Case) -> Snapshot:
     return snapshot(stack.bootstrap, case.target)
 
 
-def test_row_13_a_deleted_target_fails_the_recovery_by_name(deleted: dict[str, tuple[Case, Snapshot | None]]) -> None:
-    case, _ = deleted["running"]
+def test_row_13_a_deleted_target_fails_the_recovery_by_name(deleted: dict[str, tuple[Case, Snapshot]]) -> None:
+    case, before = deleted["running"]
     assert outcome(case.failed()) == ("RCV-3004", "target_unavailable")
+    judge_what_was_seen(case, before)
 
 
 def test_row_13_a_target_made_again_is_not_taken_for_the_old_one(stack: Stack, case: Case) -> None:
+    before = snapshot(stack.bootstrap, case.target)
     delete(stack, case.target)
     create_topics(stack.bootstrap, {case.target: 2})
     assert outcome(case.failed()) == ("RCV-3002", "topic_recreated")
+    judge_what_was_seen(case, before)
     assert visible(stack, case) == 0, "nothing was copied into the new topic"
 
 
 def test_row_13_what_a_paused_copy_had_written_before_its_target_was_deleted_was_exact(
-    deleted: dict[str, tuple[Case, Snapshot | None]],
+    deleted: dict[str, tuple[Case, Snapshot]],
 ) -> None:
     """The copy is paused, so that the test can read the target before it is deleted."""
     case, before = deleted["paused"]
     assert outcome(case.failed()) == ("RCV-3004", "target_unavailable")
-    assert before is not None
     assert sum(map(len, before.visible.values())) > 0
     case.judge_what_was_covered(target_was=before)
 
