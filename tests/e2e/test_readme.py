@@ -57,7 +57,7 @@ def test_the_readmes_commands_run_as_they_stand(bootstrap: str, unique: str, tmp
     readme = (ROOT / "README.md").read_text()
     copying, while_it_runs = re.findall(r"```sh\n(.*?)```", readme, re.DOTALL)
     (config,) = (yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL))
-    del config["monitor"]["canary"]  # on a busy machine every record is late
+    config["monitor"]["canary"]["latency_slo"] = "10m"  # on a busy machine every record is late
     config["monitor"]["topics"][0]["topic"] = f"{unique}orders"
     lines = [line for line in copying.splitlines() if not line.startswith(("make setup", "export RECOVERYD"))]
     lines += while_it_runs.splitlines()
@@ -77,6 +77,7 @@ def test_the_readmes_commands_run_as_they_stand(bootstrap: str, unique: str, tmp
     }
     script = [
         "set -eu",
+        "trap 'kill $(jobs -p) 2> /dev/null || true' EXIT",  # where a command fails, nothing may go on behind it
         *leading(line.replace("flights.v4", f"{unique}flights.v4") for line in lines),
         "recoveryctl wait follow --for stopped --timeout 5m",
         "kill %1",
