@@ -129,7 +129,10 @@ class AttemptsSection(Section):
     )
     stop_wait: Duration = option(600_000, "How long to wait for a foreign transaction before the end of the range.")
     keep_paused: Duration = option(600_000, "The application of a paused recovery is kept alive for this long.")
-    stall_after: Duration = option(600_000, "No progress for this long ends a recovery as stalled; a verification has a minute more, in which its tasks say why.")
+    stall_after: Duration = option(
+        600_000,
+        "No progress for this long ends a recovery as stalled; a verification has a minute more, in which its tasks say why.",
+    )
 
 
 class LimitsSection(Section):
