@@ -6,14 +6,37 @@ No number stands here, only where each capability keeps its own.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 from recoveryd.holds.params import HoldParams
 from recoveryd.live.params import LiveParams
 from recoveryd.recovery.params import Params
 from recoveryd.schedules.params import ScheduleParams
+from recoveryd.units.approvals import ApprovalRule
 from recoveryd.units.model import Unit
 from recoveryd.watches.params import WatchParams
 from recoveryd.workflows.model.params import WorkflowParams
+
+
+class KeptParams(TypedDict):
+    """How long what has ended is kept."""
+
+    keep_terminal_ms: int
+    keep_terminal_most: int
+
+
+class NameParams(TypedDict):
+    """Names of the config."""
+
+    clusters: frozenset[str]
+    own_topics: frozenset[str]
+
+
+class UnitParams(TypedDict):
+    """The units, and who may approve what is done to them."""
+
+    units: Mapping[str, Unit]
+    approvals: tuple[ApprovalRule, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,36 +56,30 @@ def params_beside(given: Params, webhooks: frozenset[str] = frozenset()) -> Capa
     """Those of all capabilities beside these of recoveries, as far as they say the same: what histories of earlier
     releases hold. How long a workflow may close is not among it any more, and is the default.
     """
-    clusters, own_topics, lag = given.clusters, given.own_topics, given.live.lag
-    kept_ms, kept_most = given.keep_terminal_ms, given.keep_terminal_most
-    units, approvals = given.units, given.approvals
+    names = NameParams(clusters=given.clusters, own_topics=given.own_topics)
+    kept = KeptParams(keep_terminal_ms=given.keep_terminal_ms, keep_terminal_most=given.keep_terminal_most)
+    known = UnitParams(units=given.units, approvals=given.approvals)
     return CapabilityParams(
         live=given.live,
-        units=units,
-        holds=HoldParams(clusters, own_topics, kept_ms, kept_most),
+        units=given.units,
+        holds=HoldParams(**names, **kept),
         recoveries=given,
         watches=WatchParams(
-            units,
-            approvals,
-            clusters=clusters,
-            own_topics=own_topics,
-            keep_terminal_ms=kept_ms,
-            keep_terminal_most=kept_most,
-            lag=lag,
+            **names,
+            **kept,
+            **known,
+            lag=given.live.lag,
             webhooks=webhooks,
             caught_up_evaluations=given.caught_up_evaluations,
             caught_up_span_ms=given.caught_up_span_ms,
         ),
         workflows=WorkflowParams(
-            units,
-            approvals,
-            clusters=clusters,
-            own_topics=own_topics,
-            keep_terminal_ms=kept_ms,
-            keep_terminal_most=kept_most,
-            lag=lag,
+            **names,
+            **kept,
+            **known,
+            lag=given.live.lag,
             approval_ttl_ms=given.approval_ttl_ms,
             planning_deadline_ms=given.planning_deadline_ms,
         ),
-        schedules=ScheduleParams(keep_terminal_ms=kept_ms, keep_terminal_most=kept_most),
+        schedules=ScheduleParams(**kept),
     )

@@ -108,15 +108,19 @@ class TokenBucket:
         self._fill(now_s)
         if self._rate is None or self._tokens > 0:
             return 0.0
-        return -self._tokens / max(self._rate, self._pays) + 0.001 if self._rate > 0 else math.inf
+        return -self._tokens / self._debt_pace(self._rate) + 0.001 if self._rate > 0 else math.inf
+
+    def _debt_pace(self, rate: float) -> float:
+        return max(rate, self._pays)
 
     def _fill(self, now_s: float) -> None:
         left_s, self._at_s = now_s - self._at_s, now_s
         if self._rate is None:
             return
         if self._tokens < 0 < self._rate:
-            paying_s = min(left_s, -self._tokens / max(self._rate, self._pays))
-            self._tokens += paying_s * max(self._rate, self._pays)
+            pace = self._debt_pace(self._rate)
+            paying_s = min(left_s, -self._tokens / pace)
+            self._tokens += paying_s * pace
             left_s -= paying_s
         self._tokens = min(self._tokens + left_s * self._rate, self._rate * BURST_S)
 

@@ -183,6 +183,19 @@ class Cluster:
             producer.init_transactions(DEADLINE_S)
         return producer
 
+    def foreign(self, topic: str, *rows: Row) -> Producer:
+        """Somebody else, whose transaction with these rows stays open."""
+        producer = self.producer("foreign")
+        producer.begin_transaction()
+        for row in rows:
+            put(producer, topic, row)
+        assert producer.flush(60) == 0
+        return producer
+
+    def foreign_receipts(self, topic: str) -> Producer:
+        """The same on both partitions of a receipts topic."""
+        return self.foreign(topic, *(Row(partition, 0, b"test/other/0/0", b"{}", 1) for partition in (0, 1)))
+
     def fill(self, topic: str, rows: Iterable[Row]) -> None:
         """Write rows as they are; their offsets are ignored."""
         refused: list[str] = []

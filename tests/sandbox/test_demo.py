@@ -1,7 +1,5 @@
 """What the demo promises is judged, and its exit code says whether all of it held."""
 
-import signal
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -15,12 +13,7 @@ WELL = Measured((DONE, DONE), {"state": "paused"}, failed_records=0, over_slo_s=
 SLO = "live traffic kept its SLO, 95 % of the time at least"
 
 
-@pytest.fixture(autouse=True)
-def _signals_as_before() -> Iterator[None]:
-    before = {wanted: signal.getsignal(wanted) for wanted in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for wanted, handler in before.items():
-        signal.signal(wanted, handler)
+pytestmark = pytest.mark.usefixtures("signals_as_before")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -11,13 +11,7 @@ from recoveryd.errors import ConfigProblem
 from recoveryd_sandbox.errors import SandboxError
 from recoveryd_sandbox.foreground import run
 
-
-@pytest.fixture(autouse=True)
-def _signals_as_before() -> Iterator[None]:
-    before = {wanted: signal.getsignal(wanted) for wanted in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for wanted, handler in before.items():
-        signal.signal(wanted, handler)
+pytestmark = pytest.mark.usefixtures("signals_as_before")
 
 
 def fails() -> bool:

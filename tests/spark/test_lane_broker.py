@@ -9,7 +9,7 @@ from recoveryd_jobs.clients import ASK_TIMEOUT_S
 from recoveryd_jobs.contract import PartitionRange
 from recoveryd_jobs.lane.life import LaneOutcome
 from recoveryd_sandbox.broker import Broker
-from tests.builders.copying import AheadClock, Cluster, LaneThread, Recovery, Row, assert_exact, put, rows
+from tests.builders.copying import AheadClock, Cluster, LaneThread, Recovery, assert_exact, rows
 
 pytestmark = [pytest.mark.broker, pytest.mark.faults]
 
@@ -64,11 +64,7 @@ def test_a_silent_broker_is_not_taken_for_a_foreign_transaction_on_the_receipts(
     source, target = cluster.topic("in"), cluster.topic("out")
     cluster.fill(source, rows(100))
     recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 100)]], stop_wait_ms=600_000)
-    foreign = cluster.producer("foreign")
-    foreign.begin_transaction()
-    for partition in (0, 1):
-        put(foreign, recovery.receipts, Row(partition, 0, b"test/other/0/0", b"{}", 1))
-    foreign.flush(60)
+    foreign = cluster.foreign_receipts(recovery.receipts)
     lane = LaneThread(recovery.spec)
     recovery.await_heartbeat(lambda h: "reads receipts" in h.why)
     own_broker.pause()

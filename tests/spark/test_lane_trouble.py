@@ -9,7 +9,7 @@ import pytest
 from recoveryd_jobs.contract import PartitionRange
 from recoveryd_jobs.lane import life
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
-from tests.builders.copying import KEEP, AheadClock, Cluster, LaneThread, Recovery, Row, assert_exact, put, rows
+from tests.builders.copying import KEEP, AheadClock, Cluster, LaneThread, Recovery, Row, assert_exact, rows
 from tests.builders.odd_headers import write_odd
 from tests.builders.proving import verify
 from tests.e2e.data import add_time_zero
@@ -175,10 +175,7 @@ def test_a_deleted_source_is_named(cluster: Cluster) -> None:
 def test_a_foreign_transaction_before_the_stop_blocks_with_a_reason_until_it_ends(cluster: Cluster) -> None:
     source, target = cluster.topic("in"), cluster.topic("out")
     cluster.fill(source, rows(100))
-    foreign = cluster.producer("foreign")
-    foreign.begin_transaction()
-    put(foreign, source, Row(0, 0, b"open", b"open", 1))
-    foreign.flush(60)
+    foreign = cluster.foreign(source, Row(0, 0, b"open", b"open", 1))
     cluster.fill(source, rows(50))
     recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 151)]])
     lane = LaneThread(recovery.spec)
@@ -194,10 +191,7 @@ def test_a_foreign_transaction_before_the_stop_blocks_with_a_reason_until_it_end
 
 def test_a_foreign_transaction_that_stays_ends_the_attempt_with_its_name(cluster: Cluster) -> None:
     source, target = cluster.topic("in"), cluster.topic("out")
-    foreign = cluster.producer("foreign")
-    foreign.begin_transaction()
-    put(foreign, source, Row(0, 0, b"open", b"open", 1))
-    foreign.flush(60)
+    foreign = cluster.foreign(source, Row(0, 0, b"open", b"open", 1))
     recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 1)]], stop_wait_ms=3_000)
     outcome = run_lane(recovery.spec, recovery.spec.lanes[0])
     assert (outcome.ended, outcome.error_code) == ("failed", "stop_blocked")
@@ -207,11 +201,7 @@ def test_a_foreign_transaction_that_stays_ends_the_attempt_with_its_name(cluster
 
 def test_a_foreign_transaction_on_the_receipts_topic_is_waited_for(cluster: Cluster) -> None:
     recovery = make(cluster, directive=Recovery.run_directive(cluster))
-    foreign = cluster.producer("foreign")
-    foreign.begin_transaction()
-    for partition in (0, 1):
-        put(foreign, recovery.receipts, Row(partition, 0, b"test/other/0/0", b"{}", 1))
-    foreign.flush(60)
+    foreign = cluster.foreign_receipts(recovery.receipts)
     lane = LaneThread(recovery.spec)
     recovery.await_heartbeat(lambda h: "reads receipts" in h.why)
     assert cluster.end(recovery.target) == 0

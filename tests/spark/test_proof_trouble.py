@@ -24,7 +24,7 @@ from recoveryd_jobs.verify.segments import segments
 from recoveryd_jobs.verify.shown import Shown
 from recoveryd_jobs.verify.tasks import show_share
 from recoveryd_sandbox.ports import free_ports
-from tests.builders.copying import AheadClock, Cluster, Recovery, Row, put, rows
+from tests.builders.copying import AheadClock, Cluster, Recovery, Row, rows
 from tests.builders.proving import FreeGuest
 
 _PATIENCE_S = 60.0
@@ -130,11 +130,7 @@ def silent(reading: Callable[[], object]) -> JobError:
 
 def held(cluster: Cluster, topic: str) -> Producer:
     """A producer whose transaction is open behind the ten records of the topic; its record is one more."""
-    foreign = cluster.producer("foreign")
-    foreign.begin_transaction()
-    put(foreign, topic, Row(0, 0, b"k", b"v", 1))
-    assert foreign.flush(60) == 0
-    return foreign
+    return cluster.foreign(topic, Row(0, 0, b"k", b"v", 1))
 
 
 @pytest.mark.broker
@@ -207,11 +203,7 @@ def test_receipts_behind_a_transaction_are_waited_for_as_lanes_do_and_those_of_a
     def load() -> object:
         return proof_ledger.load(ten.spec, lambda _partition: True)
 
-    foreign = ten.cluster.producer("foreign")
-    foreign.begin_transaction()
-    for partition in (0, 1):
-        put(foreign, ten.receipts, Row(partition, 0, b"test/other/0/0", b"{}", 1))
-    foreign.flush(60)
+    foreign = ten.cluster.foreign_receipts(ten.receipts)
     began_s = time.monotonic()
     assert silent(load).code == "stop_blocked"
     assert 2.0 <= time.monotonic() - began_s < 60.0
@@ -266,11 +258,7 @@ def test_a_pause_while_the_receipts_are_read_is_no_silence_of_the_topic(
     cluster.fill(source, rows(10))
     recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 10)]])
     assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
-    foreign = cluster.producer("foreign")
-    foreign.begin_transaction()
-    for partition in (0, 1):
-        put(foreign, recovery.receipts, Row(partition, 0, b"test/other/0/0", b"{}", 1))
-    foreign.flush(60)
+    foreign = cluster.foreign_receipts(recovery.receipts)
     paused = iter([True])
 
     def pause() -> None:

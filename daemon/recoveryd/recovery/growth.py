@@ -20,7 +20,6 @@ from recoveryd.recovery.model import Finding, PartitionProgress, Plan, PlannedPa
 from recoveryd.recovery.size import why_too_many_copied
 
 BLOCKED, NOT_PART, ADDED = "source_grew_past_target", "source_grew", "source_grew_covered"
-_LOOKS_WAITED_FOR = 3
 _LOOK_WAIT_MS = (
     120_000  # longer than a topic's partition count is taken as current, and than a broker is away that restarts
 )
@@ -82,7 +81,7 @@ def left_out(case: Case) -> str | None:
         return ""
     sample, waited_ms = case.source_history.newest, case.now_ms - case.end_began_ms
     is_fresh = sample is not None and (sample.described_ms or sample.sampled_at_ms) > case.end_began_ms
-    if not is_fresh and waited_ms < max(_LOOK_WAIT_MS, _LOOKS_WAITED_FOR * case.params.sample_period_ms):
+    if not is_fresh and waited_ms < max(_LOOK_WAIT_MS, case.params.looks_ms):
         return None
     late = uncovered(recovery, sample)
     if not late and not is_fresh:

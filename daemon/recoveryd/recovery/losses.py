@@ -13,15 +13,13 @@ from recoveryd.live.events import TopicSample
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.events import LedgerPartition
 
-_LOOKS_WAITED_FOR = 3
-
 
 def awaits_look(case: Case) -> bool:
     """True while a sample of the source that is newer than the end is awaited, for a few sample periods at most."""
     stop = case.recovery.stop
     if stop is None or stop.reason is not StopReason.DATA_LOST or _newest_look(case) is not None:
         return False
-    return case.now_ms - case.end_began_ms < _LOOKS_WAITED_FOR * case.params.sample_period_ms
+    return case.now_ms - case.end_began_ms < case.params.looks_ms
 
 
 def with_losses(case: Case, ledger: tuple[LedgerPartition, ...]) -> tuple[LedgerPartition, ...]:

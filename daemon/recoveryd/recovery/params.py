@@ -67,3 +67,8 @@ class Params:
     live: LiveParams = LiveParams()
     units: Mapping[str, Unit] = field(default_factory=dict)
     approvals: tuple[ApprovalRule, ...] = ()
+
+    @property
+    def looks_ms(self) -> int:
+        """How long a look at the source that is newer than an end is waited for at least: three sample periods."""
+        return 3 * self.sample_period_ms

@@ -22,7 +22,7 @@ from recoveryd.recovery.forecast_run import review
 from recoveryd.recovery.growth import blocked_why, left_out
 from recoveryd.recovery.holding import obey_holds, why_it_rests
 from recoveryd.recovery.lane_shares import NOTHING_SAMPLED, shared_out_again
-from recoveryd.recovery.lane_trouble import STALLED, lane_trouble
+from recoveryd.recovery.lane_trouble import STALLED, LaneTrouble, lane_trouble
 from recoveryd.recovery.ledger import (
     RESTING,
     ask_ledger,
@@ -194,11 +194,18 @@ def _lane_lost(case: Case) -> bool:
     trouble = lane_trouble(recovery, case.seen, case.source_history, case.now_ms, case.params)
     if trouble is None or (trouble.kind == STALLED and is_at_floor(recovery, case.params)):
         return False
-    if trouble.kind == STALLED and not trouble.has_moved and recovery.attempt.last_code == STALLED:
+    _lose_by(case, trouble)
+    return True
+
+
+def _lose_by(case: Case, trouble: LaneTrouble) -> None:
+    """Trouble costs the attempt; what stalls twice in a row and did not move in between ends the recovery."""
+    if trouble.kind != STALLED:
+        lose_attempt(case, trouble.why)
+    elif not trouble.has_moved and case.recovery.attempt.last_code == STALLED:
         fail(case, STALLED, f"{trouble.why}, in two attempts in a row")
     else:
-        lose_attempt(case, trouble.why, STALLED if trouble.kind == STALLED else "internal")
-    return True
+        lose_attempt(case, trouble.why, STALLED)
 
 
 def _drained(case: Case) -> None:
@@ -251,13 +258,9 @@ def _proof_lost(case: Case) -> bool:
     trouble = None if recovery.attempt.released else proof_trouble(recovery, seen, case.now_ms, case.params)
     if trouble is None:
         return False
-    if trouble.kind != STALLED:
-        lose_attempt(case, trouble.why)
-    elif not trouble.has_moved and recovery.attempt.last_code == STALLED:
-        fail(case, STALLED, f"{trouble.why}, in two attempts in a row")
-    else:
+    if trouble.kind == STALLED:
         case.observe(stalled_at=recovery.progress.verified_offsets)
-        lose_attempt(case, trouble.why, STALLED)
+    _lose_by(case, trouble)
     return True
 
 

@@ -5,43 +5,26 @@ that none has to ask another one for it.
 """
 
 from collections.abc import Mapping
-from typing import TypedDict
 
 from recoveryd.holds.params import HoldParams
 from recoveryd.live.lag.window import LagParams
 from recoveryd.live.params import LiveParams
-from recoveryd.params import CapabilityParams
+from recoveryd.params import CapabilityParams, KeptParams, NameParams, UnitParams
 from recoveryd.recovery.params import Params
 from recoveryd.schedules.params import ScheduleParams
 from recoveryd.settings.model import SettingsModel
 from recoveryd.settings.protecting import make_control_params, make_live_params
-from recoveryd.units.approvals import ApprovalRule
 from recoveryd.units.model import Unit
 from recoveryd.watches.params import WatchParams
 from recoveryd.workflows.model.params import WorkflowParams
 
 
-class _Kept(TypedDict):
-    keep_terminal_ms: int
-    keep_terminal_most: int
-
-
-class _Names(TypedDict):
-    clusters: frozenset[str]
-    own_topics: frozenset[str]
-
-
-class _Units(TypedDict):
-    units: Mapping[str, Unit]
-    approvals: tuple[ApprovalRule, ...]
-
-
 def make_params(values: SettingsModel, own_topics: frozenset[str], units: Mapping[str, Unit]) -> CapabilityParams:
     """`own_topics`: the names of recoveryd's own topics."""
-    names = _Names(clusters=frozenset(values.clusters), own_topics=own_topics)
+    names = NameParams(clusters=frozenset(values.clusters), own_topics=own_topics)
     limits = values.limits
-    kept = _Kept(keep_terminal_ms=limits.keep_terminal, keep_terminal_most=limits.keep_terminal_most)
-    known = _Units(units=units, approvals=tuple(section.rule for section in values.approvals))
+    kept = KeptParams(keep_terminal_ms=limits.keep_terminal, keep_terminal_most=limits.keep_terminal_most)
+    known = UnitParams(units=units, approvals=tuple(section.rule for section in values.approvals))
     live = make_live_params(values.monitor, values.control)
     return CapabilityParams(
         live=live,
@@ -54,11 +37,15 @@ def make_params(values: SettingsModel, own_topics: frozenset[str], units: Mappin
     )
 
 
-def _watches(values: SettingsModel, names: _Names, kept: _Kept, known: _Units, lag: LagParams) -> WatchParams:
+def _watches(
+    values: SettingsModel, names: NameParams, kept: KeptParams, known: UnitParams, lag: LagParams
+) -> WatchParams:
     return WatchParams(**names, **kept, **known, lag=lag, webhooks=frozenset(values.webhooks))
 
 
-def _workflows(values: SettingsModel, names: _Names, kept: _Kept, known: _Units, lag: LagParams) -> WorkflowParams:
+def _workflows(
+    values: SettingsModel, names: NameParams, kept: KeptParams, known: UnitParams, lag: LagParams
+) -> WorkflowParams:
     return WorkflowParams(
         **names,
         **kept,
@@ -70,7 +57,7 @@ def _workflows(values: SettingsModel, names: _Names, kept: _Kept, known: _Units,
     )
 
 
-def _recoveries(v: SettingsModel, names: _Names, kept: _Kept, known: _Units, live: LiveParams) -> Params:
+def _recoveries(v: SettingsModel, names: NameParams, kept: KeptParams, known: UnitParams, live: LiveParams) -> Params:
     return Params(
         **names,
         **kept,

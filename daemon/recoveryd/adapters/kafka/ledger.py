@@ -30,11 +30,11 @@ from recoveryd.adapters.kafka.reading import pair_of, read_range
 from recoveryd.adapters.kafka.receipts import (
     LedgerSum,
     add_up,
-    ends_its_lane,
     from_heads,
+    head_positions,
     heads_prefix,
+    is_at_end,
     key_prefix,
-    last_heads,
     made_again,
     misplaced,
     newest_values,
@@ -264,19 +264,20 @@ class KafkaLedger:
         """The ledger by the heads of all lanes and the receipts behind them; None when that does not work out, and all
         receipts must be read.
         """
-        places = last_heads(effect.plan, effect.positions, effect.ledger_from)
-        start, stop = bounds
-        if places is None or not all(start < offset < stop for offset in places.all):
+        (start, stop), plan, heads = bounds, effect.plan, effect.ledger_from
+        if not heads or len(heads) != len(plan.lanes) or not all(start < offset < stop for offset in heads):
             return None
-        going_on, values = list(places.going_on), dict[bytes, bytes]()
-        for offset in sorted(places.ended):
-            at.offset = offset
-            head = self._values(properties, effect.recovery, at, offset + 1)
-            if ends_its_lane(head.values(), effect.plan):
-                values |= head
-            else:
-                going_on.append(offset)
-        at.offset = begin = min(going_on, default=stop)
+        begin, values = stop, dict[bytes, bytes]()
+        for partitions, offset in sorted(zip(plan.lanes, heads, strict=True), key=lambda lane: lane[1]):
+            head = dict[bytes, bytes]()
+            if is_at_end(plan, {p: effect.positions.get(p, 0) for p in partitions}):
+                at.offset = offset
+                head = self._values(properties, effect.recovery, at, offset + 1)
+            if any(is_at_end(plan, positions) for positions in head_positions(head.values())):
+                values |= head  # nothing of this lane follows
+            else:  # it goes on, or ended with a newer head than the one that it told of
+                begin = min(begin, offset)
+        at.offset = begin
         values |= self._values(properties, effect.recovery, at, stop) if begin < stop else {}
         prefix = heads_prefix(self._scope, effect.recovery)
         known = from_heads({k: v for k, v in values.items() if k.startswith(prefix)}, effect.plan)

@@ -4,13 +4,12 @@ Pure, and written apart from the lanes' own reading on purpose: two views of one
 problem and not counted, never repaired.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from recoveryd.recovery.events import LedgerPartition
 from recoveryd.recovery.model import Plan, PlannedPartition
-from recoveryd_jobs.contract import ContractError, LedgerHead, LedgerRow, Receipt, ReceiptsHome, decode, spanning_copied
+from recoveryd_jobs.contract import ContractError, LedgerHead, Receipt, ReceiptsHome, decode, spanning_copied
 
 _PROBLEMS_AT_MOST = 20
 
@@ -75,45 +74,19 @@ def nothing_found(plan: Plan, problem: str) -> LedgerSum:
     )
 
 
-class HeadPlaces(NamedTuple):
-    """Offsets of the newest heads that lanes told of. Behind the last one of a lane that has ended there is nothing more
-    of it; the last one may be newer than the one it told of.
-    """
-
-    ended: tuple[int, ...]
-    going_on: tuple[int, ...]
-
-    @property
-    def all(self) -> tuple[int, ...]:
-        return (*self.ended, *self.going_on)
-
-
-def last_heads(plan: Plan, positions: Mapping[int, int], heads: Sequence[int]) -> HeadPlaces | None:
-    """Where the heads of all lanes are, by `heads` (by lane, 0 = none); None unless each lane has one. `positions`: how
-    far each partition is known to be copied.
-    """
-    if len(heads) != len(plan.lanes) or 0 in heads or not heads:
-        return None
+def is_at_end(plan: Plan, positions: Mapping[int, int]) -> bool:
+    """Whether all of these partitions are at their planned ends."""
     stops = {p.partition: p.stop for p in plan.partitions}
-    places: dict[bool, list[int]] = {True: [], False: []}
-    for partitions, offset in zip(plan.lanes, heads, strict=True):
-        ends = [(stops.get(partition), positions.get(partition, 0)) for partition in partitions]
-        places[all(stop is not None and known >= stop for stop, known in ends)].append(offset)
-    return HeadPlaces(tuple(places[True]), tuple(places[False]))
+    return all((stop := stops.get(p)) is not None and position >= stop for p, position in positions.items())
 
 
-def ends_its_lane(values: Iterable[bytes], plan: Plan) -> bool:
-    """Whether there is a head that says that all of its lane is done, so that no receipt of it follows."""
-    stops = {p.partition: p.stop for p in plan.partitions}
+def head_positions(values: Iterable[bytes]) -> list[dict[int, int]]:
+    """Per head, what it says of the partitions of its lane; none where one cannot be read."""
     try:
         heads = [decode(LedgerHead, value) for value in values]
     except ContractError:
-        return False
-    return any(all(_is_at_end(row, stops.get(row.partition)) for row in head.rows) for head in heads)
-
-
-def _is_at_end(row: LedgerRow, stop: int | None) -> bool:
-    return stop is not None and row.position >= stop
+        return []
+    return [{row.partition: row.position for row in head.rows} for head in heads]
 
 
 def from_heads(values: Mapping[bytes, bytes], plan: Plan) -> dict[int, LedgerPartition] | None:
