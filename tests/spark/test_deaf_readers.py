@@ -17,7 +17,7 @@ from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.lane import hearing
 from recoveryd_jobs.lane.life import LaneOutcome
 from recoveryd_jobs.sources import range_reader
-from recoveryd_jobs.verify import closer_look, reader
+from recoveryd_jobs.verify import closer_look, reader, silence
 from recoveryd_jobs.verify.closer_look import Look
 from recoveryd_jobs.verify.judge import PairQuestion
 from recoveryd_jobs.verify.ledger import ProofLedger
@@ -107,7 +107,7 @@ def range_reader_of(cluster: Cluster, topic: str, kept: Kept, patience_s: float)
 def test_the_proof_reads_on_with_a_new_consumer_and_leaves_held_partitions_alone(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader, "PROBE_S", 0.3)
+    monkeypatch.setattr(silence, "PROBE_S", 0.3)
     made: list[Any] = []
     monkeypatch.setattr(reader, "make_reader", deaf_at_first(made, 1, 3))
     topic, kept = cluster.topic("in", 3), Kept()
@@ -128,7 +128,7 @@ def test_the_proof_reads_on_with_a_new_consumer_and_leaves_held_partitions_alone
 
 
 def test_patience_with_consumers_that_stay_deaf_ends(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "PROBE_S", 0.4)
+    monkeypatch.setattr(silence, "PROBE_S", 0.4)
     made: list[Any] = []
     monkeypatch.setattr(reader, "make_reader", deaf_at_first(made, 1_000, 0))
     topic = cluster.topic("in")
@@ -145,7 +145,7 @@ def test_patience_with_consumers_that_stay_deaf_ends(cluster: Cluster, monkeypat
 def test_the_closer_look_goes_on_with_new_consumers_and_finds_the_one_that_is_missing(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, deaf: int
 ) -> None:
-    monkeypatch.setattr(closer_look, "PROBE_S", 0.3)
+    monkeypatch.setattr(silence, "PROBE_S", 0.3)
     made: list[Any] = []
     monkeypatch.setattr(closer_look, "make_reader", deaf_at_first(made, deaf, 3))
     source, target = cluster.topic("in"), cluster.topic("out")

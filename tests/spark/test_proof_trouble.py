@@ -52,7 +52,7 @@ class Heard:
 
 @pytest.mark.broker
 def test_a_topic_that_is_deleted_while_it_is_read_is_named(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recoveryd_jobs.verify.reader.PROBE_S", 1.0)
+    monkeypatch.setattr("recoveryd_jobs.verify.silence.PROBE_S", 1.0)
     source, target = cluster.topic("in"), cluster.topic("out")
     cluster.fill(source, rows(10))
     spec = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 20)]]).spec

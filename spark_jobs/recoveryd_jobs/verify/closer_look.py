@@ -21,9 +21,9 @@ from recoveryd_jobs.verify.judge import Head, PairFinding, PairQuestion, Tail, g
 from recoveryd_jobs.verify.ledger import ProofLedger
 from recoveryd_jobs.verify.match import SOURCE, TARGET
 from recoveryd_jobs.verify.plan import Asked, ProofPlan
-from recoveryd_jobs.verify.reader import PROBE_S
 from recoveryd_jobs.verify.segments import segments
 from recoveryd_jobs.verify.shown import DIFFERENCES_MAX, Pair, Shown
+from recoveryd_jobs.verify.silence import Silence
 from recoveryd_jobs.verify.spill import content_hash
 
 _QUEUE_BYTES = 4 * 1024 * 1024
@@ -177,13 +177,13 @@ class Look:
         topic, reader = (self._spec.source, self._spec.target)[side].topic, self._readers[side]
         with naming_side(_NAMES[side]):
             reader.assign([TopicPartition(topic, partition, start)])
-        position, silent_s, probed_s, anew_s = start, 0.0, 0.0, PROBE_S
+        position, silence = start, Silence(self._spec.stop_wait_ms / 1000.0)
         while position < stop:
             count, before = self._guest.turn(), position
             asked_s = time.monotonic()
             with naming_side(_NAMES[side]):
                 messages = reader.consume(count, 0) or reader.consume(1, _WAIT_S)
-            silent_s += time.monotonic() - asked_s
+            silence.lasts(time.monotonic() - asked_s)
             good = [m for m in messages if m.error() is None]
             for message in messages if len(good) != len(messages) else ():
                 position = self._after(message, side, partition, position, stop)
@@ -196,18 +196,16 @@ class Look:
                 if inside:
                     yield inside
             if position > before:
-                silent_s, probed_s, anew_s = 0.0, 0.0, PROBE_S
+                silence.broken()
                 continue
-            if silent_s > self._spec.stop_wait_ms / 1000.0:
+            if silence.is_too_long:
                 raise self._asked[side].silence(partition, position, stop)
-            if silent_s > probed_s + PROBE_S:
-                probed_s = silent_s
-                self._asked[side].check()  # the Kafka client does not report a topic that is gone
-            if silent_s > anew_s:
-                reader.close()  # it may hear no more of a partition, as in `verify.reader`
+            if silence.wants_probe():
+                self._asked[side].check()
+            if silence.wants_new_client():
+                reader.close()
                 self._readers[side] = reader = self._reader(side)
                 reader.assign([TopicPartition(topic, partition, position)])
-                anew_s *= 3
         reader.unassign()
 
     def _after(self, message: Message, side: int, partition: int, position: int, stop: int) -> int:

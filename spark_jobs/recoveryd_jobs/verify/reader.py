@@ -17,13 +17,13 @@ from recoveryd_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
 from recoveryd_jobs.errors import JobError, naming_side
 from recoveryd_jobs.selection import size_without_headers
 from recoveryd_jobs.verify.guest import Guest
+from recoveryd_jobs.verify.silence import Silence
 
 GROUP = 256  # partitions read at a time
 GROUP_BYTES = 32 * 1024 * 1024
 _QUEUE_BYTES = 6 * 1024 * 1024
 _FETCH_BYTES = 2 * 1024 * 1024  # compressed; the uncompressed records count in the queue
 WAIT_S = 0.1
-PROBE_S = 20.0
 
 _error_of, _partition_of, _offset_of = Message.error, Message.partition, Message.offset
 
@@ -92,16 +92,14 @@ class RangeReader:
     """Reads the ranges of one task on one side, a group at a time."""
 
     def __init__(self, place: Place, guest: Guest, listener: Listener, patience_s: float) -> None:
-        self._place, self._guest, self._listener, self._patience_s = place, guest, listener, patience_s
+        self._place, self._guest, self._listener = place, guest, listener
+        self._silence = Silence(patience_s)
         with naming_side(place.side):
             self._consumer = self._met()
         self._open: dict[int, int] = {}  # partition: stop
         self.held: frozenset[int] = frozenset()  # open, but not read for the time being
         self._positions: dict[int, int] = {}
         self._bytes = 0  # keys, values and headers of what is taken now
-        self._silent_s = 0.0
-        self._probed_s = 0.0  # value of `_silent_s` when the topic was last checked
-        self._anew_s = PROBE_S  # value of `_silent_s` at which the consumer is made anew
 
     def _met(self) -> Consumer:
         consumer = make_reader(
@@ -146,10 +144,7 @@ class RangeReader:
                 self._listener.finish(r.partition)
         with naming_side(self._place.side):
             self._assign()
-        self._hear()
-
-    def _hear(self) -> None:
-        self._silent_s, self._probed_s, self._anew_s = 0.0, 0.0, PROBE_S
+        self._silence.broken()
 
     def _assign(self) -> None:
         read = [p for p in self._open if p not in self.held]
@@ -166,17 +161,14 @@ class RangeReader:
         asked_s = time.monotonic()
         messages = self._consumer.consume(count, wait_s)
         if messages and self._take(messages):
-            self._hear()
+            self._silence.broken()
             return True
-        self._silent_s += time.monotonic() - asked_s
-        if self._silent_s > self._patience_s:
+        self._silence.lasts(time.monotonic() - asked_s)
+        if self._silence.is_too_long:
             self._give_up()
-        if self._silent_s > self._probed_s + PROBE_S:
-            self._probed_s = self._silent_s
-            self._place.asked.check()  # the Kafka client does not report a topic that is gone
-        if self._silent_s > self._anew_s:
-            # One that was assigned while a broker came back to itself may hear no more of a partition (librdkafka 2.16).
-            self._anew_s *= 3  # a slow network may need longer for what the new one asks for
+        if self._silence.wants_probe():
+            self._place.asked.check()
+        if self._silence.wants_new_client():
             self._consumer.close()
             self._consumer = self._met()
             self._assign()
