@@ -32,7 +32,7 @@ class NameParams(TypedDict):
     own_topics: frozenset[str]
 
 
-class UnitParams(TypedDict):
+class KnownUnitParams(TypedDict):
     """The units, and who may approve what is done to them."""
 
     units: Mapping[str, Unit]
@@ -58,7 +58,7 @@ def params_beside(given: Params, webhooks: frozenset[str] = frozenset()) -> Capa
     """
     names = NameParams(clusters=given.clusters, own_topics=given.own_topics)
     kept = KeptParams(keep_terminal_ms=given.keep_terminal_ms, keep_terminal_most=given.keep_terminal_most)
-    known = UnitParams(units=given.units, approvals=given.approvals)
+    known = KnownUnitParams(units=given.units, approvals=given.approvals)
     return CapabilityParams(
         live=given.live,
         units=given.units,

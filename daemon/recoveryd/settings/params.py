@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from recoveryd.holds.params import HoldParams
 from recoveryd.live.lag.window import LagParams
 from recoveryd.live.params import LiveParams
-from recoveryd.params import CapabilityParams, KeptParams, NameParams, UnitParams
+from recoveryd.params import CapabilityParams, KeptParams, KnownUnitParams, NameParams
 from recoveryd.recovery.params import Params
 from recoveryd.schedules.params import ScheduleParams
 from recoveryd.settings.model import SettingsModel
@@ -24,7 +24,7 @@ def make_params(values: SettingsModel, own_topics: frozenset[str], units: Mappin
     names = NameParams(clusters=frozenset(values.clusters), own_topics=own_topics)
     limits = values.limits
     kept = KeptParams(keep_terminal_ms=limits.keep_terminal, keep_terminal_most=limits.keep_terminal_most)
-    known = UnitParams(units=units, approvals=tuple(section.rule for section in values.approvals))
+    known = KnownUnitParams(units=units, approvals=tuple(section.rule for section in values.approvals))
     live = make_live_params(values.monitor, values.control)
     return CapabilityParams(
         live=live,
@@ -38,13 +38,13 @@ def make_params(values: SettingsModel, own_topics: frozenset[str], units: Mappin
 
 
 def _watches(
-    values: SettingsModel, names: NameParams, kept: KeptParams, known: UnitParams, lag: LagParams
+    values: SettingsModel, names: NameParams, kept: KeptParams, known: KnownUnitParams, lag: LagParams
 ) -> WatchParams:
     return WatchParams(**names, **kept, **known, lag=lag, webhooks=frozenset(values.webhooks))
 
 
 def _workflows(
-    values: SettingsModel, names: NameParams, kept: KeptParams, known: UnitParams, lag: LagParams
+    values: SettingsModel, names: NameParams, kept: KeptParams, known: KnownUnitParams, lag: LagParams
 ) -> WorkflowParams:
     return WorkflowParams(
         **names,
@@ -57,7 +57,9 @@ def _workflows(
     )
 
 
-def _recoveries(v: SettingsModel, names: NameParams, kept: KeptParams, known: UnitParams, live: LiveParams) -> Params:
+def _recoveries(
+    v: SettingsModel, names: NameParams, kept: KeptParams, known: KnownUnitParams, live: LiveParams
+) -> Params:
     return Params(
         **names,
         **kept,
