@@ -1,7 +1,8 @@
-"""What large units, and many, cost on a real broker: the plan of one of many partitions by a daemon, compared with a bare client
-that asks the same, and a look at how long the inputs of a thousand are kept.
+"""What large units, and many, cost on a real broker: the plan of one of many partitions by a daemon, compared with a
+bare client that asks the same, and a look at how long the inputs of a thousand are kept.
 
-The clock of a plan starts when the command is handed to the producer and stops when the status record says that it is planned.
+The clock of a plan starts when the command is handed to the producer and stops when the status record says that it is
+planned.
 """
 
 import asyncio

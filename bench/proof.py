@@ -22,8 +22,8 @@ _LOOK_S = 0.05
 
 
 def measure(bed: Bed, application: Application, repeat: int, *, quick: bool) -> list[Report]:
-    """One report per data set; copy and proof alternate. In the last one keys choose the partition, so that each pair of
-    partitions has a digest of its own.
+    """One report per data set; copy and proof alternate. In the last one keys choose the partition, so that each pair
+    of partitions has a digest of its own.
     """
     same = [
         _measure(bed, application, make(bed, quick=quick), repeat)

@@ -1,6 +1,5 @@
-"""The data sets: a million real flights as JSON, records of exactly 1 kB and 100 B, a gigabyte of them as a changelog, and a
-thousand small partitions.
-Made once per run on the run's own broker.
+"""The data sets: a million real flights as JSON, records of exactly 1 kB and 100 B, a gigabyte of them as a changelog,
+and a thousand small partitions. Made once per run on the run's own broker.
 """
 
 import time
@@ -70,7 +69,9 @@ def make_many(bed: Bed, *, quick: bool) -> DataSet:
 
 
 def make_wide(bed: Bed, *, quick: bool) -> DataSet:
-    """2,000 records of 100 bytes in each of 200 partitions; keys of their own send them to all partitions of a target."""
+    """2,000 records of 100 bytes in each of 200 partitions; keys of their own send them to all partitions of a
+    target.
+    """
     partitions = 40 if quick else 200
     return _make_cut(
         bed, Cut("bench.wide", "100 B", partitions * 2_000, 100, partitions, SMALL_INDEX, partitions * 2_000)

@@ -34,7 +34,9 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table. `at_most` or `at_least` bounds the median, `ratio_at_most` its ratio to the other median."""
+    """One line of the table. `at_most` or `at_least` bounds the median, `ratio_at_most` its ratio to the other
+    median.
+    """
 
     what: str
     measured: Sample

@@ -1,5 +1,5 @@
-"""A savepoint of an application with a large changelog, compared with a plain replay of the same topic: both by a command to the
-same daemon, both verified, so that what differs is what a savepoint does besides copying.
+"""A savepoint of an application with a large changelog, compared with a plain replay of the same topic: both by a
+command to the same daemon, both verified, so that what differs is what a savepoint does besides copying.
 """
 
 import time
@@ -76,7 +76,9 @@ def _copy_of(status: dict[str, Any], kind: str) -> str:
 
 
 def _check(bed: Bed, daemon: DaemonProcess, data: DataSet, made: str, copied_by: str) -> None:
-    """Raises when it is not the whole changelog, or was not verified. Markers make the copy's log longer, never shorter."""
+    """Raises when it is not the whole changelog, or was not verified. Markers make the copy's log longer, never
+    shorter.
+    """
     ends = bed.ends(made, PARTITIONS)
     if any(end < wanted for end, wanted in zip(ends, data.ends, strict=True)):
         raise RuntimeError(f"{made} ends at {ends}, the changelog at {data.ends}")

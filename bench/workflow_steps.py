@@ -1,8 +1,8 @@
-"""What a workflow of twelve steps takes, compared with its steps alone: the same decisions and the same questions and changes on
-the same broker, without a daemon, its control topic and its journal.
+"""What a workflow of twelve steps takes, compared with its steps alone: the same decisions and the same questions and
+changes on the same broker, without a daemon, its control topic and its journal.
 
-A unit is processed again, with everything that such a run can have. People answer at once, and what they do is not counted:
-neither the time until somebody saw that it waits, nor the start of the application.
+A unit is processed again, with everything that such a run can have. People answer at once, and what they do is not
+counted: neither the time until somebody saw that it waits, nor the start of the application.
 """
 
 import asyncio

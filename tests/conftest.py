@@ -49,8 +49,8 @@ def pytest_configure() -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Whether no test of a file can have the marks that `-m` wants, because neither the file nor the fixtures for it name
-    them: many files are slow to import, and each worker of each part of a run would do it.
+    """Whether no test of a file can have the marks that `-m` wants, because neither the file nor the fixtures for it
+    name them: many files are slow to import, and each worker of each part of a run would do it.
     """
     wanted = str(config.option.markexpr)
     words = set(_WORD.findall(wanted)) - {"and", "or", "not"}
@@ -71,9 +71,9 @@ def _marks_in(file: Path) -> frozenset[str]:
 
 @pytest.hookimpl(trylast=True)  # of what was chosen
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with long tests come first, so that no worker is left with one of them at the end. Those that start Spark take
-    all of the processor that they get, and most others wait: spread evenly, they leave each other room. The short ones of the
-    others fill the end.
+    """Files with long tests come first, so that no worker is left with one of them at the end. Those that start Spark
+    take all of the processor that they get, and most others wait: spread evenly, they leave each other room. The short
+    ones of the others fill the end.
     """
     files: dict[Path, list[pytest.Item]] = {}
     for item in items:
@@ -103,8 +103,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
-    """After each file with brokers: a client that only garbage holds, as the traceback of an expected error does, would go
-    on connecting to brokers that are gone, and log that.
+    """After each file with brokers: a client that only garbage holds, as the traceback of an expected error does, would
+    go on connecting to brokers that are gone, and log that.
     """
     done = yield
     if item.get_closest_marker("broker") and (nextitem is None or nextitem.path != item.path):

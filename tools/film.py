@@ -1,7 +1,8 @@
 """The film at the head of README: a recording of `make demo`, drawn as one SVG that moves by CSS alone.
 
-`python -m tools.film` runs the demo and writes docs/img/demo.cast, which is in the format of asciinema; the picture is made
-from that (`tools.generate`). No scripts, no fonts from elsewhere. Waiting is shortened; the text is what was printed.
+`python -m tools.film` runs the demo and writes docs/img/demo.cast, which is in the format of asciinema; the picture is
+made from that (`tools.generate`). No scripts, no fonts from elsewhere. Waiting is shortened; the text is what was
+printed.
 """
 
 import json

@@ -1,5 +1,5 @@
-"""What Kubernetes needs of the alerts and the dashboards: the rules as the Prometheus operator reads them, and the list from
-which kustomize makes config maps of the dashboards.
+"""What Kubernetes needs of the alerts and the dashboards: the rules as the Prometheus operator reads them, and the list
+from which kustomize makes config maps of the dashboards.
 
 The rules of `grafana/prometheus` and the dashboards of `grafana/dashboards` are the only originals.
 """

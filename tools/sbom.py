@@ -1,8 +1,9 @@
-"""`make sbom`: what is in an installation of recoveryd, as CycloneDX, in build/sbom. It is made anew for each build and not
-kept in the repository.
+"""`make sbom`: what is in an installation of recoveryd, as CycloneDX, in build/sbom. It is made anew for each build and
+not kept in the repository.
 
-cyclonedx-py looks at the environment; of what it finds, only what `dependencies` of pyproject.toml bring stays: the tools
-of developers are not part of the product. Not in it: Java, Debian's packages of the image, and the jars inside pyspark.
+cyclonedx-py looks at the environment; of what it finds, only what `dependencies` of pyproject.toml bring stays: the
+tools of developers are not part of the product. Not in it: Java, Debian's packages of the image, and the jars inside
+pyspark.
 """
 
 import json
@@ -56,7 +57,9 @@ def make() -> dict[str, Any]:
 
 
 def needed(requirements: Sequence[str]) -> set[str]:
-    """Names of all packages that these bring into this environment. The tool's own edges have those of every extra too."""
+    """Names of all packages that these bring into this environment. The tool's own edges have those of every
+    extra too.
+    """
     found: set[str] = set()
     seen: set[str] = set()
     left = list(requirements)

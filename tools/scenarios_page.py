@@ -39,7 +39,9 @@ def make_files() -> dict[Path, str]:
 
 
 def find_marks(tests: Path = _ROOT / "tests") -> dict[str, list[str]]:
-    """By the id of a row, the tests that are marked with it; rows in the order of the table, unknown ones behind them."""
+    """By the id of a row, the tests that are marked with it; rows in the order of the table, unknown ones
+    behind them.
+    """
     found: dict[str, list[str]] = {}
     for path in sorted(tests.rglob("test_*.py")):
         text = path.read_text(encoding="utf-8")

@@ -17,8 +17,8 @@ MEASURED: Final = Path(__file__).resolve().parents[1] / "docs" / "performance.md
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What somebody wants to know, and the row of docs/performance.md that says it: the beginnings of its section and of
-    its measurement. `note` is text with one group, searched in the section's notes instead.
+    """What somebody wants to know, and the row of docs/performance.md that says it: the beginnings of its section and
+    of its measurement. `note` is text with one group, searched in the section's notes instead.
     """
 
     question: str

@@ -1,5 +1,5 @@
-"""All that this daemon can do, as one tuple. A new capability, or a new kind of recovery, is one line here. What each of
-them needs of the config is in `params`.
+"""All that this daemon can do, as one tuple. A new capability, or a new kind of recovery, is one line here. What each
+of them needs of the config is in `params`.
 """
 
 from collections.abc import Callable, Sequence

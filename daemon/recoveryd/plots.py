@@ -88,8 +88,8 @@ class Column:
 
 
 def plot(path: Path, panels: Sequence[Panel], title: str = "", x_label: str = "seconds") -> None:
-    """Write `panels` as a PNG. Raises `PlotProblem` when matplotlib is absent, there is nothing to draw, or the file cannot
-    be written.
+    """Write `panels` as a PNG. Raises `PlotProblem` when matplotlib is absent, there is nothing to draw, or the file
+    cannot be written.
     """
     if not panels:
         raise PlotProblem("There is nothing to draw.")

@@ -2,8 +2,9 @@
 
 A broker that the controller takes for dead answers for a moment that there is no broker at all, as after a long pause
 of the only one. The client then drops each broker it knows, says `_ALL_BROKERS_DOWN`, and begins anew at its bootstrap
-servers; now and then it does not, and stays blind until it is closed (librdkafka 2.11 to 2.16, confluentinc/librdkafka#5301). So
-whoever keeps a client that only listens makes another one when it has heard nothing since it said so.
+servers; now and then it does not, and stays blind until it is closed (librdkafka 2.11 to 2.16,
+confluentinc/librdkafka#5301). So whoever keeps a client that only listens makes another one when it has heard nothing
+since it said so.
 """
 
 from typing import Final

@@ -7,8 +7,8 @@ from grafana_foundation_sdk.builders import dashboard
 
 
 class Layout:
-    """`row` adds a titled row of panels; panels flow from left to right over 24 columns. A `collapsed` row shows its title
-    only, and asks nothing until somebody opens it.
+    """`row` adds a titled row of panels; panels flow from left to right over 24 columns. A `collapsed` row shows its
+    title only, and asks nothing until somebody opens it.
     """
 
     def __init__(self, board: dashboard.Dashboard) -> None:

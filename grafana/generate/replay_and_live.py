@@ -1,5 +1,5 @@
-"""The dashboard for "does the replay harm live traffic?": how much of each SLO is used, both kinds of traffic on the same
-axes, what is granted and why, and what is left to do.
+"""The dashboard for "does the replay harm live traffic?": how much of each SLO is used, both kinds of traffic on the
+same axes, what is granted and why, and what is left to do.
 """
 
 from typing import Any

@@ -31,8 +31,8 @@ Status = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Sizes and rates of the run. `calm_s` passes before the replay, so that live traffic is first seen alone. The group
-    reads no more than `reader_records_per_s`, None = as it can. `to` is the end of the replay's range.
+    """Sizes and rates of the run. `calm_s` passes before the replay, so that live traffic is first seen alone. The
+    group reads no more than `reader_records_per_s`, None = as it can. `to` is the end of the replay's range.
     """
 
     backlog_records: int = 40_000

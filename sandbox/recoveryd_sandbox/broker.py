@@ -188,8 +188,8 @@ class Broker:
             self._process = None
 
     def pause(self) -> None:
-        """SIGSTOP: connections stay open and nothing answers, as when a machine hangs. It returns when nothing does, since
-        threads of a busy JVM go on for a moment.
+        """SIGSTOP: connections stay open and nothing answers, as when a machine hangs. It returns when nothing does,
+        since threads of a busy JVM go on for a moment.
         """
         freeze(self.pid, _PAUSE_DEADLINE_S)
 

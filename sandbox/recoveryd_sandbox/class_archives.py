@@ -2,8 +2,8 @@
 recoveryd_sandbox.class_archives` makes the archives that are not there yet.
 
 Java calls this class data sharing. Each program is started once on a broker of its own, Java notes the classes that it
-loads, and writes them into an archive beside the jars, named for the Java it was made with (`Jvm.archive`). Archives are
-optional. It pays off for whoever starts many short JVMs, as the tests do; so nobody makes them in passing.
+loads, and writes them into an archive beside the jars, named for the Java it was made with (`Jvm.archive`). Archives
+are optional. It pays off for whoever starts many short JVMs, as the tests do; so nobody makes them in passing.
 """
 
 import os
@@ -33,7 +33,9 @@ _OUTPUT_CHARS = 500
 
 
 def main() -> int:
-    """0 when there are all; 1 with a sentence on stderr when one could not be made, which costs time but nothing else."""
+    """0 when there are all; 1 with a sentence on stderr when one could not be made, which costs time but
+    nothing else.
+    """
     try:
         java = find_java()
         jvms = {bundle: Jvm(java, kafka_jars(bundle=bundle)) for bundle in _BUNDLES}

@@ -35,9 +35,9 @@ class Connector(StrEnum):
 
 
 class ConnectWorker(JavaProgram):
-    """A worker on the cluster at `bootstrap`: of the group `group`, in topics named after it, or, without one, standalone
-    with its offsets in a file. `settings` are properties of the worker. Its address stays the same over restarts; a stop
-    ends it with 143, as signals end a JVM.
+    """A worker on the cluster at `bootstrap`: of the group `group`, in topics named after it, or, without one,
+    standalone with its offsets in a file. `settings` are properties of the worker. Its address stays the same over
+    restarts; a stop ends it with 143, as signals end a JVM.
     """
 
     def __init__(

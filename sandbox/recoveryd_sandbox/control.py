@@ -1,5 +1,5 @@
-"""Sends commands as any program may: a CloudEvent by a plain producer, and the answer by a plain consumer. That needs no
-code of recoveryd.
+"""Sends commands as any program may: a CloudEvent by a plain producer, and the answer by a plain consumer. That needs
+no code of recoveryd.
 """
 
 import json
@@ -49,7 +49,9 @@ def send(bootstrap: str, record: Mapping[str, Any]) -> None:
 
 
 def carry_out(bootstrap: str, record: Mapping[str, Any], deadline_s: float) -> None:
-    """Send a command, and return when it was accepted. Raises `CommandRefused`, and `SandboxError` without an answer."""
+    """Send a command, and return when it was accepted. Raises `CommandRefused`, and `SandboxError` without an
+    answer.
+    """
     with _events_from_now(bootstrap) as reader:
         send(bootstrap, record)
         give_up_at_s = time.monotonic() + deadline_s

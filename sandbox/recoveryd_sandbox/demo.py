@@ -1,5 +1,5 @@
-"""`make demo`: one whole recovery on a real Kafka, then a second one that gives way to a burst of live traffic, comes back,
-is paused and resumed.
+"""`make demo`: one whole recovery on a real Kafka, then a second one that gives way to a burst of live traffic, comes
+back, is paused and resumed.
 
 The command is put on the control topic with a plain Kafka producer, as any program could do; what is shown comes from
 the daemon's status, and what does not hold is said in a sentence. Everything is real, and removed at the end.

@@ -1,5 +1,5 @@
-"""`make demo-app`: an application of Kafka Streams with a bug is kept in a savepoint, mended, processed again, compared,
-and put back as it was; commands go over the control topic, and everything is removed at the end.
+"""`make demo-app`: an application of Kafka Streams with a bug is kept in a savepoint, mended, processed again,
+compared, and put back as it was; commands go over the control topic, and everything is removed at the end.
 
 What is promised is compared with the topics themselves, and what does not hold is said in a sentence.
 """

@@ -1,5 +1,5 @@
-"""What `make demo-app` runs: a Kafka of its own, an application with a bug and the daemon, all in one temporary folder that
-is removed at the end.
+"""What `make demo-app` runs: a Kafka of its own, an application with a bug and the daemon, all in one temporary folder
+that is removed at the end.
 """
 
 import shutil

@@ -1,9 +1,9 @@
 """What Kafka's `format` makes of a new folder, kept in the cache for nodes with the same settings.
 
 `format` is a JVM of its own for a few small files, which differ in their ids only. The first node with some settings is
-formatted by Kafka, so that what Kafka refuses is refused; later ones get a copy with ids of their own. Several processes
-may do this at once: a folder is made beside its place and renamed. Nothing depends on the cache; without it each node is
-formatted.
+formatted by Kafka, so that what Kafka refuses is refused; later ones get a copy with ids of their own. Several
+processes may do this at once: a folder is made beside its place and renamed. Nothing depends on the cache; without it
+each node is formatted.
 """
 
 import contextlib
@@ -29,7 +29,9 @@ class Formatted:
 
     @classmethod
     def by(cls, version: str, settings: str, cache_dir: Path | None = None) -> "Formatted":
-        """For this version of Kafka and these settings, in which ids, ports and paths must not differ from node to node."""
+        """For this version of Kafka and these settings, in which ids, ports and paths must not differ from node to
+        node.
+        """
         root = default_cache_dir() if cache_dir is None else cache_dir
         return cls(root / "formatted" / hashlib.sha256(f"{version}\n{settings}".encode()).hexdigest()[:24])
 
@@ -48,7 +50,9 @@ class Formatted:
         return True
 
     def keep(self, data_dir: Path) -> None:
-        """Take a copy of what Kafka has just formatted, unless another process was first or there is no place for it."""
+        """Take a copy of what Kafka has just formatted, unless another process was first or there is no place
+        for it.
+        """
         with contextlib.suppress(OSError, shutil.Error):
             self.place.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=self.place.parent, prefix="part-", ignore_cleanup_errors=True) as part:

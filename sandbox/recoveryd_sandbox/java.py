@@ -68,7 +68,9 @@ def _java_major(executable: Path) -> int | None:
 
 @functools.cache
 def _version_told(executable: Path) -> str:
-    """Asked once, since each answer starts a JVM; one that failed may do better later. Raises OSError or SubprocessError."""
+    """Asked once, since each answer starts a JVM; one that failed may do better later. Raises OSError or
+    SubprocessError.
+    """
     probe = subprocess.run(
         [executable, "-version"], capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=True
     )

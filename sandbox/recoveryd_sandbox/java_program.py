@@ -24,7 +24,9 @@ class ProgramFailed(SandboxError):  # noqa: N818  (named for what happened, as i
 
 
 class JavaProgram:
-    """A program that works in `folder` and logs there as `<name>.log`. Stopped, or killed, at the end of its context."""
+    """A program that works in `folder` and logs there as `<name>.log`. Stopped, or killed, at the end of its
+    context.
+    """
 
     def __init__(self, folder: Path, name: str) -> None:
         self.folder, self.name = folder, name

@@ -33,7 +33,9 @@ class Told:
 
 
 def run_tool(tool: Tool, bootstrap: str, folder: Path, *arguments: str) -> Told:
-    """Runs it to its end on the cluster at `bootstrap`; `folder` gets its log. Raises `SandboxError` when it has no end."""
+    """Runs it to its end on the cluster at `bootstrap`; `folder` gets its log. Raises `SandboxError` when it has no
+    end.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     jvm = Jvm(find_java(), kafka_jars(bundle=TOOLS))
     name = tool.value.rpartition(".")[2]

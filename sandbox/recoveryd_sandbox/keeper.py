@@ -1,8 +1,10 @@
-"""Ends what a run of tests or a demo has started, when the run is gone: also after SIGKILL, when nothing of its own can.
+"""Ends what a run of tests or a demo has started, when the run is gone: also after SIGKILL, when nothing of its own
+can.
 
-Brokers, daemons and applications lead sessions of their own, and some outlive who started them, as they should. So each run
-puts a mark into its environment, which all that it starts inherits, directly or not, and a keeper beside it waits for its
-end and then ends whatever has the mark. That is one place for all of them, and nobody has to be told of the keeper.
+Brokers, daemons and applications lead sessions of their own, and some outlive who started them, as they should. So each
+run puts a mark into its environment, which all that it starts inherits, directly or not, and a keeper beside it waits
+for its end and then ends whatever has the mark. That is one place for all of them, and nobody has to be told of the
+keeper.
 
 Linux only: elsewhere a process does not tell its environment, and nothing is kept.
 """

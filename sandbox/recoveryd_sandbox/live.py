@@ -151,8 +151,9 @@ class LiveProducer:
             if per_s != self._records_per_s:
                 origin_s, sent, per_s = time.monotonic(), 0, self._records_per_s
             next_due_s = origin_s + (sent + 1) / per_s - time.monotonic()
-            # The callback that measures latency runs in `poll`, so the wait is there. It is never shorter than a breath:
-            # at thousands of records per second a loop from record to record would keep a core busy with waiting.
+            # The callback that measures latency runs in `poll`, so the wait is there. It is never shorter than a
+            # breath: at thousands of records per second a loop from record to record would keep a core busy with
+            # waiting.
             producer.poll(min(_TICK_S, max(_BREATH_S, next_due_s)))
             elapsed_s = time.monotonic() - origin_s
             missed_s = elapsed_s - sent / per_s

@@ -4,9 +4,9 @@ The ports are below the range that the kernel gives to outgoing connections. In 
 to reach a stopped broker can be given that very port as its own, connect to itself, and keep the broker from coming
 back.
 
-A port that was given is not bound at once, and who restarts lets go of it for a while. So a process gives none twice soon,
-and processes that start servers beside each other may each have a part of the ports (`SANDBOX_PORTS`, for instance
-`15000-19000`).
+A port that was given is not bound at once, and who restarts lets go of it for a while. So a process gives none twice
+soon, and processes that start servers beside each other may each have a part of the ports (`SANDBOX_PORTS`, for
+instance `15000-19000`).
 """
 
 import os

@@ -36,7 +36,9 @@ def is_alive(process: ProcessId) -> bool:
 
 
 def process_cpu_s(pid: int) -> float:
-    """User and system time of one process with all its threads, in s; 0 when it is gone. From /proc, so on Linux only."""
+    """User and system time of one process with all its threads, in s; 0 when it is gone. From /proc, so on
+    Linux only.
+    """
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -51,7 +51,8 @@ HABITS = {
     "num.network.threads": "3",
     "num.io.threads": "4",
     "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),  # the default takes 128 MB, most of a small heap
-    # A node that is its own controller writes something each half second by default, a quarter of what it does when idle.
+    # A node that is its own controller writes something each half second by default, a quarter of what it does when
+    # idle.
     "metadata.max.idle.interval.ms": "5000",
 }
 

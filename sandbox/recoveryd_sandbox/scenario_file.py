@@ -15,8 +15,8 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 def read_scenario(path: Path, model: type[_Scenario], like: Path, changes: Mapping[str, Any] = _NONE) -> _Scenario:
-    """The file's scenario; `changes` are values of its top level from the command line, which win. `like` is a file that
-    works, for the next step. Raises `ConfigProblem` with code, place and next step.
+    """The file's scenario; `changes` are values of its top level from the command line, which win. `like` is a file
+    that works, for the next step. Raises `ConfigProblem` with code, place and next step.
     """
     tree = read_file(path)
     for name, value in changes.items():

@@ -38,7 +38,8 @@ class Protocol(StrEnum):
 @dataclass(frozen=True)
 class AppSpec:
     """What is run. `factor` other than 1 is a bug of mode `totals`; `store` names the store, which Streams does
-    otherwise; `skip` leaves records with this value out, by a filter that is a node more; `settings` are properties of Kafka Streams.
+    otherwise; `skip` leaves records with this value out, by a filter that is a node more; `settings` are properties of
+    Kafka Streams.
     """
 
     application_id: str

@@ -148,8 +148,8 @@ def refusal(error: KafkaError, operation: str, topic: str, transactional_id: str
 
 
 def unreadable(error: KafkaError, side: str, message: Message) -> JobError | None:
-    """The JobError for an error, told by `message`, that ends the reading of a topic for good (`side`: source or target);
-    None where the client goes on trying by itself.
+    """The JobError for an error, told by `message`, that ends the reading of a topic for good (`side`: source or
+    target); None where the client goes on trying by itself.
     """
     topic = message.topic() or f"The {side}"
     if is_refusal(error):

@@ -85,8 +85,8 @@ class TokenBucket:
         self._at_s = now_s
 
     def set_rate(self, rate: float | None, now_s: float) -> None:
-        """A new rate holds at once: savings are cut to what it allows. A debt goes on being paid at least as quickly as when
-        it was made, so that no wait grows by a lower rate; and it stays what it was for a higher one that follows.
+        """A new rate holds at once: savings are cut to what it allows. A debt goes on being paid at least as quickly as
+        when it was made, so that no wait grows by a lower rate; and it stays what it was for a higher one that follows.
         """
         if rate == self._rate:
             return

@@ -93,8 +93,8 @@ _NOT_YET = {14, 15, 16}  # COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILAB
 
 
 async def tell(bootstrap: str, group: str, form: RequestStruct, *also: int) -> Any:
-    """The coordinator's answer, which must be without an error or with one of those in `also`; again as long as the group
-    has no coordinator.
+    """The coordinator's answer, which must be without an error or with one of those in `also`; again as long as the
+    group has no coordinator.
     """
     client = AIOKafkaClient(bootstrap_servers=bootstrap, client_id="member")
     await client.bootstrap()

@@ -25,7 +25,9 @@ def names() -> list[str]:
 
 
 def decided(name: str) -> list[dict[str, Any]]:
-    """What this release decides on a history: reason, records and effects of each decision, and the state at the end."""
+    """What this release decides on a history: reason, records and effects of each decision, and the state at
+    the end.
+    """
     with (FOLDER / f"{name}.jsonl").open(encoding="utf-8") as lines:
         taken = list(take_again(lines, make_decider))
     return [*(_shown(one) for one in taken), {"known": _known(taken[-1].decision)}]

@@ -87,7 +87,9 @@ def beside(bootstrap: str, folder: Path, file: Path) -> None:
 
 
 def undone(bootstrap: str, folder: Path, file: Path) -> None:
-    """A group that is reset, and put back by the next daemon; a hold that is released, and a schedule that places one."""
+    """A group that is reset, and put back by the next daemon; a hold that is released, and a schedule that
+    places one.
+    """
     with Stack(bootstrap, folder, _writing(file)) as stack:
         group = Group(bootstrap, stack)
         first = stack.daemon("one")

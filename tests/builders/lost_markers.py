@@ -1,5 +1,5 @@
-"""Commit markers that a broker loses: its coordinator still knows the transaction as complete, as after a freeze in which
-a partition had no leader.
+"""Commit markers that a broker loses: its coordinator still knows the transaction as complete, as after a freeze in
+which a partition had no leader.
 """
 
 import struct
@@ -12,7 +12,9 @@ _CONTROL = 0x20
 
 
 def forget_markers(broker: Broker, *places: tuple[str, int]) -> None:
-    """Cut the last marker of each topic and partition off its log, of which it must be the last thing. The broker starts again."""
+    """Cut the last marker of each topic and partition off its log, of which it must be the last thing. The broker
+    starts again.
+    """
     broker.kill()  # one that ends cleanly would keep what it knows of open transactions elsewhere
     for topic, partition in places:
         *_, log = sorted(

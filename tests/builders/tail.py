@@ -1,5 +1,5 @@
-"""A topic that is asked again and again while it grows. One reader stays on it and reads each record once: a new one for
-each question would cost more than what is asked about.
+"""A topic that is asked again and again while it grows. One reader stays on it and reads each record once: a new one
+for each question would cost more than what is asked about.
 """
 
 import time

@@ -120,8 +120,8 @@ def run(
 
 
 def run_with(tools: Tools, *args: str, typed: str | None = None, env: dict[str, str | None] | None = None) -> Result:
-    """Run one command line in an environment without recoveryd's variables. It keeps its own log quiet, which must not outlast
-    it: other tests read theirs.
+    """Run one command line in an environment without recoveryd's variables. It keeps its own log quiet, which must not
+    outlast it: other tests read theirs.
     """
     clean: dict[str, str | None] = dict.fromkeys(
         ("RECOVERYD_BOOTSTRAP_SERVERS", "RECOVERYD_CONFIG", "RECOVERYD_CONTEXT", "COLUMNS", "NO_COLOR")
@@ -136,8 +136,8 @@ def run_with(tools: Tools, *args: str, typed: str | None = None, env: dict[str, 
 
 
 def run_on(config: Path, *args: str) -> Result:
-    """Run one command line with all that it really talks to, where `config` says. What it prints and ends with is what a
-    process of its own would; to start one takes longer than most of them.
+    """Run one command line with all that it really talks to, where `config` says. What it prints and ends with is what
+    a process of its own would; to start one takes longer than most of them.
     """
     return run_with(Tools(), *args, "--config", str(config))
 

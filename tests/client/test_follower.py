@@ -1,5 +1,6 @@
-"""The follower of holds on a real broker whose status topic is made again: it never forgets what it knew before it knows
-more, and reads the new topic with a new consumer, for librdkafka 2.16 may leave one deaf that is assigned once more.
+"""The follower of holds on a real broker whose status topic is made again: it never forgets what it knew before it
+knows more, and reads the new topic with a new consumer, for librdkafka 2.16 may leave one deaf that is assigned once
+more.
 """
 
 import time

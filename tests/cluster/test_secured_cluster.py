@@ -104,8 +104,8 @@ def test_row_29_a_replay_goes_on_without_one_broker_waits_below_min_isr_and_goes
 
 
 def chunks_by_lane(stack: Stack, recovery: str, after_ms: int, before_ms: int) -> Mapping[int, set[int]]:
-    """The chunks whose receipts a lane wrote in this time, by its clock, which is that of the test. One may have waited for its
-    commit until there were enough replicas again, and no other could begin before.
+    """The chunks whose receipts a lane wrote in this time, by its clock, which is that of the test. One may have waited
+    for its commit until there were enough replicas again, and no other could begin before.
     """
     found: dict[int, set[int]] = defaultdict(set)
     for records in read_log(stack.bootstrap, stack.receipts_topic).values():

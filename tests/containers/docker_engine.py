@@ -153,7 +153,9 @@ class PrivateEngine:
             time.sleep(_POLL_S)
 
     def stop(self) -> None:
-        """Remove containers, end the engine, undo its network, delete its folder. Raises `EngineFailed` if that fails."""
+        """Remove containers, end the engine, undo its network, delete its folder. Raises `EngineFailed` if that
+        fails.
+        """
         if self._process is not None and self._process.poll() is None:
             self._remove_containers()
             self._process.send_signal(signal.SIGTERM)

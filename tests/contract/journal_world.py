@@ -176,7 +176,9 @@ class Evidence:
 
 
 class Writer:
-    """A client. What chance gives it: an acknowledged commit, an abort, a lost client with or without a doubt, death."""
+    """A client. What chance gives it: an acknowledged commit, an abort, a lost client with or without a doubt,
+    death.
+    """
 
     is_opening = is_outdated = False
 

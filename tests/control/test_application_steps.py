@@ -1,4 +1,6 @@
-"""Steps of workflows that wait for an application: what they ask of whoever stops and starts it, and what they journal."""
+"""Steps of workflows that wait for an application: what they ask of whoever stops and starts it, and what they
+journal.
+"""
 
 from dataclasses import replace
 

@@ -1,4 +1,6 @@
-"""Questions to HTTP APIs of others: every way in which an answer fails is a sentence, and says whether time may help."""
+"""Questions to HTTP APIs of others: every way in which an answer fails is a sentence, and says whether time may
+help.
+"""
 
 import asyncio
 import ssl

@@ -1,4 +1,6 @@
-"""`control: kubernetes` against a server that answers as the API of Kubernetes does, over TLS, with each way to log in."""
+"""`control: kubernetes` against a server that answers as the API of Kubernetes does, over TLS, with each way to
+log in.
+"""
 
 import asyncio
 import json

@@ -1,5 +1,5 @@
-"""Workflows that exchange applications under `control: kubernetes`: the new version gets as many pods as the old one had, and so
-does the old one when it comes back, where no config says how many.
+"""Workflows that exchange applications under `control: kubernetes`: the new version gets as many pods as the old one
+had, and so does the old one when it comes back, where no config says how many.
 """
 
 import asyncio

@@ -221,8 +221,8 @@ def test_a_task_that_fell_silent_in_a_pause_costs_nothing_before_the_verificatio
 
 
 class Stalls(World):
-    """The tasks of its verification come to `until` of 10,000 offsets in an attempt, by its number, and no further; they
-    say so in `says`, or as it is.
+    """The tasks of its verification come to `until` of 10,000 offsets in an attempt, by its number, and no further;
+    they say so in `says`, or as it is.
     """
 
     says = ""
@@ -281,7 +281,9 @@ def test_an_application_of_which_no_task_is_ever_heard_is_lost_although_its_driv
 
 
 class OffsetsStandStill(World):
-    """The tasks of its verification pass no offset; `moving`: the count of their heartbeats that changes all the same."""
+    """The tasks of its verification pass no offset; `moving`: the count of their heartbeats that changes all
+    the same.
+    """
 
     moving = ""
 

@@ -216,7 +216,9 @@ def with_remote(facts: PlanFacts, *local_starts: int | None) -> PlanFacts:
 
 @pytest.mark.scenario("S-RUN-17")
 def test_a_part_in_remote_storage_is_named_and_slows_the_forecast_by_its_share() -> None:
-    """Half of 3.456e9 records of 100 bytes at 200 MB/s, the other half at 10 MB/s; the hash is that of the same copy."""
+    """Half of 3.456e9 records of 100 bytes at 200 MB/s, the other half at 10 MB/s; the hash is that of the same
+    copy.
+    """
     facts = four_days()
     each = facts.source_partitions[0].high_watermark
     plain, plan = plan_of(facts=facts), plan_of(facts=with_remote(facts, each, 0))

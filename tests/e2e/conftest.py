@@ -22,8 +22,8 @@ def stack(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.fixture(scope="module")
 def daemon(stack: Stack) -> Iterator[DaemonProcess]:
-    """A daemon that leads, and that leaves cleanly at the end. Without a spare driver, of which one would be started for
-    nothing.
+    """A daemon that leads, and that leaves cleanly at the end. Without a spare driver, of which one would be started
+    for nothing.
     """
     with stack.running() as leading:
         yield leading

@@ -1,5 +1,5 @@
-"""Versions of an application that are exchanged while records keep coming, and the judge of what came of it: an input that was
-counted once is one number in the output, and the numbers of a key have neither a gap nor a second time.
+"""Versions of an application that are exchanged while records keep coming, and the judge of what came of it: an input
+that was counted once is one number in the output, and the numbers of a key have neither a gap nor a second time.
 """
 
 import itertools
@@ -47,8 +47,8 @@ class Feeder(Background):
 
 
 class Exchange(CountingWorld):
-    """The first of `versions` runs already; each later one has the roles `<version>-staged` and `<version>-tail` besides. `roles`:
-    what is run as each unit.
+    """The first of `versions` runs already; each later one has the roles `<version>-staged` and `<version>-tail`
+    besides. `roles`: what is run as each unit.
     """
 
     def __init__(self, bootstrap: str, prefix: str, folder: Path, first: str, *later: str) -> None:

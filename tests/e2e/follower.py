@@ -124,8 +124,8 @@ class Follower:
                 self._news.wait(min(left_s, 0.25))
 
     def catch_up(self) -> None:
-        """Returns when the statuses and events were read that are written by now. What one transaction wrote to both comes
-        topic by topic: who has seen a status may still be without the event of the same moment.
+        """Returns when the statuses and events were read that are written by now. What one transaction wrote to both
+        comes topic by topic: who has seen a status may still be without the event of the same moment.
         """
         topics = (self._status_topic, self._events_topic)
         wanted = {topic: offsets(self._bootstrap, topic, end=True)[0] for topic in topics}
@@ -137,8 +137,8 @@ class Follower:
         self.wait(is_read, 60.0, f"all that is written up to {wanted}, read is {self._read_to}")
 
     def wait_state(self, recovery: str, states: str | Iterable[str], deadline_s: float = 60.0) -> Document:
-        """The newest status record once its state is one of `states`. Another terminal state ends the wait at once. With a
-        terminal state, the events of its moment are there too.
+        """The newest status record once its state is one of `states`. Another terminal state ends the wait at once.
+        With a terminal state, the events of its moment are there too.
         """
         wanted = {states} if isinstance(states, str) else set(states)
         ended = _OVER - wanted

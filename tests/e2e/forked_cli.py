@@ -1,6 +1,6 @@
-"""Runs command lines of `recoveryctl`, each in a process of its own that is forked from one which has imported the program:
-to import it takes longer than most commands do. What it prints and ends with is what it would when started anew;
-`test_readme.py`, `test_tutorials.py`, `test_how_to.py` and `tests/cli/test_on_broker.py` do start it.
+"""Runs command lines of `recoveryctl`, each in a process of its own that is forked from one which has imported the
+program: to import it takes longer than most commands do. What it prints and ends with is what it would when started
+anew; `test_readme.py`, `test_tutorials.py`, `test_how_to.py` and `tests/cli/test_on_broker.py` do start it.
 
     python -m tests.e2e.forked_cli
 

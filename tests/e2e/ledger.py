@@ -78,7 +78,9 @@ def read_receipts(bootstrap: str, topic: str, recovery: str, *, deadline_s: floa
 
 
 def is_of_receipt(key: bytes | None) -> bool:
-    """Not the sum of a lane's receipts, or its mark, which lie beside them with a number sign behind the recovery's name."""
+    """Not the sum of a lane's receipts, or its mark, which lie beside them with a number sign behind the recovery's
+    name.
+    """
     return b"#" not in (key or b"")
 
 

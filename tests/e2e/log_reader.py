@@ -65,8 +65,8 @@ class Record:
 
 
 def offsets(bootstrap: str, topic: str, *, end: bool, committed: bool = False) -> dict[int, int]:
-    """Log starts, or (with `end`) high watermarks, or (also `committed`) last stable offsets, of all partitions, however
-    long leaders are not known, as for a new topic or a restarted broker.
+    """Log starts, or (with `end`) high watermarks, or (also `committed`) last stable offsets, of all partitions,
+    however long leaders are not known, as for a new topic or a restarted broker.
     """
     return insist(lambda: _offsets(bootstrap, topic, end=end, committed=committed))
 
@@ -96,8 +96,8 @@ def _offsets(bootstrap: str, topic: str, *, end: bool, committed: bool) -> dict[
 
 
 def is_known(bootstrap: str, topic: str) -> bool:
-    """Whether the topic exists; of several brokers the one that is asked may know it only a moment later. Asked by its name,
-    since a run's broker comes to have thousands of topics.
+    """Whether the topic exists; of several brokers the one that is asked may know it only a moment later. Asked by its
+    name, since a run's broker comes to have thousands of topics.
     """
     give_up_at_s = time.monotonic() + _KNOWN_S
     while _admin(bootstrap).list_topics(topic, timeout=_ADMIN_TIMEOUT_S).topics[topic].error is not None:

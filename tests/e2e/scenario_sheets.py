@@ -1,5 +1,5 @@
-"""The sheets that `recoveryctl scenarios ID` prints, followed step by step: each command as it stands, by somebody who has only
-the config in their environment. What a person does besides is a hook of the test.
+"""The sheets that `recoveryctl scenarios ID` prints, followed step by step: each command as it stands, by somebody who
+has only the config in their environment. What a person does besides is a hook of the test.
 
 `FOLLOWED` and `NOT_FOLLOWED` together name every step of every row; `tests/docs/test_scenarios.py` holds them to that.
 """
@@ -60,7 +60,9 @@ _OWN_WORDS = re.compile(r' --(?:reason|id) (?:"[^"]*"|\S+)')
 
 
 def essence(step: str) -> str:
-    """The step without what it is called and why it is done: where only that differs, to run one is to run the other."""
+    """The step without what it is called and why it is done: where only that differs, to run one is to run the
+    other.
+    """
     return _OWN_WORDS.sub("", step)
 
 
@@ -148,9 +150,9 @@ class Sheets:
         first: Mapping[str, Hook] | None = None,
         codes: Mapping[str, Collection[int]] | None = None,
     ) -> str:
-        """All that its steps said. `by_hand`: what a person does, in the order in which a sheet says so, by a part of these
-        words; `first`: what has to be so before a command, by a part of it; `codes`: how one may end, if not with 0. A sheet
-        that goes on from another one says so, and that one was followed before.
+        """All that its steps said. `by_hand`: what a person does, in the order in which a sheet says so, by a part of
+        these words; `first`: what has to be so before a command, by a part of it; `codes`: how one may end, if not with
+        0. A sheet that goes on from another one says so, and that one was followed before.
         """
         steps, told = self.printed[row], []
         hands = list(by_hand)

@@ -144,8 +144,8 @@ class Stack:
 
     @contextlib.contextmanager
     def unchanged(self, topic: str) -> Iterator[str]:
-        """A source of many copies that nobody changes while the context lasts: the checker reads it for the first copy only,
-        and it must hold the same at the end.
+        """A source of many copies that nobody changes while the context lasts: the checker reads it for the first copy
+        only, and it must hold the same at the end.
         """
         self._unchanged[topic] = None
         yield topic

@@ -95,8 +95,8 @@ class Tampering:
         self.rewrite_receipt(change, number)
 
     def call_the_next_skipped(self, partition: int, count: int) -> None:
-        """Let the newest receipt of a source partition cover `count` offsets more, without a record: the next attempt goes on
-        behind them, so that these are never copied. No attempt may know better.
+        """Let the newest receipt of a source partition cover `count` offsets more, without a record: the next attempt
+        goes on behind them, so that these are never copied. No attempt may know better.
         """
         processes = self._stack.application(self._recovery)
         for process in processes:

@@ -1,5 +1,5 @@
-"""An application that the daemon itself stops and starts: `reprocess` from the command to the last record, over kills of
-the daemon, without anybody who stops, starts or acknowledges anything.
+"""An application that the daemon itself stops and starts: `reprocess` from the command to the last record, over kills
+of the daemon, without anybody who stops, starts or acknowledges anything.
 """
 
 import sys

@@ -1,4 +1,6 @@
-"""Commands of the demos: one that the daemon refuses ends the demo with the refusal, instead of a wait for what never comes."""
+"""Commands of the demos: one that the daemon refuses ends the demo with the refusal, instead of a wait for what never
+comes.
+"""
 
 from collections.abc import Iterator
 from typing import Any

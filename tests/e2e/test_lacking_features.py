@@ -1,4 +1,6 @@
-"""A cluster whose brokers do not answer all requests that Kafka has: what is lacking is named, and everything else goes on."""
+"""A cluster whose brokers do not answer all requests that Kafka has: what is lacking is named, and everything else goes
+on.
+"""
 
 import json
 from collections.abc import Iterator

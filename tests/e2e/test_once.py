@@ -1,5 +1,5 @@
-"""One-shot mode on a real broker: short runs, each with nothing left behind but what is in Kafka, add up to one recovery
-that is exactly once.
+"""One-shot mode on a real broker: short runs, each with nothing left behind but what is in Kafka, add up to one
+recovery that is exactly once.
 """
 
 import pytest

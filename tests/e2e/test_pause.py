@@ -73,7 +73,9 @@ def test_a_pause_that_is_there_already_may_still_let_the_application_go(stack: S
 
 
 def left_of(stack: Stack, daemon: DaemonProcess, run: str) -> dict[str, int]:
-    """How many keys of it are in Kafka, by topic, each with a value as its newest record, and how many folders it has."""
+    """How many keys of it are in Kafka, by topic, each with a value as its newest record, and how many folders
+    it has.
+    """
     scope = stack.prefix.rstrip(".")
     prefixes: dict[str, tuple[str, list[bytes]]] = {
         "status": (f"{stack.prefix}status.v1", []),

@@ -35,8 +35,9 @@ def recoveryctl(stack: Stack, *arguments: str) -> tuple[int, str]:
 def tampered_replay(
     stack: Stack, source: str, damage: Callable[[Tampering], object], moves: tuple[int, ...] = (), **more: Any
 ) -> Document:
-    """A replay that was paused in the middle, while `damage` was done; its last status. `moves`: source partitions of which
-    it moves what their newest receipts claim to the target's end. Behind a smaller receipt the order would be another.
+    """A replay that was paused in the middle, while `damage` was done; its last status. `moves`: source partitions of
+    which it moves what their newest receipts claim to the target's end. Behind a smaller receipt the order would be
+    another.
     """
     recovery = f"damaged{next(_numbers)}"
     target = f"{stack.prefix}{recovery}".replace(".", "-")
@@ -88,7 +89,9 @@ def double_what_is_there(tampering: Tampering) -> int:
 
 
 def call_the_last_record_skipped(tampering: Tampering) -> None:
-    """The oldest receipt names one record less than its chunk wrote, so that no receipt claims the last one in the target."""
+    """The oldest receipt names one record less than its chunk wrote, so that no receipt claims the last one in the
+    target.
+    """
     tampering.claim(0, [r.offset for r in tampering.claimed(0)][:-1], skipped=1)
 
 
@@ -239,7 +242,9 @@ def test_a_copy_whose_source_lost_a_part_of_a_chunk_is_proved_by_the_rest_and_re
 def test_readable_records_that_a_receipt_calls_skipped_are_named_where_the_source_lost_a_part_of_a_chunk(
     stack: Stack,
 ) -> None:
-    """The receipt says that there was nothing to copy, so what it wrote is somebody else's, and others may write there."""
+    """The receipt says that there was nothing to copy, so what it wrote is somebody else's, and others may
+    write there.
+    """
     source, left = numbered(stack), []
 
     def deny(tampering: Tampering) -> None:

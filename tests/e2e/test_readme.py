@@ -1,4 +1,6 @@
-"""The first steps of a new user: the shell blocks of the README, and `make demo`, with a real broker, daemon and Spark."""
+"""The first steps of a new user: the shell blocks of the README, and `make demo`, with a real broker, daemon
+and Spark.
+"""
 
 import json
 import os
@@ -24,13 +26,15 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 2_400
-# What a daemon of somebody with an idle machine need not say: on a busy one applications start late, and heartbeats come late.
+# What a daemon of somebody with an idle machine need not say: on a busy one applications start late, and heartbeats
+# come late.
 PATIENT = {
     "RECOVERYD_ATTEMPTS__LAUNCH_TIMEOUT": "5m",
     "RECOVERYD_ATTEMPTS__HEARTBEAT_TIMEOUT": "90s",
     "RECOVERYD_FAUST__SESSION_TIMEOUT": "90s",
 }
-# Until the daemon leads: a command waits a minute for its answer, and a machine that stands still may need that to start.
+# Until the daemon leads: a command waits a minute for its answer, and a machine that stands still may need that to
+# start.
 AWAIT_LEADER = """
 import os, time, urllib.request
 url, give_up_s = f"http://{os.environ['RECOVERYD_HTTP__LISTEN']}/readyz", time.monotonic() + 900
@@ -53,7 +57,9 @@ def leading(lines: Iterable[str]) -> Iterator[str]:
 
 
 def test_the_readmes_commands_run_as_they_stand(bootstrap: str, unique: str, tmp_path: Path) -> None:
-    """Both shell blocks, one after the other, with the config between them; only its targets have names of their own."""
+    """Both shell blocks, one after the other, with the config between them; only its targets have names of
+    their own.
+    """
     readme = (ROOT / "README.md").read_text()
     copying, while_it_runs = re.findall(r"```sh\n(.*?)```", readme, re.DOTALL)
     (config,) = (yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL))

@@ -1,4 +1,6 @@
-"""A topic with remote storage (Kafka's tiered storage) on a real broker: what of a range lies there stands in its plan."""
+"""A topic with remote storage (Kafka's tiered storage) on a real broker: what of a range lies there stands in
+its plan.
+"""
 
 from collections.abc import Iterator
 from itertools import count

@@ -60,8 +60,8 @@ def names(stack: Stack) -> Names:
 
 @dataclass
 class Followed:
-    """A replay that follows a live topic from the beginning of the module on; it ends after half a minute at zero lag, and
-    is verified by its receipts only.
+    """A replay that follows a live topic from the beginning of the module on; it ends after half a minute at zero lag,
+    and is verified by its receipts only.
     """
 
     recovery: str

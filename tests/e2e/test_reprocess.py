@@ -1,5 +1,5 @@
-"""`reprocess` of real applications of Kafka Streams on a real broker: with a bug in their state, mended, and run again from
-scratch or from a point, by commands on the control topic.
+"""`reprocess` of real applications of Kafka Streams on a real broker: with a bug in their state, mended, and run again
+from scratch or from a point, by commands on the control topic.
 """
 
 import shutil

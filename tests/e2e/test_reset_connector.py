@@ -1,4 +1,6 @@
-"""Offsets of a real sink connector, changed by workflows: Kafka Connect stops it, sets them and resumes it, without a person."""
+"""Offsets of a real sink connector, changed by workflows: Kafka Connect stops it, sets them and resumes it, without a
+person.
+"""
 
 import json
 from collections.abc import Callable, Iterator

@@ -50,7 +50,9 @@ def plan(stack: Stack, run: str, topic: str, to: object) -> list[str]:
 
 
 def await_told(stack: Stack, run: str, topic: str, to: object, beginning: str) -> None:
-    """The one finding of the plan begins so. It is planned again until then: a plan leaves out what it cannot learn in its time."""
+    """The one finding of the plan begins so. It is planned again until then: a plan leaves out what it cannot learn in
+    its time.
+    """
     numbers, told = count(1), list[str]()
 
     def look() -> bool:

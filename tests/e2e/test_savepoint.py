@@ -1,5 +1,5 @@
-"""Savepoints of a real application of Kafka Streams, and another one that begins with it: what it goes on to compute is what
-the first would have computed, had it never been stopped.
+"""Savepoints of a real application of Kafka Streams, and another one that begins with it: what it goes on to compute is
+what the first would have computed, had it never been stopped.
 """
 
 import json

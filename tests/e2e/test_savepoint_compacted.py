@@ -1,5 +1,5 @@
-"""A savepoint of an application whose changelog the broker really compacts, with small segments and all the time: the state is whole,
-the account of the copy says what was not there any more, and a moment before is told to be lost.
+"""A savepoint of an application whose changelog the broker really compacts, with small segments and all the time: the
+state is whole, the account of the copy says what was not there any more, and a moment before is told to be lost.
 """
 
 import json

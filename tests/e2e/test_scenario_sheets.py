@@ -1,5 +1,5 @@
-"""The steps of docs/scenarios.md on a Kafka of their own, each as it stands: with the topics, groups and units that the page
-names, an application of Kafka Streams where one is meant, and a daemon. What only a person can do, the test does.
+"""The steps of docs/scenarios.md on a Kafka of their own, each as it stands: with the topics, groups and units that the
+page names, an application of Kafka Streams where one is meant, and a daemon. What only a person can do, the test does.
 """
 
 import shutil
@@ -55,7 +55,9 @@ FOLLOWING = {
 
 
 def times() -> Iterator[int]:
-    """Of the orders: some of 2023, some of April 2024, some of the week that the page speaks of, and some of just now."""
+    """Of the orders: some of 2023, some of April 2024, some of the week that the page speaks of, and some of
+    just now.
+    """
     for number in range(len(AMOUNTS)):
         blocks = (NOVEMBER_2023_MS, APRIL_2024_MS, NOVEMBER_2026_MS, int(time.time() * 1_000) - 600_000)
         yield blocks[number * 4 // len(AMOUNTS)] + 1_000 * number
@@ -116,7 +118,9 @@ class World:
         assert producer.flush(120.0) == 0
 
     def run_with_bug(self) -> None:
-        """Its topology is known then, and so is that of the newer version: its store has a name that anybody could have chosen."""
+        """Its topology is known then, and so is that of the newer version: its store has a name that anybody could have
+        chosen.
+        """
         self.app.start()
         await_table(self.bootstrap, "customer-totals", totals(10))
         text = self.app.topology_file.read_text(encoding="utf-8")
@@ -195,7 +199,9 @@ class Story:
         return lambda: self.stack.follower.wait_state(run, state, 120.0)
 
     def settle(self, *, and_delete: bool = True) -> None:
-        """Nothing runs any more, and topics that were made are gone, so that the next sheet finds what it takes for granted."""
+        """Nothing runs any more, and topics that were made are gone, so that the next sheet finds what it takes for
+        granted.
+        """
         running = self.running()
         for run, kind in running.items():
             is_begun_by_another = any(run.startswith(f"{other}-") for other in running)

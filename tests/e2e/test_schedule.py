@@ -1,9 +1,9 @@
-"""A schedule on a real broker: runs that continue each other under live traffic, while the daemon is killed in a run and
-between two.
+"""A schedule on a real broker: runs that continue each other under live traffic, while the daemon is killed in a run
+and between two.
 
-A run may take minutes, so that a busy machine has started an application long before its deadline. Nobody waits for that:
-the daemons have clocks that are put forward, the first to just before the schedule is due, the next to just before the
-deadline.
+A run may take minutes, so that a busy machine has started an application long before its deadline. Nobody waits for
+that: the daemons have clocks that are put forward, the first to just before the schedule is due, the next to just
+before the deadline.
 """
 
 import time

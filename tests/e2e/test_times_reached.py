@@ -1,4 +1,6 @@
-"""How far a replay reached in the time of its records: told per partition when it stops, also after a daemon was lost."""
+"""How far a replay reached in the time of its records: told per partition when it stops, also after a daemon
+was lost.
+"""
 
 import random
 

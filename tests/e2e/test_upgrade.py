@@ -1,5 +1,5 @@
-"""`upgrade` of a real application of Kafka Streams to a version with another topology, on its own state, and back: each record
-is processed once, by the version whose turn it was.
+"""`upgrade` of a real application of Kafka Streams to a version with another topology, on its own state, and back: each
+record is processed once, by the version whose turn it was.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,9 @@ def quiet(pairs: Pairs) -> Pairs:
 
 
 class World(CountingWorld):
-    """Versions `old` and `next` of an application that counts by key; `renamed` is one that would not find its counts."""
+    """Versions `old` and `next` of an application that counts by key; `renamed` is one that would not find its
+    counts.
+    """
 
     def __init__(self, bootstrap: str, prefix: str, folder: Path) -> None:
         super().__init__(bootstrap, prefix, folder, store="counts")

@@ -1,6 +1,6 @@
-"""`upgrade --mode online` of applications of Kafka Streams that the daemon itself stops and starts: two exchanges one after the other
-while records keep coming, over kills of the daemon. Nobody starts, stops or acknowledges anything between the first record
-and the last, and in the output each input was counted once.
+"""`upgrade --mode online` of applications of Kafka Streams that the daemon itself stops and starts: two exchanges one
+after the other while records keep coming, over kills of the daemon. Nobody starts, stops or acknowledges anything
+between the first record and the last, and in the output each input was counted once.
 """
 
 from collections.abc import Iterator

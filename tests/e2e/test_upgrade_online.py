@@ -1,5 +1,6 @@
-"""`upgrade --mode online` of a real application of Kafka Streams while records keep coming. `exact`: the first try is aborted after
-the old version stood still, the second takes over, and in the output each input was counted exactly once, by one of the two.
+"""`upgrade --mode online` of a real application of Kafka Streams while records keep coming. `exact`: the first try is
+aborted after the old version stood still, the second takes over, and in the output each input was counted exactly once,
+by one of the two.
 `at_least_once`: nothing is lost, and what comes out twice is what the plan says, neither more nor less.
 """
 

@@ -1,5 +1,5 @@
-"""`upgrade` of a real application of Kafka Streams to a version with another application id: it takes over offsets and state, each
-record is counted once in the output that both write, and the old one comes back.
+"""`upgrade` of a real application of Kafka Streams to a version with another application id: it takes over offsets and
+state, each record is counted once in the output that both write, and the old one comes back.
 """
 
 from collections.abc import Iterator

@@ -185,8 +185,8 @@ def test_header_rules_and_key_hash_of_a_copy_are_taken_into_account(stack: Stack
 
 
 def test_what_a_cap_let_through_is_proved_by_the_offsets_of_its_table(stack: Stack, name: str) -> None:
-    """As in docs/verify.md, for a replay from a time with header rules; `recoveryctl verify` ends with 0 on a match, and with 9
-    on differences.
+    """As in docs/verify.md, for a replay from a time with header rules; `recoveryctl verify` ends with 0 on a match,
+    and with 9 on differences.
     """
     source, target, start = topic(stack, name, "source"), topic(stack, name, "copy"), iso(BASE_MS + 50_000)
     fill_plain(stack.bootstrap, source, 2, 400)

@@ -124,8 +124,8 @@ def frozen_inside(stack: Stack, case: Case) -> dict[str, int]:
 
 
 def all_over(stack: Stack, epochs: Mapping[str, int]) -> list[Transaction]:
-    """How these transactions are, once each was committed, or ended by the broker itself: only the broker raises the epoch
-    of a frozen producer.
+    """How these transactions are, once each was committed, or ended by the broker itself: only the broker raises the
+    epoch of a frozen producer.
     """
     now = {name: describe(stack.bootstrap, name) for name in epochs}
     is_over = all(

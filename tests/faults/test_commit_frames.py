@@ -70,7 +70,9 @@ def case(new_case: NewCase) -> Case:
 
 
 def hold_commits(proxy: Proxy, case: Case, *lanes: int) -> list[tuple[Trap, Transaction]]:
-    """The next commit of each of these lanes is on its way and does not arrive; its transaction as the broker sees it."""
+    """The next commit of each of these lanes is on its way and does not arrive; its transaction as the broker
+    sees it.
+    """
     held = [proxy.hold(Api.END_TXN, lane_id(case, lane), times=1) for lane in lanes]
     for each in held:
         each.await_met()

@@ -38,8 +38,8 @@ def test_row_11_a_broker_whose_disk_is_full_ends_and_with_space_the_copy_goes_on
         case = Case(stack, "full", source, f"{stack.mark}-copy")
         case.start()
         case.copying()
-        # Kafka keeps the indexes of its logs in sparse files. Without space, the signal comes amid an append: the record
-        # is in the log, its offset is given once more, and that broker has damaged its own log.
+        # Kafka keeps the indexes of its logs in sparse files. Without space, the signal comes amid an append: the
+        # record is in the log, its offset is given once more, and that broker has damaged its own log.
         disk.hold(file for kind in ("index", "timeindex") for file in broker.folder.rglob(f"*.{kind}"))
         disk.fill()
         wait_for(lambda: not broker.is_running(), 60, lambda: "a broker without a log directory goes on")

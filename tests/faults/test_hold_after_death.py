@@ -1,5 +1,5 @@
-"""The daemon dies by SIGKILL while it sets offsets, and somebody holds the topic before the next one runs: that one looks how
-far the first came, and sets nothing.
+"""The daemon dies by SIGKILL while it sets offsets, and somebody holds the topic before the next one runs: that one
+looks how far the first came, and sets nothing.
 """
 
 import signal

@@ -1,4 +1,5 @@
-"""Two brokers, of which one hears of new partitions late: what others write there meanwhile is in no proof's blind spot.
+"""Two brokers, of which one hears of new partitions late: what others write there meanwhile is in no proof's blind
+spot.
 
 The controller is behind a proxy that keeps back what the late broker fetches of the cluster's metadata. Its heartbeats
 go on, so nobody takes it for dead, and it answers clients by what it knows.

@@ -1,5 +1,5 @@
-"""Rows 5, 21 and 22: times -1, 0, far ahead and not in order; transactions interleaved, aborted and left open; marker-only
-tails; empty partitions; all with their Python workers killed in the middle, which Spark replaces.
+"""Rows 5, 21 and 22: times -1, 0, far ahead and not in order; transactions interleaved, aborted and left open;
+marker-only tails; empty partitions; all with their Python workers killed in the middle, which Spark replaces.
 """
 
 from collections.abc import Iterator

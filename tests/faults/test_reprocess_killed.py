@@ -1,8 +1,8 @@
-"""The daemon dies by SIGKILL before and after each step of a reprocess that changes something. The next one goes on, and
-everything is made, taken away and set once.
+"""The daemon dies by SIGKILL before and after each step of a reprocess that changes something. The next one goes on,
+and everything is made, taken away and set once.
 
-Each daemon dies at its own point while it works on its own unit; the next daemon ends that and dies at an earlier one, so
-that no daemon passes the point of the one before it on the way.
+Each daemon dies at its own point while it works on its own unit; the next daemon ends that and dies at an earlier one,
+so that no daemon passes the point of the one before it on the way.
 """
 
 import signal
@@ -82,7 +82,9 @@ def stack(bootstrap: str, shops: list[Shop], tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture(scope="module")
 def deaths(stack: Stack, shops: list[Shop]) -> Iterator[dict[str, tuple[Shop, dict[str, str | None], int]]]:
-    """For each point the unit on which a daemon died there, the ids of its topics before, and the daemon's exit code."""
+    """For each point the unit on which a daemon died there, the ids of its topics before, and the daemon's exit
+    code.
+    """
     found = {}
     static = {"faust": {"instance_id": "one"}}
     for shop, point in zip(shops, POINTS, strict=True):

@@ -69,8 +69,8 @@ def test_row_12_a_source_made_again_is_not_taken_for_the_old_one(stack: Stack, c
 
 @pytest.fixture(scope="module")
 def deleted(stack: Stack, daemon: DaemonProcess) -> dict[str, tuple[Case, Snapshot]]:
-    """Two copies whose targets were deleted, while one was running and the other paused and resumed then, and what was there.
-    A lane waits for a minute for a target that may come back, and these do at the same time.
+    """Two copies whose targets were deleted, while one was running and the other paused and resumed then, and what was
+    there. A lane waits for a minute for a target that may come back, and these do at the same time.
     """
     assert daemon.is_running()
     found: dict[str, tuple[Case, Snapshot]] = {}
@@ -89,8 +89,8 @@ def deleted(stack: Stack, daemon: DaemonProcess) -> dict[str, tuple[Case, Snapsh
 
 
 def judge_what_was_seen(case: Case, seen: Snapshot) -> None:
-    """The copy went on after the target was read for the last time: judged is what the receipts of the chunks claim that
-    were there then.
+    """The copy went on after the target was read for the last time: judged is what the receipts of the chunks claim
+    that were there then.
     """
     bootstrap, topic = case.stack.bootstrap, case.stack.receipts_topic
     ends = {p: max((r.offset + 1 for r in records), default=0) for p, records in seen.visible.items()}

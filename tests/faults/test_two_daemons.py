@@ -92,8 +92,8 @@ def test_row_20_a_clock_that_jumps_two_hours_back_changes_nothing_about_a_runnin
 def test_row_20_a_clock_that_is_set_while_the_daemon_leads_changes_nothing_about_a_running_copy(
     stack: Stack, new_case: NewCase, tmp_path: Path
 ) -> None:
-    """Forward by an hour, then back by two: each time the same daemon begins anew with the new time. A lease lasts until it
-    does, also on a busy machine, and no longer.
+    """Forward by an hour, then back by two: each time the same daemon begins anew with the new time. A lease lasts
+    until it does, also on a busy machine, and no longer.
     """
     offset = tmp_path / "offset"
     offset.write_text("0")

@@ -29,8 +29,8 @@ def add(bootstrap: str, configs: str, *entity: str) -> None:
 
 
 def quotas(bootstrap: str, kinds: Iterable[tuple[str, ...]] = ALL_KINDS) -> dict[str, dict[str, float]]:
-    """Client quotas: what the tool calls the entity, to names and values. The tool shows one of `kinds` at a time, and each
-    time is a JVM: `(CLIENT_IDS,)` is enough for who looks for a client id.
+    """Client quotas: what the tool calls the entity, to names and values. The tool shows one of `kinds` at a time, and
+    each time is a JVM: `(CLIENT_IDS,)` is enough for who looks for a client id.
     """
     found: dict[str, dict[str, float]] = {}
     for kind in kinds:

@@ -43,8 +43,8 @@ def make_canary(bootstrap: str, names: TopicNames, give_up_s: float = 30.0) -> K
 def written(bootstrap: str, topic: str, partition: int = 0) -> int:
     """The end of the topic, however long its broker does not lead it again after a pause.
 
-    A client that was told right after the pause that nobody leads the partition was seen to go on saying so for its whole
-    time, so each attempt is a new client.
+    A client that was told right after the pause that nobody leads the partition was seen to go on saying so for its
+    whole time, so each attempt is a new client.
     """
     give_up_s = time.monotonic() + DEADLINE_S
     while True:

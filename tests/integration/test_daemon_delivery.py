@@ -67,8 +67,8 @@ def committed(stack: Stack) -> int:
 
 @pytest.fixture(scope="module")
 def deaths(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, dict[str, Death]]]:
-    """For each step the commands that were sent to a daemon which died there, and its exit code. The next daemon goes on
-    with what this one left, and dies at the next step.
+    """For each step the commands that were sent to a daemon which died there, and its exit code. The next daemon goes
+    on with what this one left, and dies at the next step.
     """
     with Stack(bootstrap, tmp_path_factory.mktemp("deaths")) as stack:
         found: dict[str, Death] = {}

@@ -1,5 +1,5 @@
-"""A damaged record in one of recoveryd's own topics: the client library goes on somewhere behind it, so that a command, a
-receipt or a state would be passed over in silence.
+"""A damaged record in one of recoveryd's own topics: the client library goes on somewhere behind it, so that a command,
+a receipt or a state would be passed over in silence.
 """
 
 from collections.abc import Callable, Iterator

@@ -19,7 +19,8 @@ from tests.e2e.processes import wait_for
 
 pytestmark = pytest.mark.broker
 
-# It tells less often that it lives than the controller wants to hear it, so it is fenced for some seconds again and again.
+# It tells less often that it lives than the controller wants to hear it, so it is fenced for some seconds again and
+# again.
 SELDOM_HEARD = {"broker.heartbeat.interval.ms": "5000", "broker.session.timeout.ms": "2000"}
 
 

@@ -1,5 +1,5 @@
-"""Names that a real broker does not let stand side by side, as the plans that ask for them know; and copies of a savepoint
-that are not what they were, which are not compared as if they were.
+"""Names that a real broker does not let stand side by side, as the plans that ask for them know; and copies of a
+savepoint that are not what they were, which are not compared as if they were.
 """
 
 import asyncio

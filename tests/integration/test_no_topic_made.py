@@ -1,5 +1,5 @@
-"""On brokers that make a topic when a client asks for it, as they do by default, nothing of ours makes one by writing to it: a
-target that was deleted stays deleted.
+"""On brokers that make a topic when a client asks for it, as they do by default, nothing of ours makes one by writing
+to it: a target that was deleted stays deleted.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,5 +1,5 @@
-"""`recoveryctl savepoint reach` on a real cluster: a changelog that is whole, one of which the beginning is gone, one with
-holes; the commands that it prints are those that are run.
+"""`recoveryctl savepoint reach` on a real cluster: a changelog that is whole, one of which the beginning is gone, one
+with holes; the commands that it prints are those that are run.
 """
 
 import json

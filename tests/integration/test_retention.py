@@ -1,4 +1,6 @@
-"""How long topics are kept, asked of the real broker, and what a daemon says of a unit whose input is kept too short."""
+"""How long topics are kept, asked of the real broker, and what a daemon says of a unit whose input is kept too
+short.
+"""
 
 import asyncio
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""Steps on a real broker at their first try: what is there already is somebody else's, and stays; what was set is read back;
-an application counts as started when its first member joined.
+"""Steps on a real broker at their first try: what is there already is somebody else's, and stays; what was set is read
+back; an application counts as started when its first member joined.
 """
 
 import asyncio

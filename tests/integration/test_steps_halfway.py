@@ -1,4 +1,6 @@
-"""Steps on a real broker that fail for good when half of them is done: what they changed until then is in their report."""
+"""Steps on a real broker that fail for good when half of them is done: what they changed until then is in their
+report.
+"""
 
 import asyncio
 from types import ModuleType

@@ -1,5 +1,5 @@
-"""Tries on a real broker that only look, because somebody holds the topic since: whatever an earlier one did, of which nothing
-was heard, is told, and nothing is changed.
+"""Tries on a real broker that only look, because somebody holds the topic since: whatever an earlier one did, of which
+nothing was heard, is told, and nothing is changed.
 """
 
 import asyncio

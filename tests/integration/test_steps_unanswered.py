@@ -1,4 +1,6 @@
-"""Looks of workflows at a cluster that takes connections and answers nothing: each ends with a reason that says it may be asked again."""
+"""Looks of workflows at a cluster that takes connections and answers nothing: each ends with a reason that says it may
+be asked again.
+"""
 
 import asyncio
 import socket

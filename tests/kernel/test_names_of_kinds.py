@@ -1,4 +1,6 @@
-"""Where verbs and kinds stand as words, because the capabilities would be too much to load there, they are all there."""
+"""Where verbs and kinds stand as words, because the capabilities would be too much to load there, they are all
+there.
+"""
 
 import pytest
 

@@ -1,6 +1,6 @@
-"""Whole runs of workflows in which people, the cluster and the daemon do anything at any time: commands in every state, effects
-that fail, are heard of late or never, holds, and daemons that die. The core has an answer to each, nothing that was changed for
-a time only outlives its workflow, and whatever happened, a `stop` ends it.
+"""Whole runs of workflows in which people, the cluster and the daemon do anything at any time: commands in every state,
+effects that fail, are heard of late or never, holds, and daemons that die. The core has an answer to each, nothing that
+was changed for a time only outlives its workflow, and whatever happened, a `stop` ends it.
 """
 
 from collections.abc import Callable

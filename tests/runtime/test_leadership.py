@@ -178,7 +178,9 @@ async def test_a_daemon_that_was_frozen_asks_the_journal_before_it_goes_on() -> 
 
 
 async def test_a_daemon_whose_machine_slept_asks_the_journal_before_it_goes_on() -> None:
-    """Its monotonic clock stood still meanwhile, and what is due next asks the clusters again, which journals nothing."""
+    """Its monotonic clock stood still meanwhile, and what is due next asks the clusters again, which journals
+    nothing.
+    """
     rig = Rig()
     async with rig.leading() as running:
         await all_done(await rig.deliver(command("replay", offset=0)))

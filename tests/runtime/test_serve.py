@@ -44,8 +44,8 @@ class FakePosts:
 
 @dataclass
 class Script:
-    """What the parts do: the check of the own topics raises `topics` one after the other, the loop raises `ends`. `hangs`: what
-    never comes back.
+    """What the parts do: the check of the own topics raises `topics` one after the other, the loop raises `ends`.
+    `hangs`: what never comes back.
     """
 
     topics: list[Exception] = field(default_factory=list)

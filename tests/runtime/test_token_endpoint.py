@@ -1,4 +1,6 @@
-"""What a token endpoint may do with a client: nothing that sends its secret elsewhere, and nothing that it does not expect."""
+"""What a token endpoint may do with a client: nothing that sends its secret elsewhere, and nothing that it does not
+expect.
+"""
 
 import threading
 from collections.abc import Iterator

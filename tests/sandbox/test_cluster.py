@@ -1,4 +1,6 @@
-"""A secured sandbox for later commands: left running, reached with its client file only, found again, ended as a whole."""
+"""A secured sandbox for later commands: left running, reached with its client file only, found again, ended as
+a whole.
+"""
 
 import subprocess
 import sys

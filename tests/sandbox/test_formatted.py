@@ -1,4 +1,6 @@
-"""Formatted folders in the cache: copies with ids of their own, also when several processes make and take them at once."""
+"""Formatted folders in the cache: copies with ids of their own, also when several processes make and take them
+at once.
+"""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -1,5 +1,5 @@
-"""A game day that takes a minute: all its parts run on a real Kafka, beside real live traffic. What it promises is judged on a
-machine that does nothing else.
+"""A game day that takes a minute: all its parts run on a real Kafka, beside real live traffic. What it promises is
+judged on a machine that does nothing else.
 """
 
 import subprocess

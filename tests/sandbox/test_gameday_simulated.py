@@ -15,7 +15,9 @@ COPIED = 1.5e9
 
 
 def measured() -> Response:
-    """As if measured with the work that the broker has in this scenario, whichever the packaged one was measured with."""
+    """As if measured with the work that the broker has in this scenario, whichever the packaged one was
+    measured with.
+    """
     found = packaged_response() or replace(example_response(), live_records_per_s=TODAY.load.live_records_per_s)
     return replace(found, target_compression=TODAY.target_compression)
 

@@ -1,4 +1,6 @@
-"""`make response`: what is folded from what was seen, scenarios that cannot be used, and a tiny whole run on a real broker."""
+"""`make response`: what is folded from what was seen, scenarios that cannot be used, and a tiny whole run on a real
+broker.
+"""
 
 import json
 import subprocess

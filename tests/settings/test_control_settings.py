@@ -1,4 +1,6 @@
-"""`control` of units: what each kind may have, secrets from files that are never shown, and what is wrong by its line."""
+"""`control` of units: what each kind may have, secrets from files that are never shown, and what is wrong by
+its line.
+"""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""How long a lane waits for the open transaction of somebody else: for each from when it holds the lane, and not while the lane
-rests.
+"""How long a lane waits for the open transaction of somebody else: for each from when it holds the lane, and not while
+the lane rests.
 """
 
 import random
@@ -48,7 +48,9 @@ class HeldSource(MemorySource):
         return {p: LogBounds(self.start, self.stable, STOP) for p in partitions}
 
     def ends(self, deleted: int) -> None:
-        """The transaction ends and its records are fetched; before they are taken, the log is deleted before `deleted`."""
+        """The transaction ends and its records are fetched; before they are taken, the log is deleted before
+        `deleted`.
+        """
         self.stable, self.start = STOP, deleted
         self.logs[0].records += [Visible(0, at, b"k", b"v", 1_000) for at in range(5, STOP)]
 

@@ -1,5 +1,5 @@
-"""The order of a commit, of a chunk and of what is written again: whether a topic is still the planned one is asked after the
-last record was written there. A topic made again while records wait to be delivered takes all of them.
+"""The order of a commit, of a chunk and of what is written again: whether a topic is still the planned one is asked
+after the last record was written there. A topic made again while records wait to be delivered takes all of them.
 """
 
 from collections.abc import Callable

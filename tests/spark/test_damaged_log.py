@@ -1,5 +1,5 @@
-"""A log with a damaged record: the client library goes on somewhere behind it, so that what lies there would be skipped by the
-lane and by the proof alike. Both end by name instead, and nothing behind the damage is copied.
+"""A log with a damaged record: the client library goes on somewhere behind it, so that what lies there would be skipped
+by the lane and by the proof alike. Both end by name instead, and nothing behind the damage is copied.
 """
 
 from dataclasses import replace

@@ -1,5 +1,5 @@
-"""A consumer that hears no more of its partitions, as librdkafka 2.16 may after a broker stood still, is made anew: each
-record is read once. It is a real one here that gives nothing any more after some calls, whatever it is assigned.
+"""A consumer that hears no more of its partitions, as librdkafka 2.16 may after a broker stood still, is made anew:
+each record is read once. It is a real one here that gives nothing any more after some calls, whatever it is assigned.
 """
 
 import time

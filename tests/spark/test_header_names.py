@@ -34,7 +34,9 @@ def write(address: str) -> None:
 
 
 def test_the_client_ends_a_name_at_nul_so_that_nobody_can_see_the_rest() -> None:
-    """When this fails, the client returns whole names: then they are copied and compared, and the page has to say so."""
+    """When this fails, the client returns whole names: then they are copied and compared, and the page has to
+    say so.
+    """
     cluster = Producer({"bootstrap.servers": "mock", "test.mock.num.brokers": 1, "log_level": 0})
     broker = next(iter(cluster.list_topics(timeout=patient_s(10.0)).brokers.values()))
     address = f"{broker.host}:{broker.port}"

@@ -39,7 +39,9 @@ def recovery(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Recovery:
 
 
 def half_way(recovery: Recovery) -> tuple[JobSpec, int]:
-    """The spec of the next attempt after a lane that came to its cap after its second head, and the offset of that head."""
+    """The spec of the next attempt after a lane that came to its cap after its second head, and the offset of that
+    head.
+    """
     capped = replace(recovery.spec.lanes[0], max_records=1_200)
     assert run_lane(replace(recovery.spec, lanes=(capped,)), capped) == LaneOutcome(0, "capped")
     last = recovery.heartbeats()[-1]

@@ -1,5 +1,5 @@
-"""Chunks that a real broker calls committed, and whose commit markers are not there: the lane itself, or the next attempt,
-makes the target and the receipts say the same, each record once and in order.
+"""Chunks that a real broker calls committed, and whose commit markers are not there: the lane itself, or the next
+attempt, makes the target and the receipts say the same, each record once and in order.
 
 The broker loses a marker here by having it cut off its log while it is down. That takes a while, so recoveries lose
 theirs together; each test then goes on with its own.

@@ -1,5 +1,5 @@
-"""The log start lies inside of what a receipt covers: what the source still holds of it is compared with the end of what
-the target holds of it, and only the rest is proved by the receipt.
+"""The log start lies inside of what a receipt covers: what the source still holds of it is compared with the end of
+what the target holds of it, and only the rest is proved by the receipt.
 """
 
 from collections.abc import Callable
@@ -36,8 +36,8 @@ def record(at: int, time_ms: int = 1) -> Message:
 
 
 def judged(log_start: int, claims: dict[str, int], offsets: range, times: Callable[[int], int] = int) -> Verification:
-    """The proof of one partition of which the receipt says `claims` and nothing was copied, without the closer look. The
-    source shows these offsets.
+    """The proof of one partition of which the receipt says `claims` and nothing was copied, without the closer look.
+    The source shows these offsets.
     """
     sides = {"source": replace(SPEC.source, from_time_ms=0), "target": SAME}
     spec, shown, ledger = replace(SPEC, verify="source", **sides), Shown(), ProofLedger()  # type: ignore[arg-type]
@@ -99,7 +99,9 @@ def test_a_receipt_that_fits_to_what_is_readable_is_no_difference() -> None:
 
 
 def test_a_segment_that_was_read_whole_is_compared_although_the_log_start_moves_past_it_later() -> None:
-    """The first receipt calls everything skipped; all of its range is read before records of the second one's vanish."""
+    """The first receipt calls everything skipped; all of its range is read before records of the second one's
+    vanish.
+    """
     spec = replace(SPEC, verify="source", source=replace(SPEC.source, from_time_ms=None), target=SAME)
     shown, ledger = Shown(), ProofLedger()
     for start, stop, filtered in ((0, 50, 0), (50, STOP, 0)):

@@ -25,7 +25,9 @@ PAIR = (0, 1)
 
 
 class LocalJobs:
-    """Runs the tasks of a job in this process, and keeps what comes to the driver. Values pass through bytes, as in Spark."""
+    """Runs the tasks of a job in this process, and keeps what comes to the driver. Values pass through bytes, as in
+    Spark.
+    """
 
     def __init__(self) -> None:
         self.collected: list[list[Any]] = []

@@ -1,5 +1,5 @@
-"""When a topic counts as gone: a broker that just started may not know it for a moment, and one such moment has nothing to do
-with the next.
+"""When a topic counts as gone: a broker that just started may not know it for a moment, and one such moment has nothing
+to do with the next.
 """
 
 from concurrent.futures import Future

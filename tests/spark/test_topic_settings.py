@@ -1,5 +1,5 @@
-"""No answer about the settings of a topic is not an answer: where only the lane or only the proof was told that the target
-stamps its records, a correct copy would be a mismatch.
+"""No answer about the settings of a topic is not an answer: where only the lane or only the proof was told that the
+target stamps its records, a correct copy would be a mismatch.
 """
 
 import time

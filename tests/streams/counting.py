@@ -1,5 +1,5 @@
-"""Applications that count records by key: what goes in, what has to come out, and the unit of the config. Versions of them are
-exchanged, saved and restored by end-to-end tests.
+"""Applications that count records by key: what goes in, what has to come out, and the unit of the config. Versions of
+them are exchanged, saved and restored by end-to-end tests.
 """
 
 from collections.abc import Iterable

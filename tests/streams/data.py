@@ -1,4 +1,6 @@
-"""What goes into the applications and what comes out, as text: judged by a reader that shares nothing with the product."""
+"""What goes into the applications and what comes out, as text: judged by a reader that shares nothing with the
+product.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 

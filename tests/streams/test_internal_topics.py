@@ -33,7 +33,8 @@ RESULTS = {
     Mode.FOREIGN_KEY: {"o1": "Ann:5"},
     Mode.TOTALS: {"c1": "Ann:5"},
 }
-# Each begins with the one before, but the last two; the store of `shop-v1` makes a name that an id of others could make.
+# Each begins with the one before, but the last two; the store of `shop-v1` makes a name that an id of others could
+# make.
 APPLICATIONS: dict[str, tuple[Mode, tuple[str, ...], dict[str, Any]]] = {
     "shop": (Mode.WORD_COUNT, ("lines",), {}),
     "shop-v1": (Mode.WINDOWS, ("lines",), {"store": "eu-daily"}),
@@ -72,8 +73,8 @@ class Applications:
 
 @pytest.fixture(scope="module")
 def applications(bootstrap: str, module_unique: str, streams_app: Callable[[AppSpec], StreamsApp]) -> Applications:
-    """All of them were started one after the other; none runs any more. Each has committed offsets, since a broker forgets
-    a group without members or offsets.
+    """All of them were started one after the other; none runs any more. Each has committed offsets, since a broker
+    forgets a group without members or offsets.
     """
     found = Applications(bootstrap, module_unique, {})
     outputs = [f"out-{name}" for name in APPLICATIONS]

@@ -1,5 +1,5 @@
-"""Pairs of versions of small applications, as Kafka Streams 4.3.1 describes them: whether the second can go on where the
-first stopped (S-WIKI-7a).
+"""Pairs of versions of small applications, as Kafka Streams 4.3.1 describes them: whether the second can go on where
+the first stopped (S-WIKI-7a).
 """
 
 from collections.abc import Mapping

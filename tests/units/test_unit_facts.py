@@ -28,7 +28,9 @@ AWAY = KafkaError(KafkaError._TIMED_OUT)
 
 
 class Cluster:
-    """Topics `in` and `out` of one partition; `committed` by group, where an error is one of the answer or of one partition."""
+    """Topics `in` and `out` of one partition; `committed` by group, where an error is one of the answer or of one
+    partition.
+    """
 
     def __init__(self, groups: Sequence[str] = ("app",)) -> None:
         self.groups = list(groups)

@@ -1,5 +1,5 @@
-"""A small world around the core: an application on a cluster in memory, with inputs, an intermediate topic, outputs and internal topics, which steps of
-workflows stop, empty, set back and start.
+"""A small world around the core: an application on a cluster in memory, with inputs, an intermediate topic, outputs and
+internal topics, which steps of workflows stop, empty, set back and start.
 """
 
 from collections.abc import Callable, Mapping
@@ -66,8 +66,9 @@ class Log:
 
 
 class AppWorld(WorkflowWorld):
-    """`topics`, `committed` and `members` are the truth. `done` are the changes that reached the cluster, in order. `refused`:
-    verbs and topics for which the cluster says no. `tells_ends`: whether a proof says where the target ended.
+    """`topics`, `committed` and `members` are the truth. `done` are the changes that reached the cluster, in order.
+    `refused`: verbs and topics for which the cluster says no. `tells_ends`: whether a proof says where the target
+    ended.
     """
 
     truth = ("topics", "committed", "configs", "made")

@@ -1,5 +1,5 @@
-"""The application of `app_world` under a runbook: what it began is carried out in the same world, and clients of others have
-quotas.
+"""The application of `app_world` under a runbook: what it began is carried out in the same world, and clients of others
+have quotas.
 """
 
 from collections.abc import Mapping

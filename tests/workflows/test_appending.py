@@ -1,4 +1,6 @@
-"""An application that appends to its outputs, and fails when it is started: nothing starts it again before a person decided so."""
+"""An application that appends to its outputs, and fails when it is started: nothing starts it again before a person
+decided so.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,7 +22,9 @@ KEPT = {name: OutputChoice(OutputPolicy.APPEND) for name in UNIT.outputs}
 
 
 class Starting:
-    """What the cluster's side tells of starts: so many of them fail. `keys`: those that were asked for, each of them once."""
+    """What the cluster's side tells of starts: so many of them fail. `keys`: those that were asked for, each of them
+    once.
+    """
 
     def __init__(self, fails: int) -> None:
         self.fails, self.keys = fails, list[int]()

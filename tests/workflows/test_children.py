@@ -1,5 +1,5 @@
-"""What a workflow has carried out by commands of its own: begun only while it is wanted, steered until the command was read,
-never left alone, and taken back by nobody else.
+"""What a workflow has carried out by commands of its own: begun only while it is wanted, steered until the command was
+read, never left alone, and taken back by nobody else.
 """
 
 from dataclasses import replace

@@ -1,4 +1,6 @@
-"""What is said of configs and quotas that could not be put back: what they are, what they were, and Kafka's own commands."""
+"""What is said of configs and quotas that could not be put back: what they are, what they were, and Kafka's own
+commands.
+"""
 
 from dataclasses import replace
 

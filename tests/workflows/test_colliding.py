@@ -1,5 +1,5 @@
-"""Topics that Kafka would not make beside those that are there: every plan that is to make some says so before anything is
-stopped.
+"""Topics that Kafka would not make beside those that are there: every plan that is to make some says so before anything
+is stopped.
 """
 
 from collections.abc import Callable

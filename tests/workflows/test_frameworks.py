@@ -1,4 +1,6 @@
-"""Offsets of connectors and of jobs of Flink in the core: who stops and starts them, and what is said where nobody can be asked."""
+"""Offsets of connectors and of jobs of Flink in the core: who stops and starts them, and what is said where nobody can
+be asked.
+"""
 
 from dataclasses import replace
 

@@ -313,7 +313,9 @@ def test_a_look_that_fails_is_taken_again_and_a_stop_ends_it() -> None:
 
 
 def died_halfway(step: str, refused: tuple[str, str] | None = None) -> AppWorld:
-    """The daemon has died in this step of a reprocess, and nobody heard what was done. `refused`: what the cluster did not do."""
+    """The daemon has died in this step of a reprocess, and nobody heard what was done. `refused`: what the cluster did
+    not do.
+    """
     world = AppWorld()
 
     def dies(effect: TakeStep) -> StepReported | None:

@@ -1,5 +1,5 @@
-"""Looks that take longer than they are waited for, as on a cluster with very many groups: they are heard all the same. What
-changes something is heard of its last try only.
+"""Looks that take longer than they are waited for, as on a cluster with very many groups: they are heard all the same.
+What changes something is heard of its last try only.
 """
 
 from recoveryd.kernel.states import State

@@ -1,5 +1,5 @@
-"""What a workflow changes for its own time only: by one workflow at a time, put back also in a held topic, and only what was
-really set by it.
+"""What a workflow changes for its own time only: by one workflow at a time, put back also in a held topic, and only
+what was really set by it.
 """
 
 from collections.abc import Callable

@@ -1,5 +1,5 @@
-"""`reprocess` in the core: the order of its steps, what is refused before anything is changed, each step failing and each
-cut off by the death of the daemon, and what a rollback can and cannot put back.
+"""`reprocess` in the core: the order of its steps, what is refused before anything is changed, each step failing and
+each cut off by the death of the daemon, and what a rollback can and cannot put back.
 """
 
 from collections.abc import Mapping

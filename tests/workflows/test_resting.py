@@ -1,5 +1,5 @@
-"""What waits for a person is looked at once by each daemon, before a run that ends when nothing is left may end: who answers
-it may have done so while no daemon ran.
+"""What waits for a person is looked at once by each daemon, before a run that ends when nothing is left may end: who
+answers it may have done so while no daemon ran.
 """
 
 import pytest

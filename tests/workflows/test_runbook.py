@@ -1,5 +1,5 @@
-"""The runbook in the core: what is seen, which way is proposed, what stops it, and each of its steps failing and cut off by the
-death of the daemon.
+"""The runbook in the core: what is seen, which way is proposed, what stops it, and each of its steps failing and cut
+off by the death of the daemon.
 """
 
 import shlex

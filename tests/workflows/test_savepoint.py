@@ -1,5 +1,5 @@
-"""`savepoint` and `restore_savepoint` in the core: what is cut, what is copied by whom, and that what was changed for a time
-only is put back however it ends.
+"""`savepoint` and `restore_savepoint` in the core: what is cut, what is copied by whom, and that what was changed for a
+time only is put back however it ends.
 """
 
 from collections.abc import Callable, Mapping
@@ -635,7 +635,9 @@ def test_a_restore_notices_offsets_of_the_cut_that_go_before_it_changes_anything
     ("topic", "is_refused"), [("orders", True), ("steps", True), ("totals", True), ("log", True), (INTERNAL[1], False)]
 )
 def test_a_restore_notices_partitions_that_are_added_before_it_changes_anything(topic: str, is_refused: bool) -> None:
-    """To what is read, and to outputs that are made again or like which a new one is made. What holds state is made as it was."""
+    """To what is read, and to outputs that are made again or like which a new one is made. What holds state is made as
+    it was.
+    """
     world = saved()
     world.members = [Member("m1", "shop-1", "host")]
     assert restore(world, outputs=OUTPUTS) == "accepted"

@@ -1,5 +1,5 @@
-"""A rollback of `reprocess` and `restore_savepoint` starts the application again that was stopped for them by who controls it,
-if it ran before; what somebody stopped by hand is left to them.
+"""A rollback of `reprocess` and `restore_savepoint` starts the application again that was stopped for them by who
+controls it, if it ran before; what somebody stopped by hand is left to them.
 """
 
 from dataclasses import replace

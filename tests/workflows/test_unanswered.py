@@ -1,5 +1,5 @@
-"""A cluster that does not answer ends no workflow that only looks: it goes on to its deadline, and its record says since when
-nothing is known and why.
+"""A cluster that does not answer ends no workflow that only looks: it goes on to its deadline, and its record says
+since when nothing is known and why.
 """
 
 from collections.abc import Callable

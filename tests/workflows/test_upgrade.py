@@ -1,5 +1,5 @@
-"""`upgrade` in the core: the order of its steps, which versions are refused or asked about, each step failing and each cut off
-by the death of the daemon, and the way back.
+"""`upgrade` in the core: the order of its steps, which versions are refused or asked about, each step failing and each
+cut off by the death of the daemon, and the way back.
 """
 
 from collections.abc import Callable

@@ -1,5 +1,5 @@
-"""`upgrade --mode online` in the core: when the new version is ready, where both are stopped, that each input comes out once, each
-step failing and each cut off by the death of the daemon, and the way back.
+"""`upgrade --mode online` in the core: when the new version is ready, where both are stopped, that each input comes out
+once, each step failing and each cut off by the death of the daemon, and the way back.
 """
 
 from collections.abc import Callable

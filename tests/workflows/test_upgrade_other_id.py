@@ -1,4 +1,6 @@
-"""`upgrade` to a version with another application id: a savepoint of the old one, restored for the new one, and the way back."""
+"""`upgrade` to a version with another application id: a savepoint of the old one, restored for the new one, and the way
+back.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace

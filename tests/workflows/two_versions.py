@@ -1,5 +1,5 @@
-"""The world of two versions of an application, each with a group of its own, on one cluster in memory. What each of them reads
-while it runs is kept, so that it can be told how often an input came out where readers look.
+"""The world of two versions of an application, each with a group of its own, on one cluster in memory. What each of
+them reads while it runs is kept, so that it can be told how often an input came out where readers look.
 """
 
 from collections import Counter
@@ -40,7 +40,8 @@ class Reader:
 
 
 class TwoVersions(AppWorld):
-    """`suffixes` of the internal topics that each group has. `published`: how often each input record came out in `OUTPUTS`;
+    """`suffixes` of the internal topics that each group has. `published`: how often each input record came out in
+    `OUTPUTS`;
     `processed`: by group, how often it was read.
     """
 
@@ -117,7 +118,9 @@ class TwoVersions(AppWorld):
         return list(self.state.of(WORKFLOWS).live.values())
 
     def people(self, rounds: int = 30, *, until: str = "") -> None:
-        """What people do, each when it is asked for; applications read meanwhile. `until`: they leave this step alone."""
+        """What people do, each when it is asked for; applications read meanwhile. `until`: they leave this step
+        alone.
+        """
         for _ in range(rounds):
             self.deliver()
             for workflow in self.live():

@@ -40,8 +40,8 @@ Fault = Callable[[TakeStep], StepReported | None]
 
 
 class WorkflowWorld:
-    """The core of a daemon that leads, whose workflow is `w1`. `fault` may answer a step instead of the world. `lost`: effects that are journaled and never run,
-    as when the daemon dies. `truth`: names of what steps change.
+    """The core of a daemon that leads, whose workflow is `w1`. `fault` may answer a step instead of the world. `lost`:
+    effects that are journaled and never run, as when the daemon dies. `truth`: names of what steps change.
     """
 
     truth: tuple[str, ...] = ()
@@ -108,8 +108,8 @@ class WorkflowWorld:
         self.state = self.state.having(RECOVERY, replace(kept, recoveries=kept.recoveries.without([recovery], ())))
 
     def lead(self, unread: Callable[[], object] | None = None, why: str = "") -> None:
-        """A new daemon takes over, from what the status topic holds, and then reads what came meanwhile, which takes it a while:
-        `unread` sends it. `why`: the same daemon begins anew.
+        """A new daemon takes over, from what the status topic holds, and then reads what came meanwhile, which takes it
+        a while: `unread` sends it. `why`: the same daemon begins anew.
         """
         self.epoch += 1
         nouns = self.core.known(self.state).values()

@@ -1,4 +1,5 @@
-"""Threads for blocking client calls, a few of one's own per adapter, and for each cluster where an adapter asks several.
+"""Threads for blocking client calls, a few of one's own per adapter, and for each cluster where an adapter asks
+several.
 
 Not the event loop's shared pool, and none for several clusters: one that does not answer would take all threads from
 those that do.

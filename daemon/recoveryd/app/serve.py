@@ -183,8 +183,8 @@ async def _listen(settings: Settings, daemon: Daemon) -> None:
 
 
 async def _check_own_topics(daemon: Daemon, end_s: float = math.inf) -> None:
-    """A wrong topic ends the daemon at once; a broker that does not answer yet gets a minute, and never longer than until
-    `end_s`.
+    """A wrong topic ends the daemon at once; a broker that does not answer yet gets a minute, and never longer than
+    until `end_s`.
     """
     give_up_s = min(time.monotonic() + BROKER_PATIENCE_S, end_s)
     while True:

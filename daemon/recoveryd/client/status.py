@@ -85,9 +85,9 @@ class HoldFollower:
         self._from_beginning(set(found.partitions))
 
     def _again(self) -> None:
-        """From the beginning: offsets mean something else now, or the client is blind. Until the end is reached, what was
-        known is used. With a new consumer: one that is assigned once more while a broker comes back may hear nothing
-        more (librdkafka 2.16).
+        """From the beginning: offsets mean something else now, or the client is blind. Until the end is reached, what
+        was known is used. With a new consumer: one that is assigned once more while a broker comes back may hear
+        nothing more (librdkafka 2.16).
         """
         partitions = {place.partition for place in self._consumer.assignment()}
         self._consumer.close()

@@ -100,8 +100,8 @@ class CanaryCollector:
 
 
 def next_due_s(due_s: float, every_s: float, now_s: float) -> float:
-    """When the next record is due after the one that was due at `due_s`: waking up late moves none of those to come, and
-    what was missed meanwhile is left out.
+    """When the next record is due after the one that was due at `due_s`: waking up late moves none of those to come,
+    and what was missed meanwhile is left out.
     """
     return max(due_s + every_s, now_s)
 

@@ -1,8 +1,8 @@
 """How old the samples behind a PromQL expression are, as another expression.
 
-The number of an instant query may be as old as the look back: between two scrapes the server gives the same sample again,
-and nothing in its answer says so. What an expression reads are its selectors, and a server knows the time of their newest
-sample.
+The number of an instant query may be as old as the look back: between two scrapes the server gives the same sample
+again, and nothing in its answer says so. What an expression reads are its selectors, and a server knows the time of
+their newest sample.
 """
 
 import re
@@ -45,8 +45,8 @@ _KEYWORDS: Final = frozenset(
 
 
 def age_query(query: str) -> str | None:
-    """An expression for the age in seconds of the newest sample that `query` reads, by the server's own clock; None where
-    no selector is found in it. The newest of all selectors decides: its value may have changed with any of them.
+    """An expression for the age in seconds of the newest sample that `query` reads, by the server's own clock; None
+    where no selector is found in it. The newest of all selectors decides: its value may have changed with any of them.
     """
     found = selectors(query)
     if not found:

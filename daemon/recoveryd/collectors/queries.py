@@ -84,9 +84,9 @@ class QueryCollector:
             await asyncio.sleep(max(0.0, query.every_s - (self._clock.monotonic_s() - began_s)))
 
     async def _age(self, query: Query, text: str | None) -> QueryAnswer:
-        """How long ago the newest sample behind the query was scraped, in seconds by the server's clock, which may differ
-        from ours; 0 and empty where the query has no samples that could tell. Between two scrapes answers are the same
-        sample, and no new reading. `text`: what asks for it, None = nothing can.
+        """How long ago the newest sample behind the query was scraped, in seconds by the server's clock, which may
+        differ from ours; 0 and empty where the query has no samples that could tell. Between two scrapes answers are
+        the same sample, and no new reading. `text`: what asks for it, None = nothing can.
         """
         none = QueryAnswer(0.0, is_empty=True)
         answer = none if text is None else await self._ask(query, text)

@@ -37,8 +37,8 @@ class SecretFile:
 
 @dataclass(slots=True)
 class _SecretState:
-    """The files that are in force, and those that were looked at last. `refused`: why the newest, `rejected`, are not taken
-    over.
+    """The files that are in force, and those that were looked at last. `refused`: why the newest, `rejected`, are not
+    taken over.
     """
 
     in_force: _Signature

@@ -2,8 +2,8 @@
 
 To add one: a folder with its types (commands, events, effects, nouns), its rules and a function that makes its
 `Capability`; then one line where the tuple is made. Nothing else of the core changes; around it, numbers from the
-config, runners of its effects and the kinds of events that people read are added to their lists. `wiring` checks, when the tuple
-is handed over, that its commands, forms and events fit together.
+config, runners of its effects and the kinds of events that people read are added to their lists. `wiring` checks, when
+the tuple is handed over, that its commands, forms and events fit together.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -20,8 +20,8 @@ MakeView = Callable[["Draft"], Any]
 
 
 class Draft:
-    """Collects what one event changes. `before` is the state before the event, `now_ms` the only clock. `ended`: ids of what
-    reached its last state in this step.
+    """Collects what one event changes. `before` is the state before the event, `now_ms` the only clock. `ended`: ids of
+    what reached its last state in this step.
     """
 
     def __init__(self, before: CoreState, now_ms: int, views: Mapping[type, MakeView]) -> None:

@@ -1,5 +1,5 @@
-"""What recoveries, holds, watches, schedules and workflows have in common: the envelope of their status records. All but
-recoveries, which have a table of moves, get their next version here.
+"""What recoveries, holds, watches, schedules and workflows have in common: the envelope of their status records. All
+but recoveries, which have a table of moves, get their next version here.
 """
 
 from dataclasses import dataclass, field, replace

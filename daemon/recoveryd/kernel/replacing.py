@@ -1,6 +1,8 @@
-"""`dataclasses.replace` in less than half of its time, for values of dozens of fields of which every event changes some.
+"""`dataclasses.replace` in less than half of its time, for values of dozens of fields of which every event changes
+some.
 
-`dataclasses.replace` looks at each field in Python and calls `__init__`, which for a frozen class looks at each once more.
+`dataclasses.replace` looks at each field in Python and calls `__init__`, which for a frozen class looks at each once
+more.
 """
 
 import dataclasses
@@ -14,7 +16,9 @@ _new = object.__new__
 
 
 def replaced(value: T, **changes: Any) -> T:
-    """A copy of an instance of a dataclass with slots, with `changes`. Raises TypeError for a field that it does not have."""
+    """A copy of an instance of a dataclass with slots, with `changes`. Raises TypeError for a field that it does not
+    have.
+    """
     kind: type = type(value)
     read, places, setters = _form(kind)
     values = list(read(value))
@@ -33,8 +37,8 @@ def replaced(value: T, **changes: Any) -> T:
 def _form(
     kind: type,
 ) -> tuple[Callable[[Any], tuple[Any, ...]], Mapping[str, int], Sequence[Callable[[Any, Any], None]]]:
-    """How its fields are read, where each stands, and how they are put. Raises TypeError for a class without slots, and for
-    one that computes something when it is made.
+    """How its fields are read, where each stands, and how they are put. Raises TypeError for a class without slots, and
+    for one that computes something when it is made.
     """
     names = [field.name for field in dataclasses.fields(kind)]
     if len(names) < 2 or "__slots__" not in vars(kind) or hasattr(kind, "__post_init__"):

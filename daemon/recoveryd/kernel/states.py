@@ -70,7 +70,9 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class CommandRef:
-    """The origin of something that has a status: the CloudEvents id and source of its command, and the reason given for it."""
+    """The origin of something that has a status: the CloudEvents id and source of its command, and the reason given for
+    it.
+    """
 
     id: str
     source: str

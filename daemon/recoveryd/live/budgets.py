@@ -125,8 +125,8 @@ def share_out(
 def _lent(
     budgets: Mapping[str, float], controlled: Mapping[str, Claimant], params: Mapping[str, ControllerParams]
 ) -> dict[str, Claimant]:
-    """These, where several share a budget, with a ceiling of little more than what each uses: what one does not use others
-    get, and it gets more as soon as it uses that. A share that lies idle would be a reason to raise nothing.
+    """These, where several share a budget, with a ceiling of little more than what each uses: what one does not use
+    others get, and it gets more as soon as it uses that. A share that lies idle would be a reason to raise nothing.
     """
     parts = {name: _parts_in(params, c) for name, c in controlled.items()}
     sharing = Counter(domain for found in parts.values() for domain in found)

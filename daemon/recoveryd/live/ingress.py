@@ -52,8 +52,8 @@ def with_offsets(
 
 
 def _later(ingress: Ingress, sizes: Mapping[str, float], grown: Mapping[str, int], now_ms: int) -> Ingress:
-    """`grown`: records by topic since the last sample. Sizes of before go on being used while they are near enough; a clock
-    that was set back begins anew.
+    """`grown`: records by topic since the last sample. Sizes of before go on being used while they are near enough; a
+    clock that was set back begins anew.
     """
     if not _are_near(ingress.sizes, sizes) or now_ms < ingress.points[-1][0]:
         return Ingress(((now_ms, 0.0),), sizes, now_ms)

@@ -53,10 +53,10 @@ class Protection:
 
 class Pressure(NamedTuple):
     """Pressure of one signal by samples taken since the last cut: `share` = newest value / SLO, `strain` on the scale
-    of the law, `room` = strain at the target less the present one, by the worst of the last few; `level_room` the same by
-    their median; `age_ms` of the newest; `is_calm`: the median of the last three, those over the SLO
-    too, is well below the target, as two of them alone can show; of a lag the newest. `is_far`: the worst of the last few is
-    well below the target; where noise alone brings it near, the median.
+    of the law, `room` = strain at the target less the present one, by the worst of the last few; `level_room` the same
+    by their median; `age_ms` of the newest; `is_calm`: the median of the last three, those over the SLO too, is well
+    below the target, as two of them alone can show; of a lag the newest. `is_far`: the worst of the last few is well
+    below the target; where noise alone brings it near, the median.
     """
 
     name: str
@@ -141,8 +141,8 @@ def measure_pressure(
     count: int = PEAK_OF,
 ) -> Pressure | None:
     """The pressure by samples taken after `since_ms`; None when there is none yet, or no baseline to compare with.
-    `target`: share of the SLO to aim at. `peak_s`: what the peak is at rest, `idle_s` if not given. `count`: how many of
-    the newest samples make the peak.
+    `target`: share of the SLO to aim at. `peak_s`: what the peak is at rest, `idle_s` if not given. `count`: how many
+    of the newest samples make the peak.
     """
     usable = len(track.times_ms)
     while usable and track.times_ms[-usable] <= since_ms:
@@ -181,8 +181,8 @@ def _room(aim: float, strain: float, kind: SignalKind) -> float:
 
 
 class _Strains(NamedTuple):
-    """By the worst, and by two kinds of median, of the last few samples; and at the target, as the worst and the medians
-    are compared with it.
+    """By the worst, and by two kinds of median, of the last few samples; and at the target, as the worst and the
+    medians are compared with it.
     """
 
     peak: float
@@ -221,8 +221,8 @@ def _of_lag(
 
 
 def _level_s(values: tuple[float, ...], slo_s: float) -> float:
-    """What the signal shows now, its noise aside: the median of the last few samples, the worse of two. As for the peak, one
-    over the SLO that is over again does not count.
+    """What the signal shows now, its noise aside: the median of the last few samples, the worse of two. As for the
+    peak, one over the SLO that is over again does not count.
     """
     last = [v for v in values[-LEVEL_OF - 1 :] if v < slo_s][-LEVEL_OF:]
     return _middle(last) if last else values[-1]

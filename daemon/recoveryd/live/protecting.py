@@ -40,8 +40,9 @@ class ReaderLag:
 
 @dataclass(frozen=True, slots=True)
 class Ingress:
-    """Live traffic of one domain: (time, bytes counted so far) at the last few samples, all of the same topics. `sizes`: by
-    topic, the bytes by which each of its records is counted. `since_ms`: the time of the first sample by these sizes.
+    """Live traffic of one domain: (time, bytes counted so far) at the last few samples, all of the same topics.
+    `sizes`: by topic, the bytes by which each of its records is counted. `since_ms`: the time of the first sample by
+    these sizes.
     """
 
     points: tuple[tuple[int, float], ...] = ()
@@ -50,8 +51,8 @@ class Ingress:
 
     @property
     def bytes_per_s(self) -> float | None:
-        """None until there are `INGRESS_POINTS` samples: where replays write too, live records are counted in bursts, so
-        fewer would tell a wrong rate.
+        """None until there are `INGRESS_POINTS` samples: where replays write too, live records are counted in bursts,
+        so fewer would tell a wrong rate.
         """
         if len(self.points) < INGRESS_POINTS:
             return None

@@ -1,5 +1,5 @@
-"""Workflows beside a recovery. No recovery begins or resumes on a topic that a running workflow will delete: it would fail
-there and lose what it copied. What a workflow began itself is its own matter.
+"""Workflows beside a recovery. No recovery begins or resumes on a topic that a running workflow will delete: it would
+fail there and lose what it copied. What a workflow began itself is its own matter.
 
 Workflows know recoveries, and not the other way round: what has to be asked of them is handed in (`draft.Beside`).
 """

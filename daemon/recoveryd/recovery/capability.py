@@ -35,7 +35,9 @@ _form = cache(RecoveryForm)
 
 
 def make_recoveries(params: Params, kinds: Sequence[Kind], beside: Beside) -> Capability[RecoveryDraft]:
-    """`kinds`: the kinds of recoveries there are. A new one needs no change here. `beside`: what is asked of workflows."""
+    """`kinds`: the kinds of recoveries there are. A new one needs no change here. `beside`: what is asked of
+    workflows.
+    """
     by_name, form = {kind.name: kind for kind in kinds}, _form(tuple(kinds))
     return Capability(
         name=NAME,

@@ -2,9 +2,9 @@
 
 A budget is shared by a domain, but what hurts live traffic is the load of a single broker. So a recovery counts by its
 busiest broker: if that one leads three times its even part of what is still to copy, each byte counts three times, and
-no broker gets more than an even part of the budget. Leaders are known from the samples of all topics in use; a partition
-without a leader may get one on the busiest broker, and of a topic that was never sampled each byte counts once. A proof
-reads all that was copied, on both sides.
+no broker gets more than an even part of the budget. Leaders are known from the samples of all topics in use; a
+partition without a leader may get one on the busiest broker, and of a topic that was never sampled each byte counts
+once. A proof reads all that was copied, on both sides.
 """
 
 from collections import Counter

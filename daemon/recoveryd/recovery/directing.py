@@ -19,8 +19,8 @@ def want(case: Case, wanted: Wanted, why: str) -> None:
 
 
 def retell(case: Case, why: str) -> None:
-    """Repeat what is wanted, under limits that were changed. A drain under way goes on: it waits for no second answer, and
-    no longer.
+    """Repeat what is wanted, under limits that were changed. A drain under way goes on: it waits for no second answer,
+    and no longer.
     """
     case.journal(directive_sequence=case.recovery.directive_sequence + 1)
     _publish(case, why)

@@ -35,8 +35,8 @@ def _never(_state: CoreState, _recovery: str, _command: CommandRef) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What is asked of workflows. `taken_away`: of a cluster and a topic, the sentence that names the one which will take it
-    away. `is_begun`: whether one wants a recovery of this id, by this command.
+    """What is asked of workflows. `taken_away`: of a cluster and a topic, the sentence that names the one which will
+    take it away. `is_begun`: whether one wants a recovery of this id, by this command.
     """
 
     taken_away: Callable[[CoreState, str, str], str | None] = _nobody
@@ -44,8 +44,8 @@ class Beside:
 
 
 class RecoveryDraft(View):
-    """`quotas`, `forgetting`, `is_leaving` and `measured_bytes_per_s` may be replaced; `stored` are the recoveries as they were before the
-    event, `present` those that were read or changed since, as they are now.
+    """`quotas`, `forgetting`, `is_leaving` and `measured_bytes_per_s` may be replaced; `stored` are the recoveries as
+    they were before the event, `present` those that were read or changed since, as they are now.
     """
 
     def __init__(self, draft: Draft, params: Params, kinds: Mapping[str, Kind], beside: Beside) -> None:

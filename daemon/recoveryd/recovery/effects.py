@@ -12,8 +12,8 @@ from recoveryd_jobs.contract import Directive, ReceiptsHome
 @dataclass(frozen=True, slots=True)
 class GatherFacts:
     """Ask the clusters for the facts that planning needs → FactsGathered or EffectFailed("gather_facts"). `units`:
-    those that it concerns, of which is asked what their contracts need. `version` of the recovery, so that an answer to an
-    earlier one of the same id, or to a question before its approval, is told apart.
+    those that it concerns, of which is asked what their contracts need. `version` of the recovery, so that an answer to
+    an earlier one of the same id, or to a question before its approval, is told apart.
     """
 
     recovery: str

@@ -121,8 +121,8 @@ def last_heard_completeness(recovery: Recovery) -> tuple[CompletenessRow, ...]:
 
 
 def settle(case: Case, end: State, why: str, verification: Verification | None = None, code: str | None = None) -> None:
-    """Enter the terminal state `end`; `completed` needs every offset explained, no verification mismatch, and of a copy of
-    all partitions that the source has no other ones by now.
+    """Enter the terminal state `end`; `completed` needs every offset explained, no verification mismatch, and of a copy
+    of all partitions that the source has no other ones by now.
     """
     recovery = case.recovery
     unexplained = sum(r.unexplained for r in recovery.completeness)

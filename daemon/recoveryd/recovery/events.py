@@ -115,8 +115,8 @@ class EffectFailed:
     """An effect (by its kind, such as `gather_facts`, `create_target`, `launch` or `read_ledger`) did not succeed;
     `retriable` says whether trying later may help.
 
-    `sequence`: of the ReadLedger that failed; the failure of an older one says nothing about the present one. `version`: of
-    the GatherFacts likewise.
+    `sequence`: of the ReadLedger that failed; the failure of an older one says nothing about the present one.
+    `version`: of the GatherFacts likewise.
     """
 
     recovery: str

@@ -2,9 +2,9 @@
 
 Added to a source that is followed with all its partitions, they are copied from their first offset: the plan is
 revised, the new partitions go to the lanes that have the fewest, and the next attempt copies them; lanes keep their
-numbers, so their transactional ids stay. Until then, while the target has too few partitions, and where they are more than
-one recovery can have, it is never caught up. Added to a source with a pinned range, they do not belong to it, and a
-finding says so. Added to a target with `mapping: key_hash`, they end the copy, because the same key would lie in two
+numbers, so their transactional ids stay. Until then, while the target has too few partitions, and where they are more
+than one recovery can have, it is never caught up. Added to a source with a pinned range, they do not belong to it, and
+a finding says so. Added to a target with `mapping: key_hash`, they end the copy, because the same key would lie in two
 partitions from now on.
 """
 
@@ -73,8 +73,9 @@ def blocked_why(recovery: Recovery) -> str:
 
 
 def left_out(case: Case) -> str | None:
-    """What keeps a recovery that ends at zero lag from being complete: partitions that were added too late to be copied, or
-    that nobody could look for them in time; "" = nothing. None while a sample that is newer than the end is awaited.
+    """What keeps a recovery that ends at zero lag from being complete: partitions that were added too late to be
+    copied, or that nobody could look for them in time; "" = nothing. None while a sample that is newer than the end is
+    awaited.
     """
     recovery, stop = case.recovery, case.recovery.stop
     if recovery.plan is None or stop is None or not follows_all(recovery):

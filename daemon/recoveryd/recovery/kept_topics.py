@@ -1,5 +1,5 @@
-"""Configs of a topic that recoveryd makes and fills with copies: records of any age stay, each with its own time. Settings have
-Kafka's own names.
+"""Configs of a topic that recoveryd makes and fills with copies: records of any age stay, each with its own time.
+Settings have Kafka's own names.
 """
 
 from collections.abc import Mapping

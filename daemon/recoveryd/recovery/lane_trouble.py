@@ -1,8 +1,9 @@
 """Each lane is judged by itself: one that fell silent, or makes no progress, costs the attempt even while the others
 move.
 
-This is for lanes of a running copy only (`recoveryd.recovery.proof_trouble` is for a verification). A lane that was never heard may wait for a free slot of Spark; that is an
-error only when following the live head, because then no slot ever becomes free.
+This is for lanes of a running copy only (`recoveryd.recovery.proof_trouble` is for a verification). A lane that was
+never heard may wait for a free slot of Spark; that is an error only when following the live head, because then no slot
+ever becomes free.
 """
 
 from dataclasses import dataclass

@@ -40,8 +40,8 @@ def begin_pause(case: Case, why: str, held: str = "") -> None:
 
 def begin_resume(case: Case, why: str, *, is_granted: bool = False) -> None:
     """Go on at the exact positions, with the application that still runs or with the next one. A verification goes on
-    too, but begins anew with the next application. `is_granted`: its rate is that of the present step of the controllers;
-    one from before the pause says nothing of live traffic now, and others may have the budget since.
+    too, but begins anew with the next application. `is_granted`: its rate is that of the present step of the
+    controllers; one from before the pause says nothing of live traffic now, and others may have the budget since.
     """
     if not is_granted:
         case.draft.remember(at_floor_at_most(case.recovery, case.params))

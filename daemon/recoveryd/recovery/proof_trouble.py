@@ -1,5 +1,5 @@
-"""The tasks of a verification are judged like lanes: one that fell silent costs the attempt while the others go on, and so
-does a proof that stands still. The next attempt begins it anew.
+"""The tasks of a verification are judged like lanes: one that fell silent costs the attempt while the others go on, and
+so does a proof that stands still. The next attempt begins it anew.
 
 The copy is whole by then, so one attempt that hangs is no reason to end the recovery. A proof that stalls twice in a
 row, the second time no further than the first, ends it, and so do as many lost attempts as end a copy: of a proof none
@@ -13,14 +13,14 @@ from recoveryd.recovery.observed import Observed
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.stops.auto_stop import is_at_floor
 
-# What waits for a transaction of somebody else, or for a broker that is silent, says so itself after `attempts.stop_wait`,
-# which is as long as `attempts.stall_after` by default; and that says more.
+# What waits for a transaction of somebody else, or for a broker that is silent, says so itself after
+# `attempts.stop_wait`, which is as long as `attempts.stall_after` by default; and that says more.
 _TASKS_SAY_MS = 60_000
 
 
 def proof_trouble(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> LaneTrouble | None:
-    """The first task that is in trouble, or the proof as a whole (`lane` is 0 then); None if nothing is wrong, or if the
-    whole application is silent, which is not judged here.
+    """The first task that is in trouble, or the proof as a whole (`lane` is 0 then); None if nothing is wrong, or if
+    the whole application is silent, which is not judged here.
     """
     if now_ms - seen.heard_ms > params.heartbeat_timeout_ms:
         return None

@@ -1,8 +1,8 @@
 """Where events wait for the loop: one queue in order of arrival, with bounded numbers of control records and of hints.
 
 For control records there is back-pressure: `put_control` waits for room. A hint (heartbeat, offset sample, tick)
-replaces a waiting one of the same lane, driver, group or kind, because only the newest matters, and keeps its place. Results
-of effects are few (one per effect) and are never dropped.
+replaces a waiting one of the same lane, driver, group or kind, because only the newest matters, and keeps its place.
+Results of effects are few (one per effect) and are never dropped.
 """
 
 import asyncio

@@ -2,8 +2,8 @@
 
 The group's committed offset is not enough for that. It can be too low (a crash before a commit: records come again)
 and, after rebalances, too high (records never come). So the journal's position counts: a new leader reads everything
-from there to the end directly, and so does one that gets its partition back; later jumps in the offsets are read directly
-as well, and records that come again are skipped. Delivery by the group is only the fast way.
+from there to the end directly, and so does one that gets its partition back; later jumps in the offsets are read
+directly as well, and records that come again are skipped. Delivery by the group is only the fast way.
 """
 
 import asyncio

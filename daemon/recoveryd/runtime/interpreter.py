@@ -1,8 +1,8 @@
 """Runs effects and turns their results into events. It holds no rule about recovery and never decides to try again.
 
 Effects run concurrently, at most so many at a time of those that need the same clusters (`main` and `dr` together count
-apart from `main` alone), and of each kind that needs none, so that whoever does not answer keeps no others waiting. Those
-of one queue keep their order. Every failure becomes an event, so that the core always hears of it. Who runs which
+apart from `main` alone), and of each kind that needs none, so that whoever does not answer keeps no others waiting.
+Those of one queue keep their order. Every failure becomes an event, so that the core always hears of it. Who runs which
 effect is a table of `Runner`s, made in `recoveryd.runtime.runners`.
 """
 

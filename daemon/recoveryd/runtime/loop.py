@@ -87,11 +87,10 @@ class Runtime:
     """`assigned`, `revoked` and `expelled` tell what the group says, `run` is the loop, `stop` ends it after the
     present round.
 
-    A gap of `freeze_s` between two turns of the loop, or a wall clock that jumped as it does when the machine slept, means
-    that the process was frozen and may have been replaced.
-    `when_leading` is called once, when this daemon first leads: it starts what only a leader needs. `tell` is given
-    each decision once it is journaled, and raises nothing. `standing` gives the events about the config that stand for
-    a new leader too.
+    A gap of `freeze_s` between two turns of the loop, or a wall clock that jumped as it does when the machine slept,
+    means that the process was frozen and may have been replaced. `when_leading` is called once, when this daemon first
+    leads: it starts what only a leader needs. `tell` is given each decision once it is journaled, and raises nothing.
+    `standing` gives the events about the config that stand for a new leader too.
     """
 
     def __init__(

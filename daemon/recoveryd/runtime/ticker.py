@@ -1,5 +1,5 @@
-"""Ticks: one a second while a recovery is active, and at the times that decisions asked for. A leader that has nothing to do
-gets one now and then, because what ended is forgotten in time also where nothing else happens.
+"""Ticks: one a second while a recovery is active, and at the times that decisions asked for. A leader that has nothing
+to do gets one now and then, because what ended is forgotten in time also where nothing else happens.
 """
 
 import asyncio

@@ -63,8 +63,8 @@ def fire_what_is_due(draft: ScheduleDraft, schedule: Schedule) -> None:
 
 
 def look_at_clock(draft: ScheduleDraft, schedule: Schedule) -> None:
-    """A due time was journaled by a clock that may have been far ahead: nobody would wait for it, since it comes when the
-    right clock gets there.
+    """A due time was journaled by a clock that may have been far ahead: nobody would wait for it, since it comes when
+    the right clock gets there.
     """
     spec, wanted_ms = schedule.spec, schedule.next_run_ms
     first_ms = next_due_ms(spec.cron, spec.time_zone, draft.now_ms)
@@ -192,8 +192,8 @@ def run_id(schedule_id: str, due_ms: int) -> str:
 
 
 def with_name(verb: str, data: Mapping[str, object], due_ms: int) -> dict[str, object]:
-    """The data with a name that no other run has, where the command gives one to something new: each run after the first
-    would be refused.
+    """The data with a name that no other run has, where the command gives one to something new: each run after the
+    first would be refused.
     """
     field = _NAMES.get(verb, "")
     name = data.get(field)
@@ -235,6 +235,8 @@ def _text(time_ms: int | None) -> str | None:
 
 
 def has_work(schedule: Schedule, now_ms: int, *, run_goes_on: bool) -> bool:
-    """Whether it is due, or follows a run. One that waits for its time, or for a run that waits for people, has nothing to do."""
+    """Whether it is due, or follows a run. One that waits for its time, or for a run that waits for people, has nothing
+    to do.
+    """
     is_due = schedule.next_run_ms is not None and schedule.next_run_ms <= now_ms
     return is_due or (schedule.run is None and schedule.queued_ms is not None) or run_goes_on

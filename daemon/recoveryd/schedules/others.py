@@ -1,6 +1,6 @@
-"""Where a schedule that is made again goes on, if others copied on from where its last run ended, as `recoveryctl retry`
-does: behind them, so that nothing is copied twice. Where that cannot be said exactly, it is not made. One that is new
-begins where its command says, and its answer tells who copied that already.
+"""Where a schedule that is made again goes on, if others copied on from where its last run ended, as `recoveryctl
+retry` does: behind them, so that nothing is copied twice. Where that cannot be said exactly, it is not made. One that
+is new begins where its command says, and its answer tells who copied that already.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,9 @@ _ANEW: Final = "Choose another id, and say with `first` where its first run star
 
 
 def end_behind_others(schedule: Schedule, recoveries: Mapping[str, Recovery]) -> LastEnd | Refused | None:
-    """Where the next run of `schedule`, which has ended, would start; None = at the beginning that its command names."""
+    """Where the next run of `schedule`, which has ended, would start; None = at the beginning that its command
+    names.
+    """
     end = schedule.last_end
     for copy in _begun_since(schedule, recoveries):
         found = _behind(schedule, copy, end)

@@ -36,8 +36,8 @@ class ScheduleSpec:
 
 @dataclass(frozen=True, slots=True)
 class StartSchedule:
-    """`sent`: the command of the first run as it would be now, by which is judged what only that can tell; None in histories of
-    an earlier release.
+    """`sent`: the command of the first run as it would be now, by which is judged what only that can tell; None in
+    histories of an earlier release.
     """
 
     meta: Meta

@@ -1,4 +1,6 @@
-"""Java's login line (`sasl.jaas.config`): one module and its options, read without Java, and how a value stands in it."""
+"""Java's login line (`sasl.jaas.config`): one module and its options, read without Java, and how a value stands
+in it.
+"""
 
 import re
 from typing import Final

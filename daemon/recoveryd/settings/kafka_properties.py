@@ -3,8 +3,8 @@
 Users write the names of Kafka's documentation; librdkafka names some things differently, and aiokafka (under Faust)
 takes arguments and an `ssl.SSLContext`. A property about addresses, encryption or login that cannot be honoured in both
 is refused, never dropped: a connection less secure than its config says would be the worst outcome. Of the tuning,
-librdkafka takes all and aiokafka what it has a parameter for. Values are plain texts here; `secrets` resolves those that
-are stored elsewhere.
+librdkafka takes all and aiokafka what it has a parameter for. Values are plain texts here; `secrets` resolves those
+that are stored elsewhere.
 """
 
 import os

@@ -46,8 +46,8 @@ class Tree:
     origins: dict[Key, Origin]
 
     def put(self, key: Key, value: Any, origin: Origin) -> None:
-        """Set one value and make its sections; it replaces what stood there, with all below it. Raises `ConfigProblem` if
-        one of the sections is something else already.
+        """Set one value and make its sections; it replaces what stood there, with all below it. Raises `ConfigProblem`
+        if one of the sections is something else already.
         """
         section = self.values
         for depth, part in enumerate(key[:-1]):
@@ -131,7 +131,9 @@ def read_yaml(text: str, name: str) -> Tree:
 
 
 def _kind(error: yaml.MarkedYAMLError) -> str:
-    """What is wrong, without the text that stands there: it may be a password. Scanner and parser only tell of marks."""
+    """What is wrong, without the text that stands there: it may be a password. Scanner and parser only tell of
+    marks.
+    """
     problem = error.problem or ""
     if isinstance(error, yaml.constructor.ConstructorError) or "undefined alias" in problem or "tag handle" in problem:
         return "a text that begins with *, &, ! or = needs quotes"

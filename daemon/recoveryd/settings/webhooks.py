@@ -1,8 +1,8 @@
 """Webhooks that commands may name, and that hear of transitions: the URL, and the secret for signing. A command never
 holds a URL.
 
-The secret is in the config or, better, in a file or variable that only the daemon reads. Neither the secret nor the path
-of a URL, which is often secret too, is ever shown.
+The secret is in the config or, better, in a file or variable that only the daemon reads. Neither the secret nor the
+path of a URL, which is often secret too, is ever shown.
 """
 
 from collections.abc import Mapping

@@ -65,8 +65,8 @@ def make_broker(params: ModelParams, seed: int) -> Broker:
 
 class MeasuredBroker(Broker):
     """Live traffic is served first, as it was when it was measured; a slower machine or more of it counts as a higher
-    share. How much higher cannot be told from one rate of live traffic, so what that takes at rest, in unlimited replays,
-    is taken from the formula: then a burst is as large a part of what is free on both plants.
+    share. How much higher cannot be told from one rate of live traffic, so what that takes at rest, in unlimited
+    replays, is taken from the formula: then a burst is as large a part of what is free on both plants.
     """
 
     def __init__(self, params: ModelParams, response: Response, seed: int) -> None:
@@ -82,7 +82,9 @@ class MeasuredBroker(Broker):
         self._rank = 0.5
 
     def advance(self, capacity: float, live: float, consumer_max: float, replay: float) -> None:
-        """What the live application measures has the noise of the same machine, but not in the same seconds as the canary."""
+        """What the live application measures has the noise of the same machine, but not in the same seconds as the
+        canary.
+        """
         super().advance(capacity, live, consumer_max, replay)
         if self.params.has_live_signal:
             self._live_normal, rank = self._next(self._live_normal, self._live_rng)

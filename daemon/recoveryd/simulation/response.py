@@ -72,8 +72,9 @@ class ResponseStep:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A whole measurement. `seed` made the order of the steps; the SLOs were fixed before it. `target_compression`: Kafka's
-    `compression.type` of the topics that were copied to, `producer` where the broker leaves batches as they are.
+    """A whole measurement. `seed` made the order of the steps; the SLOs were fixed before it. `target_compression`:
+    Kafka's `compression.type` of the topics that were copied to, `producer` where the broker leaves batches as they
+    are.
     """
 
     format: str

@@ -1,7 +1,7 @@
 """Who has to approve what is done to a unit: by the rules of the config, else one of its approvers, if it has some.
 
-Where several units have one group, or one output, it takes one of any of them: else a command would choose its approvers by the unit
-that it names.
+Where several units have one group, or one output, it takes one of any of them: else a command would choose its
+approvers by the unit that it names.
 
 Never the one who asked for it. A rule that asks people whom the unit does not have refuses, since nobody could ever
 approve.
@@ -127,8 +127,8 @@ def approval_for(
 def approval_of_all(
     rules: Sequence[ApprovalRule], verb: str, unit: Unit, units: Mapping[str, Unit], others: Iterable[Unit] = ()
 ) -> Approval | None:
-    """The approval that is needed of all that it concerns, by whichever of them a command names: one who may approve it for
-    any of them may approve it. `others`: that the command names as well, as an upgrade does.
+    """The approval that is needed of all that it concerns, by whichever of them a command names: one who may approve it
+    for any of them may approve it. `others`: that the command names as well, as an upgrade does.
     """
     concerned = {each.name: each for named in (unit, *others) for each in concerned_by(verb, named, units)}
     found = (approval_for(rules, verb, each) for each in concerned.values())

@@ -64,8 +64,8 @@ class Wish:
     may_restart: bool = True
 
     def waited_ms(self, now_ms: int, told_ms: int | None) -> int:
-        """For how long it was waited. `told_ms`: when this daemon told who does it, None = it did not. A start counts from
-        there: the daemon before may have been gone for long, and what is late to start is taken for failed.
+        """For how long it was waited. `told_ms`: when this daemon told who does it, None = it did not. A start counts
+        from there: the daemon before may have been gone for long, and what is late to start is taken for failed.
         """
         since_ms = self.since_ms
         if told_ms is not None and self.desired is Desired.RUNNING:

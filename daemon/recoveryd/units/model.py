@@ -107,8 +107,8 @@ class Unit:
     stop_timeout_ms: int = 0
 
     def wait_ms(self, least_ms: int) -> int:
-        """How long to wait until it is stopped or started: whoever controls it may need all the time that the config gives,
-        and tells a while later what became of it.
+        """How long to wait until it is stopped or started: whoever controls it may need all the time that the config
+        gives, and tells a while later what became of it.
         """
         return max(least_ms, self.stop_timeout_ms + _TOLD_MS)
 

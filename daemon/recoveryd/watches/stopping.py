@@ -2,8 +2,8 @@
 it.
 
 How it ran is looked at and journaled first. Then it is asked to stop, again and again, until a report says that it is
-stopped; asking twice is harmless. That it did not stop in time is said only by a daemon that has heard of it: it may have
-stopped while none ran.
+stopped; asking twice is harmless. That it did not stop in time is said only by a daemon that has heard of it: it may
+have stopped while none ran.
 """
 
 from dataclasses import replace

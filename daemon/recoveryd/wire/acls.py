@@ -37,8 +37,8 @@ class Resource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Acl:
-    """`cluster`: main, each of the config, source, target, canary, watched or that of a unit. `when`: the config or command
-    that makes it needed, "" = always.
+    """`cluster`: main, each of the config, source, target, canary, watched or that of a unit. `when`: the config or
+    command that makes it needed, "" = always.
     """
 
     roles: tuple[Role, ...]
@@ -117,7 +117,9 @@ def held_acls(names: TopicNames, topic: str, group: str) -> tuple[Acl, ...]:
 
 
 def look_acls(topic: str) -> tuple[Acl, ...]:
-    """The ACL for looking at a topic of a unit, as each plan does: at inputs, outputs, intermediate and internal ones."""
+    """The ACL for looking at a topic of a unit, as each plan does: at inputs, outputs, intermediate and
+    internal ones.
+    """
     why = "looks where it begins and ends, and how it is configured"
     return (Acl((_D, _R, _O), "unit", Resource.TOPIC, topic, ("Describe", "DescribeConfigs"), why, when="each plan of a unit"),)  # fmt: skip
 

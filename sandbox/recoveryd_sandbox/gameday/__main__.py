@@ -1,8 +1,8 @@
-"""`make gameday`: the same recovery unlimited, at the best fixed rate and under the controller, next to live traffic that
-an independent process measures.
+"""`make gameday`: the same recovery unlimited, at the best fixed rate and under the controller, next to live traffic
+that an independent process measures.
 
-Takes about three hours on two cores for all scenarios (ARGS=NAME runs one). Ends with a table, a picture and verdicts for
-each; exit code 0 when all that was promised held. `--write-docs` puts tables and pictures into docs/.
+Takes about three hours on two cores for all scenarios (ARGS=NAME runs one). Ends with a table, a picture and verdicts
+for each; exit code 0 when all that was promised held. `--write-docs` puts tables and pictures into docs/.
 """
 
 import argparse
@@ -24,8 +24,8 @@ _RUNS_MOST = 9
 
 
 def main() -> int:
-    """0 when every promise held, 1 when one was missed or the game day failed, 2 for a scenario that cannot be used, 130
-    after Ctrl-C.
+    """0 when every promise held, 1 when one was missed or the game day failed, 2 for a scenario that cannot be used,
+    130 after Ctrl-C.
     """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"{', '.join(NAMES)}, or a file; all of these")

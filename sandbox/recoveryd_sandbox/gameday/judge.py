@@ -38,8 +38,8 @@ class LiveSecond:
 
 @dataclass(frozen=True)
 class Quiet:
-    """The stretches without a replay: the share of violated seconds in normal time, and how many violated seconds one slow
-    broker causes.
+    """The stretches without a replay: the share of violated seconds in normal time, and how many violated seconds one
+    slow broker causes.
     """
 
     share: float

@@ -5,9 +5,10 @@ and has an SLO.
     python -m recoveryd_sandbox.gameday.load consumer --bootstrap ... --records-per-s ...
 
 Each second the producer reports the p99 of its own acknowledgements to recoveryd, as a health signal on the control
-topic; not while FILE exists. It also says it on stdout, for what is measured beside recoveryd. With `--swing-s` it writes
-at half its rate and at twice its rate, in turns of so many seconds. The consumer computes for each record as if it could
-do no more than its rate with a core of its own, if it is given one. Both run until their parent ends them or is gone.
+topic; not while FILE exists. It also says it on stdout, for what is measured beside recoveryd. With `--swing-s` it
+writes at half its rate and at twice its rate, in turns of so many seconds. The consumer computes for each record as if
+it could do no more than its rate with a core of its own, if it is given one. Both run until their parent ends them or
+is gone.
 """
 
 import argparse

@@ -42,8 +42,8 @@ class Poll:
 
 @dataclass
 class Phase:
-    """One stretch of time; `name` says what kind of run it is, `fixed` its rate if it had one. `slow` and `cut`: when the
-    broker was slow, and when telemetry was cut. `is_given_up`: it was stopped, since it did too much harm already.
+    """One stretch of time; `name` says what kind of run it is, `fixed` its rate if it had one. `slow` and `cut`: when
+    the broker was slow, and when telemetry was cut. `is_given_up`: it was stopped, since it did too much harm already.
     """
 
     name: str
@@ -101,8 +101,8 @@ class Runs:
         return self._closed(phase)
 
     def settle(self) -> None:
-        """Wait until live traffic has been well for a few seconds, and at least `idle`, in which the daemon measures its
-        baseline.
+        """Wait until live traffic has been well for a few seconds, and at least `idle`, in which the daemon measures
+        its baseline.
         """
         self._wait_s(self._scenario.idle / 1000)
         give_up_s, slos = time.monotonic() + _CALM_DEADLINE_S, self._scenario.slos
@@ -122,8 +122,8 @@ class Runs:
         self._ends = Topics(self._stack.broker.bootstrap).end_offsets(TOPIC)
 
     def run(self, kind: str, fixed: int | None = None, bad_most_s: float = math.inf) -> Phase:
-        """One run of the recovery, from the command to its end, with verification; it is given up after more than so many
-        bad seconds. Raises `SandboxError` when it does not complete otherwise.
+        """One run of the recovery, from the command to its end, with verification; it is given up after more than so
+        many bad seconds. Raises `SandboxError` when it does not complete otherwise.
         """
         self._number += 1
         recovery = f"gameday-{self._number}"
@@ -146,8 +146,8 @@ class Runs:
         return self._closed(phase)
 
     def _follow(self, phase: Phase, recovery: str, bad_most_s: float) -> SlowBroker | None:
-        """Poll to the end; slow the broker and cut telemetry when the copy has reached their shares, and stop a run that
-        has had too many bad seconds.
+        """Poll to the end; slow the broker and cut telemetry when the copy has reached their shares, and stop a run
+        that has had too many bad seconds.
         """
         slowing = self._scenario.slow_broker
         cutting = self._scenario.cut if phase.name == CUT else None

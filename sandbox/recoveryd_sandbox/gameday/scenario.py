@@ -1,5 +1,5 @@
-"""The numbers of a game day as its scenario file says them: the load, the SLOs, the faults, and what is promised. All of
-it is fixed before anything runs. Durations in ms, sizes in bytes.
+"""The numbers of a game day as its scenario file says them: the load, the SLOs, the faults, and what is promised. All
+of it is fixed before anything runs. Durations in ms, sizes in bytes.
 """
 
 from dataclasses import dataclass
@@ -96,8 +96,9 @@ class Target(Section):
 
 
 class Scenario(Section):
-    """`cores`: broker, lanes and daemon are bound to so many; all that there are without it. `most` and `floor` bound the
-    controller; `most` is above what an unlimited copy or proof reaches, so that only live traffic holds the controller back.
+    """`cores`: broker, lanes and daemon are bound to so many; all that there are without it. `most` and `floor` bound
+    the controller; `most` is above what an unlimited copy or proof reaches, so that only live traffic holds the
+    controller back.
     `target_compression`: of the topic that is copied to.
     """
 

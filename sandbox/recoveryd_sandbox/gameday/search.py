@@ -1,7 +1,7 @@
 """The best fixed rate, by bisection: the highest rate that does no more harm than is allowed. Pure.
 
-It needs nothing that the controller is not told, but runs of the same recovery, one for each rate that is tried: what an
-operator would need who wants to set the rate by hand.
+It needs nothing that the controller is not told, but runs of the same recovery, one for each rate that is tried: what
+an operator would need who wants to set the rate by hand.
 """
 
 import math

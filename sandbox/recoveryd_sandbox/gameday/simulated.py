@@ -1,5 +1,5 @@
-"""The same game day on the simulator's measured plant, where that was measured under the same live traffic: how long the copy
-takes there under the controller, to compare it with what was seen. Pure.
+"""The same game day on the simulator's measured plant, where that was measured under the same live traffic: how long
+the copy takes there under the controller, to compare it with what was seen. Pure.
 """
 
 from collections.abc import Sequence
@@ -36,8 +36,8 @@ def is_comparable(scenario: Scenario, response: Response) -> bool:
 
 
 def simulated_s(scenario: Scenario, response: Response, copied_bytes: float, runs: int) -> float:
-    """Seconds that the copy takes: of each seed the median of so many runs one after the other, of which each remembers what
-    was safe in those before it; of all seeds the median. Raises `ValueError` where one does not end.
+    """Seconds that the copy takes: of each seed the median of so many runs one after the other, of which each remembers
+    what was safe in those before it; of all seeds the median. Raises `ValueError` where one does not end.
     """
     unlimited = response.unlimited_bytes_per_s / UNLIMITED
     slos = scenario.slos

@@ -38,7 +38,9 @@ class Window:
 def fold(
     window: Window, seconds: Sequence[Second], live: Sequence[LiveSecond], seen_least: float = 0.9
 ) -> ResponseStep:
-    """`seconds` and `live` are those of the window. Raises `SandboxError` when more than `1 - seen_least` of them is missing."""
+    """`seconds` and `live` are those of the window. Raises `SandboxError` when more than `1 - seen_least` of them is
+    missing.
+    """
     lasted_s = window.stop_s - window.start_s
     seen = [s for s in seconds if s.p99_s is not None and s.lag_s is not None]
     told = [second.p99_s for second in live]

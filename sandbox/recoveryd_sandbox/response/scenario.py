@@ -40,7 +40,9 @@ class ResponseScenario(Section):
         return self
 
     def order(self) -> list[tuple[int, float]]:
-        """(repeat, share) of all steps, shuffled by `seed`, so that a drift of the machine is not taken for an answer."""
+        """(repeat, share) of all steps, shuffled by `seed`, so that a drift of the machine is not taken for an
+        answer.
+        """
         steps = [(repeat, share) for repeat in range(1, self.repeats + 1) for share in self.shares]
         random.Random(self.seed).shuffle(steps)
         return steps

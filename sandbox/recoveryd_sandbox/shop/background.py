@@ -1,5 +1,5 @@
-"""A shop that outlives the command that started it: Kafka and the application in one folder, found again by the notes that
-they leave there (`recoveryd_sandbox.state`).
+"""A shop that outlives the command that started it: Kafka and the application in one folder, found again by the notes
+that they leave there (`recoveryd_sandbox.state`).
 """
 
 import shutil

@@ -29,7 +29,8 @@ _KEPT = {"retention.ms": "-1"}  # any retention would end records of that time
 _TIMEOUT_S = 600.0
 _POLL_S = 0.2
 _PROFILE = {"master": "local[2,4]", "driver_memory": "512m", "warm": 1}
-# It is at least once, so it would count orders twice if it lost its place in the group, or gave up a write, on a machine that stands still.
+# It is at least once, so it would count orders twice if it lost its place in the group, or gave up a write, on a
+# machine that stands still.
 _PATIENT_APP = {
     "consumer.session.timeout.ms": "120000",
     "consumer.max.poll.interval.ms": "1800000",

@@ -54,10 +54,10 @@ class LaneHeartbeat:
     last few seconds.
 
     In `phase` verify, `lane` is the number of a task of the proof, from 0, and `positions` is empty. Such a task counts
-    what it reads on both sides, and obeys `verify`, `pause`, `stop` and `exit`; after `stop` it is `done` and the attempt
-    has no verdict. Its progress is `verified_offsets` of `offsets_to_verify`, both sides together. It makes progress as
-    well where it reads records a second time, which adds to `verified_records` alone, or reads receipts or compares on
-    disk, which adds to `verified_steps` alone.
+    what it reads on both sides, and obeys `verify`, `pause`, `stop` and `exit`; after `stop` it is `done` and the
+    attempt has no verdict. Its progress is `verified_offsets` of `offsets_to_verify`, both sides together. It makes
+    progress as well where it reads records a second time, which adds to `verified_records` alone, or reads receipts or
+    compares on disk, which adds to `verified_steps` alone.
 
     `throttled`: everything it took is committed, and it waits only because its rate allows no further record yet.
     """

@@ -110,10 +110,10 @@ class Directive:
     """What lanes must do, as a lease: it ends `lease_ttl_ms` after a lane received it, by the lane's monotonic clock; a
     renewal has a higher `sequence`.
 
-    `shares`: lane number to its fraction of the rates; a lane that is not in it gets 1/lanes. Rates None = unlimited. Of
-    `verify`, by task number; all of the tasks that read at the same time take an equal part unless each of them is in it.
-    An attempt that reads a directive for a newer attempt leaves at once. `begun_at` tells recoveries apart that have
-    had the same id one after the other: the offset of the command that began it, -1 = not told.
+    `shares`: lane number to its fraction of the rates; a lane that is not in it gets 1/lanes. Rates None = unlimited.
+    Of `verify`, by task number; all of the tasks that read at the same time take an equal part unless each of them is
+    in it. An attempt that reads a directive for a newer attempt leaves at once. `begun_at` tells recoveries apart that
+    have had the same id one after the other: the offset of the command that began it, -1 = not told.
     """
 
     recovery: str

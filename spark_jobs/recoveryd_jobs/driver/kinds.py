@@ -100,8 +100,8 @@ def _judge(context: Any, spec: JobSpec, plan: ProofPlan, shares: list[ProofShare
 
 
 def _show(context: Any, spec: JobSpec, plan: ProofPlan, shares: list[ProofShare]) -> list[Shown] | None:
-    """What the tasks saw; None when one of them was told to leave. Where a pair is read by two tasks, its rows meet in a
-    third one, and only those that differ come to the driver, which could not hold all.
+    """What the tasks saw; None when one of them was told to leave. Where a pair is read by two tasks, its rows meet in
+    a third one, and only those that differ come to the driver, which could not hold all.
     """
     if not shares:
         return []
@@ -136,7 +136,9 @@ def _outcomes(found: list[Any]) -> list[Any] | None:
 
 
 def _show_task(raw_spec: bytes, plan: ProofPlan, shares: Any) -> Any:
-    """What each task saw under its number; where the rows are to go elsewhere, these before it as (pair, (side, rows))."""
+    """What each task saw under its number; where the rows are to go elsewhere, these before it as (pair, (side,
+    rows)).
+    """
     spec = decode(JobSpec, raw_spec)
     for share in shares:
         found = _outcome(partial(show_share, spec, plan, share))
@@ -146,8 +148,8 @@ def _show_task(raw_spec: bytes, plan: ProofPlan, shares: Any) -> Any:
 
 
 def _place_of(width: int, key: int | Pair) -> int:
-    """Where both sides of a pair meet, the same in every process; `width`: partitions of the target. Pairs of one source
-    partition meet in many tasks.
+    """Where both sides of a pair meet, the same in every process; `width`: partitions of the target. Pairs of one
+    source partition meet in many tasks.
     """
     return key if isinstance(key, int) else key[0] * width + key[1]
 

@@ -122,8 +122,8 @@ class ChunkFiller:
             self._on_assigned()
 
     def rest(self) -> None:
-        """The lane was told to wait: drop the question under way; it is asked again afterwards, with a new deadline, and no wait
-        for a transaction goes on meanwhile.
+        """The lane was told to wait: drop the question under way; it is asked again afterwards, with a new deadline,
+        and no wait for a transaction goes on meanwhile.
         """
         self._errand = None
         self._blocked_at.clear()
@@ -347,8 +347,8 @@ class ChunkFiller:
         self._hearing.found_left_out(positions, time.monotonic())
 
     def _hear_again(self) -> Errand:
-        """The consumer leaves out what the source has: make it anew. It asks the source first, so that one that does not
-        answer is not taken for a deaf consumer.
+        """The consumer leaves out what the source has: make it anew. It asks the source first, so that one that does
+        not answer is not taken for a deaf consumer.
         """
         yield from self._questions.bounds(sorted(self._hearing.left_out))
         deaf = self._hearing.deaf(self._positions())

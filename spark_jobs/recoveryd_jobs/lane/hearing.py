@@ -1,6 +1,6 @@
-"""Whether the consumer of a lane still hears its partitions: when each gave something last, which have more than they give,
-and when that is long enough for a new consumer. Asks nobody; `recoveryd_jobs.lane.chunk_filler` asks the source and tells
-what it said.
+"""Whether the consumer of a lane still hears its partitions: when each gave something last, which have more than they
+give, and when that is long enough for a new consumer. Asks nobody; `recoveryd_jobs.lane.chunk_filler` asks the source
+and tells what it said.
 """
 
 from collections.abc import Iterable, Mapping
@@ -51,8 +51,8 @@ class Hearing:
         self._told_s, self._taken_bytes = now_s, 0
 
     def is_long_left_out(self, now_s: float, fetched_bytes: int) -> bool:
-        """Whether partitions are left out for long. Whatever was fetched before the answer has to be taken first, at most
-        `fetched_bytes`.
+        """Whether partitions are left out for long. Whatever was fetched before the answer has to be taken first, at
+        most `fetched_bytes`.
         """
         is_drained = self._taken_bytes >= fetched_bytes
         return bool(self.left_out) and is_drained and now_s - self._told_s >= DEAF_S

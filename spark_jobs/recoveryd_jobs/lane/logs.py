@@ -1,5 +1,5 @@
-"""The real logs and the real pen of `recoveryd_jobs.lane.mending`: reads what lies in the target and in the ledger, seen
-or not, and writes as the lane. Nothing is judged here.
+"""The real logs and the real pen of `recoveryd_jobs.lane.mending`: reads what lies in the target and in the ledger,
+seen or not, and writes as the lane. Nothing is judged here.
 """
 
 import time

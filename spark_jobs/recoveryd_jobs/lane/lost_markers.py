@@ -110,8 +110,8 @@ def landed(
 def _going_on(
     chunks: Iterable[list[Unseen]], positions: Mapping[int, int], known: Mapping[str, Receipt]
 ) -> list[list[Unseen]]:
-    """The chunks that continue the ledger or correct it, each behind those from which it goes on: in the ledger, one that
-    was written again lies behind what goes on from it.
+    """The chunks that continue the ledger or correct it, each behind those from which it goes on: in the ledger, one
+    that was written again lies behind what goes on from it.
     """
     at, found, left = dict(positions), list[list[Unseen]](), list(chunks)
     while left:

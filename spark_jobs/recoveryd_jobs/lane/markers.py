@@ -1,5 +1,5 @@
-"""Waits, when a lane comes to rest, until readers see what it committed last: while it works, its next commit shows them
-what a broker forgot to mark; at rest no commit follows. What is lacking is mended by the next attempt
+"""Waits, when a lane comes to rest, until readers see what it committed last: while it works, its next commit shows
+them what a broker forgot to mark; at rest no commit follows. What is lacking is mended by the next attempt
 (`recoveryd_jobs.lane.mending`).
 """
 
@@ -21,7 +21,9 @@ _REMEMBERED: Final = 1_000  # begins of what was committed; a transaction that l
 
 
 class Markers:
-    """Looks, when a lane comes to rest, whether readers see what it committed last: no later commit shows it to them."""
+    """Looks, when a lane comes to rest, whether readers see what it committed last: no later commit shows it to
+    them.
+    """
 
     def __init__(self, spec: JobSpec, target: Topic, ledger: Topic | None) -> None:
         self._spec, self._target, self._ledger = spec, target, ledger

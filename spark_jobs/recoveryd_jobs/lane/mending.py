@@ -84,8 +84,8 @@ class Pen(Protocol):
     """Writes as this lane. Each raises Doubt."""
 
     def end_open(self, partitions: Sequence[int], *, ledger: bool) -> Mapping[int, int]:
-        """A record and an abort in these partitions of the target, and in the ledger's. Returns where the record lies, by
-        target partition. Another producer's open transaction takes no harm.
+        """A record and an abort in these partitions of the target, and in the ledger's. Returns where the record lies,
+        by target partition. Another producer's open transaction takes no harm.
         """
         ...
 
@@ -257,9 +257,9 @@ class Mender:
                 self._wait(f"{self._spec.target.topic} partition {partition}", bounds[partition])
 
     def _perhaps_ours(self, found: Open, bounds: Mapping[int, LogBounds]) -> list[int]:
-        """Of the partitions where nobody knows: another's transaction takes no harm by an end of ours, and what landed in one
-        of ours is written again. What was closed at one look is only others' when it is open at the next, and where they
-        write all the time something is open at each.
+        """Of the partitions where nobody knows: another's transaction takes no harm by an end of ours, and what landed
+        in one of ours is written again. What was closed at one look is only others' when it is open at the next, and
+        where they write all the time something is open at each.
         """
         self._suspects.intersection_update({*found.ours, *found.perhaps, *found.unknown})
         often = Counter(partition for partition, _ in self._ended)

@@ -1,5 +1,5 @@
-"""What librdkafka (2.16) says of a record that it cannot decode. It then goes on somewhere behind it, so that what lies between
-is not shown, and what it says next is no truth about the log.
+"""What librdkafka (2.16) says of a record that it cannot decode. It then goes on somewhere behind it, so that what lies
+between is not shown, and what it says next is no truth about the log.
 
 It stands here because the daemon and its jobs both read logs.
 """

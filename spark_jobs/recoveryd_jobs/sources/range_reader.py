@@ -60,7 +60,9 @@ Item = Run | End | OutOfRange | Trouble
 
 
 class Source:
-    """One consumer on some partitions of the source topic. `queue_bytes`: about what it fetches ahead. Not thread-safe."""
+    """One consumer on some partitions of the source topic. `queue_bytes`: about what it fetches ahead. Not
+    thread-safe.
+    """
 
     def __init__(self, spec: SourceSpec, client_id: str, queue_bytes: int) -> None:
         self._spec = spec
@@ -87,8 +89,8 @@ class Source:
 
     def assign(self, positions: Mapping[int, int]) -> None:
         """Drop everything fetched and read these partitions from these offsets: with a new consumer, but for the first
-        time. One that is assigned while a broker comes back to itself may hear no more of a partition, and then no other
-        assignment helps (librdkafka 2.16).
+        time. One that is assigned while a broker comes back to itself may hear no more of a partition, and then no
+        other assignment helps (librdkafka 2.16).
         """
         if self._was_assigned:
             self._consumer.close()

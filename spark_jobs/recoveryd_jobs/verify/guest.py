@@ -1,8 +1,9 @@
 """Makes a task of the proof behave next to live traffic like a lane: it keeps to its rate, pauses, stops and leaves as
 directives say, and reports progress.
 
-It reads both sides and the receipts under the `client.id` of the copy, so that one broker quota limits their sum, and takes
-its share of the directive's rates: an equal one until the daemon has heard of all tasks that read at the same time.
+It reads both sides and the receipts under the `client.id` of the copy, so that one broker quota limits their sum, and
+takes its share of the directive's rates: an equal one until the daemon has heard of all tasks that read at the same
+time.
 """
 
 import time
@@ -27,8 +28,8 @@ class Stopped(Exception):  # noqa: N818  (not an error: a directive said so)
 
 
 class Guest:
-    """One task of the proof, with the number `task`; those from `first` up to `tasks` read at the same time. Reports from
-    `begin` to `close`.
+    """One task of the proof, with the number `task`; those from `first` up to `tasks` read at the same time. Reports
+    from `begin` to `close`.
     """
 
     def __init__(self, spec: JobSpec, task: int, tasks: int, offsets: int, first: int = 0) -> None:
@@ -53,8 +54,8 @@ class Guest:
         self.turn()
 
     def close(self) -> None:
-        """Call it also after an error: the driver reports that once all tasks have ended, and until then only who is done
-        may be silent.
+        """Call it also after an error: the driver reports that once all tasks have ended, and until then only who is
+        done may be silent.
         """
         self._feel("done")
         self._progress.close()

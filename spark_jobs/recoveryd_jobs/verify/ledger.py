@@ -194,9 +194,9 @@ def load(
     """All committed receipts of the source partitions that are `wanted`, the newest of each key; empty when the copy
     has no receipts.
 
-    `waiting` is called between batches and may raise; `took` is told the bytes of each batch. The client has the name of
-    the copy, so that its broker quota holds here too. Raises JobError when the topic cannot be read to its end in time:
-    as long as lanes wait for other producers' transactions, this does too.
+    `waiting` is called between batches and may raise; `took` is told the bytes of each batch. The client has the name
+    of the copy, so that its broker quota holds here too. Raises JobError when the topic cannot be read to its end in
+    time: as long as lanes wait for other producers' transactions, this does too.
     """
     ledger = ProofLedger()
     try:

@@ -251,9 +251,9 @@ def cut_back(topic: str, partition: int, end: int, stop: int) -> JobError:
 
 
 def explain_silence(topic: Topic, partition: int, position: int, stop: int) -> JobError:
-    """The error for a reader that comes no further than `position`, though it is to read up to `stop`. Only where readers
-    may see no more is it somebody's transaction; else the broker may give more later. Raises JobError when the cluster
-    does not answer, or the topic is gone.
+    """The error for a reader that comes no further than `position`, though it is to read up to `stop`. Only where
+    readers may see no more is it somebody's transaction; else the broker may give more later. Raises JobError when the
+    cluster does not answer, or the topic is gone.
     """
     bounds = _bounds_up_to(topic, [PartitionRange(partition, 0, stop)])[partition]
     if bounds.high < stop:
@@ -275,8 +275,8 @@ def _source_bounds(spec: JobSpec, source: Topic, ranges: list[PartitionRange]) -
 
 
 def _bounds_up_to(topic: Topic, ranges: list[PartitionRange]) -> dict[int, LogBounds]:
-    """Ask for a while before believing that a log is shorter than its range: a broker that just started may not know its
-    high watermark yet.
+    """Ask for a while before believing that a log is shorter than its range: a broker that just started may not know
+    its high watermark yet.
     """
     deadline_s = time.monotonic() + _CUT_BACK_AFTER_S
     while True:
@@ -287,9 +287,9 @@ def _bounds_up_to(topic: Topic, ranges: list[PartitionRange]) -> dict[int, LogBo
 
 
 def _target_bounds(target: Topic, spec: JobSpec, partitions: list[int]) -> dict[int, LogBounds]:
-    """Of a target of our own with the marker of its last transaction, which the broker writes after it said that it is committed:
-    else that would look as if it came after the copy. Whoever else holds a transaction open there is waited for when it is read.
-    Raises JobError for a log that ends before what was planned to be read of it.
+    """Of a target of our own with the marker of its last transaction, which the broker writes after it said that it is
+    committed: else that would look as if it came after the copy. Whoever else holds a transaction open there is waited
+    for when it is read. Raises JobError for a log that ends before what was planned to be read of it.
     """
     planned = [PartitionRange(p, 0, stop) for p, stop in spec.target.stops]
     if short := _short(planned, ends := _bounds_up_to(target, planned)):

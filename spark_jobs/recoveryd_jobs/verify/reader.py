@@ -123,8 +123,9 @@ class RangeReader:
         return len(self._open) > len(self.held)
 
     def read(self, ranges: Iterable[Range], weight: Callable[[Range], int] = lambda _range: 0) -> None:
-        """Read all of these. `weight`: bytes that the listener may hold of a range while it is read; a group stays below
-        GROUP_BYTES, or is one range. Raises JobError when one cannot be read to its stop, and whatever the guest raises.
+        """Read all of these. `weight`: bytes that the listener may hold of a range while it is read; a group stays
+        below GROUP_BYTES, or is one range. Raises JobError when one cannot be read to its stop, and whatever the guest
+        raises.
         """
         for group in groups(ranges, weight):
             self.begin(group)

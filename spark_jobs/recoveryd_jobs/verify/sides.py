@@ -58,9 +58,9 @@ class _Piece:
 class SourceSide:
     """Takes what readers of the source see.
 
-    `matches`: where a partition's selected records are compared; None = by digests. `wholes`: by partition, the range of
-    which some of the beginning or the end cannot be read; at the end is only what receipts call lost. `kept`: the copy has
-    receipts, so they must cover everything. `compacted`: records may have disappeared since they were copied.
+    `matches`: where a partition's selected records are compared; None = by digests. `wholes`: by partition, the range
+    of which some of the beginning or the end cannot be read; at the end is only what receipts call lost. `kept`: the
+    copy has receipts, so they must cover everything. `compacted`: records may have disappeared since they were copied.
     """
 
     def __init__(

@@ -1,5 +1,5 @@
-"""For how long a reader of the proof has come no further, and what is to be done about it. One clock for those that read
-whole ranges and for the closer look.
+"""For how long a reader of the proof has come no further, and what is to be done about it. One clock for those that
+read whole ranges and for the closer look.
 """
 
 PROBE_S = 20.0
@@ -32,8 +32,8 @@ class Silence:
         return True
 
     def wants_new_client(self) -> bool:
-        """Whether to go on with a new one: one that was assigned while a broker came back to itself may hear no more of a
-        partition (librdkafka 2.16).
+        """Whether to go on with a new one: one that was assigned while a broker came back to itself may hear no more of
+        a partition (librdkafka 2.16).
         """
         if self._silent_s <= self._anew_s:
             return False

@@ -1,13 +1,13 @@
 """The proofs that need each single record: of a copy to other partitions without receipts, and of the last value of
 each key.
 
-Both keep a short hash per record or key in a private SQLite file (`disk`): memory is the same for any number of records.
-Measured with one and three million on each side, the worker's disk holds at its fullest up to 280 bytes for each record
-of the source, since rows are numbered in tables of their own beside those that came and are sorted for it in another
-file, and 150 for each key. Without receipts nothing says which source partition a record of the target came from, so it
-is found by its content: the n-th record of some content in the target is the n-th of that content in the source. Order
-is then proved per pair of partitions, for all content that only one source partition has; records that are equal in
-several partitions may stand in for each other.
+Both keep a short hash per record or key in a private SQLite file (`disk`): memory is the same for any number of
+records. Measured with one and three million on each side, the worker's disk holds at its fullest up to 280 bytes for
+each record of the source, since rows are numbered in tables of their own beside those that came and are sorted for it
+in another file, and 150 for each key. Without receipts nothing says which source partition a record of the target came
+from, so it is found by its content: the n-th record of some content in the target is the n-th of that content in the
+source. Order is then proved per pair of partitions, for all content that only one source partition has; records that
+are equal in several partitions may stand in for each other.
 """
 
 import hashlib
@@ -106,7 +106,9 @@ class Spill:
 
     @contextmanager
     def _in_steps(self) -> Iterator[None]:
-        """Call `step` in the middle of statements too. SQLite lets no exception through, so it is kept and raised here."""
+        """Call `step` in the middle of statements too. SQLite lets no exception through, so it is kept and
+        raised here.
+        """
         raised: list[BaseException] = []
 
         def is_to_end() -> bool:

@@ -74,7 +74,9 @@ def _spill(spec: JobSpec, plan: ProofPlan, share: ProofShare, guest: Guest) -> S
 def look_closer(
     spec: JobSpec, plan: ProofPlan, questions: list[PairQuestion], task: int, tasks: int, first: int = 0
 ) -> list[PairFinding]:
-    """Find out, record by record, how these segments differ. The tasks from `first` up to `tasks` do so at the same time."""
+    """Find out, record by record, how these segments differ. The tasks from `first` up to `tasks` do so at the same
+    time.
+    """
 
     def look(guest: Guest) -> list[PairFinding]:
         planned = {r.partition for r in plan.sources}

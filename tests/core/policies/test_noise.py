@@ -1,4 +1,6 @@
-"""What much lower rates show as often is noise: it lowers no rate for long, and hides no harm that grows with the rate."""
+"""What much lower rates show as often is noise: it lowers no rate for long, and hides no harm that grows with
+the rate.
+"""
 
 import random
 from dataclasses import replace

@@ -1,4 +1,6 @@
-"""A machine on which a replay runs may show more than at rest, at any rate. What it shows at other rates too holds none."""
+"""A machine on which a replay runs may show more than at rest, at any rate. What it shows at other rates too holds
+none.
+"""
 
 import math
 from collections.abc import Callable, Mapping
@@ -41,7 +43,9 @@ def step(
     age_ms: int = 0,
     granted: float | None = None,
 ) -> float:
-    """The step that there is room for. `known`: shares of its SLO by rate. `granted`: the least rate of the last loop delay."""
+    """The step that there is room for. `known`: shares of its SLO by rate. `granted`: the least rate of the last loop
+    delay.
+    """
     newest = {at: tuple((START_MS - age_ms, share) for share in shares) for at, shares in known.items()}
     counted = {step_of(at): AtRate(len(shares), 0.0, shares) for at, shares in newest.items()}
     state = ControllerState(

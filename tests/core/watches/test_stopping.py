@@ -1,5 +1,5 @@
-"""A watch with `then: stop`: it asks whoever controls the application, once it is known how it ran, until it is stopped; and it
-has the application to itself.
+"""A watch with `then: stop`: it asks whoever controls the application, once it is known how it ran, until it is
+stopped; and it has the application to itself.
 """
 
 import json

@@ -45,7 +45,9 @@ class Note:
         return self.ending_s is not None
 
     def asked_s(self, now_s: float) -> float:
-        """Since when it has had time to end by itself: of one whose processes belong to others, since that was decided."""
+        """Since when it has had time to end by itself: of one whose processes belong to others, since that was
+        decided.
+        """
         return next((at_s for at_s in (self.told_s, self.ending_s) if at_s is not None), now_s)
 
     def ended(self) -> "Note":

@@ -144,9 +144,9 @@ class KafkaClusters:
         return shape.topic_id
 
     async def check_own_topics(self) -> None:
-        """Raises `OwnTopicProblem`, or `ClusterProblem` when `main` does not answer. Another cluster that does not answer
-        is left for later, and so is one without its topics: it may be one from which is only copied, and a plan for a
-        copy to it is refused.
+        """Raises `OwnTopicProblem`, or `ClusterProblem` when `main` does not answer. Another cluster that does not
+        answer is left for later, and so is one without its topics: it may be one from which is only copied, and a plan
+        for a copy to it is refused.
         """
         await self._questions.of(MAIN).run(own_topics.check, self._admins.of(MAIN), self._wanted)
         for cluster in self._clusters.keys() - {MAIN}:

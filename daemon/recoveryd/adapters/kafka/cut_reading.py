@@ -33,7 +33,9 @@ def diff_stores(before: tuple[Cut, Properties], after: tuple[Cut, Properties], s
 
 
 class _Copy:
-    """One store of a cut. `later`: so many offsets came to its copy after it was made, of partitions that were folded."""
+    """One store of a cut. `later`: so many offsets came to its copy after it was made, of partitions that were
+    folded.
+    """
 
     def __init__(self, properties: Properties, admin: AdminClient, topic: CutTopic | None) -> None:
         self._properties, self._admin, self._topic = properties, admin, topic

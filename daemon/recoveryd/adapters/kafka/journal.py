@@ -49,7 +49,9 @@ _CLOSE_DEADLINE_S = 5.0
 
 
 class KafkaJournal:
-    """`properties` are librdkafka's, of the cluster `main`, and `access` says the same for other clients. It may be opened again, which fences its earlier client."""
+    """`properties` are librdkafka's, of the cluster `main`, and `access` says the same for other clients. It may be
+    opened again, which fences its earlier client.
+    """
 
     def __init__(
         self,

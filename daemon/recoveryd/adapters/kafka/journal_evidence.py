@@ -102,7 +102,9 @@ class KafkaEvidence:
         return judge(tails, acknowledged, given_up)
 
     def commit_landed(self, acknowledged: Acknowledged) -> None:
-        """Judged again once nobody else can write: whoever opened the journal meanwhile may have ended what was open."""
+        """Judged again once nobody else can write: whoever opened the journal meanwhile may have ended what was
+        open.
+        """
 
         def choose() -> Sequence[Place]:
             return self.judge(acknowledged).commit

@@ -133,7 +133,9 @@ def give_back() -> None:
 
 
 class TopicReader:
-    """Reads own topics of one cluster one after the other, with one consumer, until `give_up_s` of the monotonic clock."""
+    """Reads own topics of one cluster one after the other, with one consumer, until `give_up_s` of the
+    monotonic clock.
+    """
 
     def __init__(self, admin: AdminClient, consumer: Consumer, give_up_s: float) -> None:
         self._admin = admin

@@ -11,8 +11,9 @@ So every record says of which transaction it is (`journal_stamps`). Hence:
 The second half of the last line may make a transaction visible that nobody was told of. That is allowed: it is whole,
 whoever wrote it is shut out, and finds it when it looks what became of it.
 
-That it is whole is true only until an abort, and so is the word of a leader who was told and is gone. So before a marker
-is written for it, a record that is aborted says in another partition that it landed: an abort takes nothing of that away.
+That it is whole is true only until an abort, and so is the word of a leader who was told and is gone. So before a
+marker is written for it, a record that is aborted says in another partition that it landed: an abort takes nothing of
+that away.
 """
 
 from collections import Counter
@@ -30,12 +31,12 @@ class Judgement:
     """What has to be done, each in turn and looked at again.
 
     `commit`: partitions in which landed records wait for a marker. `abort`: those in which something is open that did
-    not land, or is nobody's. `unmarked`: of both, where a record of ours has certainly no marker behind it; elsewhere it
-    may be a foreign transaction that holds readers up, and to do it once is enough. `lost`: landed records, in order,
-    that no marker can bring back. `unproven`: what landed and is open, and of which nothing that an abort leaves says
-    so. `free`: partitions where nothing is open. `told`: by series, up to which number the topics themselves say that
-    all landed; their records may have been brought back since. `held_up`: from which offset on a foreign transaction
-    keeps readers from seeing anything.
+    not land, or is nobody's. `unmarked`: of both, where a record of ours has certainly no marker behind it; elsewhere
+    it may be a foreign transaction that holds readers up, and to do it once is enough. `lost`: landed records, in
+    order, that no marker can bring back. `unproven`: what landed and is open, and of which nothing that an abort leaves
+    says so. `free`: partitions where nothing is open. `told`: by series, up to which number the topics themselves say
+    that all landed; their records may have been brought back since. `held_up`: from which offset on a foreign
+    transaction keeps readers from seeing anything.
     """
 
     commit: Sequence[Place] = ()
@@ -50,8 +51,8 @@ class Judgement:
 
 
 def judge(tails: Sequence[PartitionTail], acknowledged: Acknowledged, given_up: Transaction | None = None) -> Judgement:
-    """Call it with what the newest client read, with no transaction of the journal under way. `given_up`: what counts as
-    dead unless it is seen, since nobody asked to commit it.
+    """Call it with what the newest client read, with no transaction of the journal under way. `given_up`: what counts
+    as dead unless it is seen, since nobody asked to commit it.
     """
     told = _newest(each for tail in tails for each in tail.told)
     counts = Counter(each.stamp for tail in tails for each in tail.unmarked() if each.stamp is not None)
@@ -89,8 +90,8 @@ def _lost(tail: PartitionTail, landed: frozenset[Stamp]) -> Iterator[HiddenRecor
 
 
 def _is_wanted(lost: HiddenRecord, since: Sequence[frozenset[str]]) -> bool:
-    """A leader of an earlier release looks for nothing that was taken away, and goes on without. What it wrote is newer,
-    and would not count any more behind what is brought back.
+    """A leader of an earlier release looks for nothing that was taken away, and goes on without. What it wrote is
+    newer, and would not count any more behind what is brought back.
     """
     return lost.stamp is not None and all(lost.stamp.series in series for series in since)
 

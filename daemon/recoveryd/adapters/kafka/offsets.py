@@ -34,15 +34,17 @@ def at_time(time_ms: int) -> Any:
 
 
 class FirstAt(NamedTuple):
-    """By partition, `found`: the first offset at or after a time, -1 = no record was that new; `ends`: the high watermarks
-    before that was asked.
+    """By partition, `found`: the first offset at or after a time, -1 = no record was that new; `ends`: the high
+    watermarks before that was asked.
     """
 
     found: dict[int, int]
     ends: dict[int, int]
 
     def by(self, ends: dict[int, int]) -> dict[int, int]:
-        """The offsets by ends that were asked for later: what came meanwhile may be as new as the time, and is not left out."""
+        """The offsets by ends that were asked for later: what came meanwhile may be as new as the time, and is not left
+        out.
+        """
         return {p: self.ends[p] if at < 0 and self.ends[p] < ends[p] else at for p, at in self.found.items()}
 
 

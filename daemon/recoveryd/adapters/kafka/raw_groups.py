@@ -132,8 +132,8 @@ class RawGroups(RawAsker):
         return None
 
     async def _described_group(self, group: str) -> tuple[str, str] | None:
-        """As `listed_group`, of brokers that do not list types: there are none but the classic one, whose descriptions tell
-        the protocol.
+        """As `listed_group`, of brokers that do not list types: there are none but the classic one, whose descriptions
+        tell the protocol.
         """
         answer = await self._ask_coordinator(group, DescribeGroupsRequest_v0([group]))
         [(error_code, _group, state, protocol, _assignor, _members)] = answer.groups

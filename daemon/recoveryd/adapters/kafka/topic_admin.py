@@ -291,7 +291,9 @@ class _NobodyAskedError(Exception):
 
 
 class _FencedError(Exception):
-    """Every broker is fenced: none has told the controller lately that it lives. Kafka has no code of its own for it."""
+    """Every broker is fenced: none has told the controller lately that it lives. Kafka has no code of its own
+    for it.
+    """
 
 
 def _check_asked(error: KafkaError) -> None:

@@ -52,8 +52,8 @@ def read_unit(
     `ClusterProblem`.
 
     Without readers only the unit's own group is asked. `access`, the same properties for other clients, is needed for
-    the metadata of commits. `for_plan`: something is to be changed by what is told, so one broker that does not answer is an
-    error: what it would have told of whose the internal topics are does not look as if there were none.
+    the metadata of commits. `for_plan`: something is to be changed by what is told, so one broker that does not answer
+    is an error: what it would have told of whose the internal topics are does not look as if there were none.
     """
     admin = make_admin(properties)
     names, (groups, problems) = _list_topics(admin), list_groups(admin)

@@ -159,7 +159,9 @@ class UnitWatch:
         return size / records if size and records else None
 
     def _behind(self, moves: Sequence[PartitionMove]) -> tuple[frozenset[_Place], tuple[NextRecord, ...]]:
-        """What lies behind the offsets that did not move: of which nothing that could be read, and of some the next record."""
+        """What lies behind the offsets that did not move: of which nothing that could be read, and of some the next
+        record.
+        """
         stuck = [move for move in moves if move.is_stuck and (move.after or 0) >= move.log_start]
         if not stuck:
             return frozenset(), ()
@@ -190,8 +192,8 @@ def quotas_on(ids: Iterable[str], known: Mapping[str | None, Mapping[str, float]
 
 
 def _read_out(consumer: Consumer, stuck: Sequence[PartitionMove]) -> frozenset[_Place]:
-    """Those that stand before nothing but markers of transactions, and what was aborted or compacted away. A client that
-    commits the offset behind its last record, as librdkafka does, stands there as long as nothing else comes.
+    """Those that stand before nothing but markers of transactions, and what was aborted or compacted away. A client
+    that commits the offset behind its last record, as librdkafka does, stands there as long as nothing else comes.
     """
     open_ = {(move.topic, move.partition): move for move in stuck}
     found, paused = set(), []

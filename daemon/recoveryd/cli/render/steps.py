@@ -43,7 +43,9 @@ def _waiting(document: Document) -> Table:
 
 
 def _silence(waiting: Document) -> str | None:
-    """Since when nobody knows whether it waits for that still, and why. Records of earlier releases say nothing of it."""
+    """Since when nobody knows whether it waits for that still, and why. Records of earlier releases say nothing
+    of it.
+    """
     since = waiting.get("unanswered_since")
     return f"{figures.clock_time(since)}: {waiting.get('last_error')}" if since else None
 

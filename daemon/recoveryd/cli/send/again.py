@@ -98,8 +98,8 @@ def refuse_twice(document: Document, others: Mapping[str, Document]) -> None:
 
 
 def refuse_continued(document: Document, others: Mapping[str, Document]) -> None:
-    """Raises `Failure` for a run of a schedule whose next run begins where this one stopped, and for a retry of such a run,
-    behind which the schedule was made again. `others`: all statuses by id.
+    """Raises `Failure` for a run of a schedule whose next run begins where this one stopped, and for a retry of such a
+    run, behind which the schedule was made again. `others`: all statuses by id.
     """
     from recoveryd.schedules.carry import is_mark, source_of  # noqa: PLC0415
     from recoveryd.schedules.firing import is_run_of  # noqa: PLC0415

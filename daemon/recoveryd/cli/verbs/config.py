@@ -27,8 +27,8 @@ def add_to(app: typer.Typer) -> None:
 @_group.command()
 @connected
 def validate(connection: Connection) -> int:
-    """Read the config strictly, and the files that it names, as a daemon on this machine would; a wrong key is named with
-    its line and the nearest right one.
+    """Read the config strictly, and the files that it names, as a daemon on this machine would; a wrong key is named
+    with its line and the nearest right one.
     """
     from recoveryd.settings.renewing import cluster_again  # noqa: PLC0415
 

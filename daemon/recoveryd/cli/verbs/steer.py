@@ -159,8 +159,8 @@ def throttle(
     *,
     sending: Sending,
 ) -> int:
-    """Set or lift the rate of a recovery, within 5 seconds. A rate not given stays; `none` lifts it, `--lift` both. With
-    `--all` each of them gets the same rate of its own.
+    """Set or lift the rate of a recovery, within 5 seconds. A rate not given stays; `none` lifts it, `--lift` both.
+    With `--all` each of them gets the same rate of its own.
     """
     if lift == bool(max_bytes_per_s or max_records_per_s) and (lift or mode is None):
         raise usage("Say which rate.", "Give --max-bytes-per-s, --max-records-per-s or --mode, or --lift alone.")

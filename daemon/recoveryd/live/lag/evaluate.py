@@ -56,7 +56,9 @@ def evaluate_group(windows: Mapping[int, Window], planned: Iterable[int], now_ms
 
 
 def _worst(verdicts: tuple[LagVerdict, ...]) -> LagVerdict:
-    """Mostly all partitions are as well as the first, and comparing them by identity is much cheaper than hashing each."""
+    """Mostly all partitions are as well as the first, and comparing them by identity is much cheaper than
+    hashing each.
+    """
     first = verdicts[0]
     return first if verdicts.count(first) == len(verdicts) else max(set(verdicts), key=SEVERITY.__getitem__)
 

@@ -3,8 +3,8 @@ steps before and after it. Each signal is judged by itself, since what is known 
 
 A rise that follows a raise of ours is ours; so is one that is large.
 Both are cut at once (`rules`). A small rise that follows nothing is doubted: the rate holds for some loop delays, and a
-second such sample within them is cut, whatever good ones came between. Where rest or much lower rates show such rises, or
-the next sample comes soon, it takes more of them than noise would show by chance, whether we raised the rate or not.
+second such sample within them is cut, whatever good ones came between. Where rest or much lower rates show such rises,
+or the next sample comes soon, it takes more of them than noise would show by chance, whether we raised the rate or not.
 After a cut the pressure is compared with the one before: if two samples show the same, the cut changed nothing and is
 taken back to a little less than there was. If the pressure rises then, it was us after all, and for some minutes
 nothing is doubted. Only latencies are doubted: a lag does not jump by chance.
@@ -160,7 +160,9 @@ def _relieved(cause: RiseCause, seen: Assessment, now_ms: int) -> RiseCause:
 
 
 def without_trials(causes: Mapping[str, RiseCause]) -> Mapping[str, RiseCause]:
-    """What is known of causes when rates mean something else from now on: a doubt stays open, and what was ours is ours."""
+    """What is known of causes when rates mean something else from now on: a doubt stays open, and what was ours is
+    ours.
+    """
     found = {name: RiseCause(doubted_ms=c.doubted_ms, ours_ms=c.ours_ms) for name, c in causes.items()}
     return {name: cause for name, cause in found.items() if cause != RiseCause()}
 

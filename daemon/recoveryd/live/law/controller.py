@@ -11,9 +11,9 @@ they are tried:
     3 guard       the SLO is reached in samples taken since the last cut: cut by how far it is exceeded
     2 gate        no sample since the last cut, or none since the last step: hold
     6 no wind-up  the lanes do not use what they have: do not raise
-    4 slow start  far below the target, or room as other rates show: grow exponentially; beyond a safe rate, slowly at first
-    5 track       integrate the distance to the target
-    7 publish     lanes are told of large enough changes, and of every cut at once
+    4 slow start far below the target, or room as other rates show: grow exponentially; beyond a safe rate, slowly at
+    first 5 track integrate the distance to the target 7 publish lanes are told of large enough changes, and of every
+    cut at once
 
 `rules` chooses the move by rules 1 to 6, with 9 from `cause`; rule 8 without anything to protect is chosen there too.
 `publishing` has rule 7 and the rest of 8, `episodes` how work begins and ends, `learning` what is remembered;
@@ -91,8 +91,8 @@ def _with_live_load(
     state: ControllerState, inputs: Inputs, seen: Assessment, params: ControllerParams
 ) -> ControllerState:
     """Feed-forward: a change of live traffic changes our rate at once. When its ingress becomes known or unknown, the
-    budget changes and the rate stays. Less of it gives nothing away while something speaks against the replay: it may be
-    less because it suffers.
+    budget changes and the rate stays. Less of it gives nothing away while something speaks against the replay: it may
+    be less because it suffers.
     """
     load = seen.live_bytes_per_s
     if load is None or params.effective_law is not Law.BUDGET:
@@ -143,9 +143,9 @@ def _moved(
 
 
 def _probing_ms(state: ControllerState, move: Move, rate: float, now_ms: int) -> int | None:
-    """Since when the rate goes beyond the comfortable one and live traffic shows what that does. A step without samples,
-    or with single ones that raise nothing, changes nothing about it; where the rate fell, or could not rise or was not
-    used, nothing was shown.
+    """Since when the rate goes beyond the comfortable one and live traffic shows what that does. A step without
+    samples, or with single ones that raise nothing, changes nothing about it; where the rate fell, or could not rise or
+    was not used, nothing was shown.
     """
     if move.is_probe and rate > state.rate:
         return now_ms if state.probing_ms is None else state.probing_ms

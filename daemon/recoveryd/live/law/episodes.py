@@ -1,5 +1,5 @@
-"""How the work of recoveries begins, changes and ends in a domain: at which rate the first one starts, what another kind
-of work begins with, and what is kept while nobody copies.
+"""How the work of recoveries begins, changes and ends in a domain: at which rate the first one starts, what another
+kind of work begins with, and what is kept while nobody copies.
 
 Steps in between are in `controller`.
 """
@@ -77,8 +77,8 @@ def begin(
 def go_on(
     before: ControllerState, inputs: Inputs, news: frozenset[str], now_ms: int, params: ControllerParams
 ) -> ControllerState:
-    """Another kind of work begins where the last one ended, as `_rate_of_other_work` says. Later, samples from before tell
-    nothing of it; but what they say against the replay is still answered, and so that this can be said, kinds that
+    """Another kind of work begins where the last one ended, as `_rate_of_other_work` says. Later, samples from before
+    tell nothing of it; but what they say against the replay is still answered, and so that this can be said, kinds that
     change to and fro do not each time begin anew.
     """
     seen = assess(before, news, now_ms, params)
@@ -117,9 +117,9 @@ def _rate_of_other_work(
     now_ms: int,
     params: ControllerParams,
 ) -> float:
-    """Where records are only read from now on and live traffic is well, what was safe for that. Where records are brought
-    from now on, or nothing else is done any more, no more than was safe for it and no more than copies begin with
-    while live traffic is not known to be well; but what they had all along stays theirs. `well`: None = it is not.
+    """Where records are only read from now on and live traffic is well, what was safe for that. Where records are
+    brought from now on, or nothing else is done any more, no more than was safe for it and no more than copies begin
+    with while live traffic is not known to be well; but what they had all along stays theirs. `well`: None = it is not.
     """
     rate, safe = before.rate, state.memory.safe_at(now_ms, state.work)
     if state.work is WorkKind.READ:

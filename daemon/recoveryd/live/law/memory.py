@@ -1,5 +1,6 @@
 """What the controller keeps from one recovery to the next, and over a restart: the rate that was safe in each hour of
-the day, for work that brings records and for work that only reads them. With the latency at rest of each signal it is journaled (`recoveryd.live.keeping`).
+the day, for work that brings records and for work that only reads them. With the latency at rest of each signal it is
+journaled (`recoveryd.live.keeping`).
 
 It never raises a rate by itself: it only says how far a rate may climb quickly while fresh samples
 show that live traffic is well.
@@ -17,8 +18,8 @@ _FORGET = 0.02  # of the distance to a lower rate that turned out to be enough, 
 
 
 class WorkKind(StrEnum):
-    """What replays do to the brokers of a domain: a proof and a backup only read, which is less work per byte. `MIXED`: some
-    bring records and others only read, so a rate of all of them together tells what is safe for neither.
+    """What replays do to the brokers of a domain: a proof and a backup only read, which is less work per byte. `MIXED`:
+    some bring records and others only read, so a rate of all of them together tells what is safe for neither.
     """
 
     WRITE = "write"
@@ -36,8 +37,8 @@ class Tried(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes/s by hour of the day (UTC): `safe` while records were brought, `safe_read` while they were only read. `harm_ms`: when a
-    rate last turned out to be too high.
+    """Bytes/s by hour of the day (UTC): `safe` while records were brought, `safe_read` while they were only read.
+    `harm_ms`: when a rate last turned out to be too high.
     """
 
     safe: Mapping[int, float] = field(default_factory=dict)
@@ -65,7 +66,9 @@ class Memory:
         return after
 
     def with_most(self, rate: float, now_ms: int, work: WorkKind = WorkKind.WRITE) -> "Memory":
-        """After a rate turned out to be too high: what was safe is at most this, also in the next hour if that is near."""
+        """After a rate turned out to be too high: what was safe is at most this, also in the next hour if that
+        is near.
+        """
         this, near = hour_of(now_ms), hour_of(now_ms + NEAR_MS)
         known = {near: self._of(work).get(near), this: self.safe_at(now_ms, work)}
         lower = {hour: rate for hour, safe in known.items() if safe is not None and safe > rate}

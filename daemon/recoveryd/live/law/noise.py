@@ -1,5 +1,5 @@
-"""What each latency showed, by the rate at which replays ran: how often it was over its SLO, and the newest samples. What
-much lower rates show as often is noise, or the work of others, and a cut would change nothing about it.
+"""What each latency showed, by the rate at which replays ran: how often it was over its SLO, and the newest samples.
+What much lower rates show as often is noise, or the work of others, and a cut would change nothing about it.
 
 A share is known only after some samples, and noise comes and goes, so old ones fade. A sample that was taken while a
 higher rate may still have been in force counts for that one: noise is rather found too small than too large.

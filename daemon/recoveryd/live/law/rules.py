@@ -155,9 +155,9 @@ def _guard(
 
 
 def _of_start(state: ControllerState, seen: Assessment, first: float, now_ms: int) -> str | None:
-    """Why what live traffic feels may come from the start of lanes and not from their rate, if so: a JVM and its workers
-    take the machine before anything is copied, and samples of that come in for a loop delay longer. `first`: the rate
-    that a recovery begins with; what is higher may do harm of its own.
+    """Why what live traffic feels may come from the start of lanes and not from their rate, if so: a JVM and its
+    workers take the machine before anything is copied, and samples of that come in for a loop delay longer. `first`:
+    the rate that a recovery begins with; what is higher may do harm of its own.
     """
     if state.used_ms is None:
         return "nothing is copied yet, so no cut would change it"
@@ -180,8 +180,8 @@ def _from_floor(
     now_ms: int,
     params: ControllerParams,
 ) -> Move:
-    """Pressure at the floor is not ours. Now and then a rise is tried, to see whether it still grows with the rate; where it
-    did within the hour, the floor may be too much as well, and the recovery is paused in the end.
+    """Pressure at the floor is not ours. Now and then a rise is tried, to see whether it still grows with the rate;
+    where it did within the hour, the floor may be too much as well, and the recovery is paused in the end.
     """
     rate = begin_rate(state, inputs, now_ms, params)
     waited = state.pressed_since_ms is not None and now_ms - state.pressed_since_ms >= FOREIGN_MS
@@ -227,8 +227,8 @@ def _steer(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int
 
 
 def _error(state: ControllerState, seen: Assessment, growth: _Growth | None, params: ControllerParams) -> float:
-    """How far live traffic is from its target: by the worst of a few samples, and where noise alone would hold a rate by
-    their median.
+    """How far live traffic is from its target: by the worst of a few samples, and where noise alone would hold a rate
+    by their median.
     """
     error = seen.level_room if _may_return(state, seen) else seen.room
     if (seen.share or 0.0) >= params.target:
@@ -291,8 +291,8 @@ def _recover(
 def _probe(
     state: ControllerState, seen: Assessment, growth: _Growth, share: float, now_ms: int, params: ControllerParams
 ) -> Move:
-    """4. At the rate that was safe, and nothing has changed: as `_track`, and more with each loop delay in which it stays
-    so. What was too much may be so again; a burst, or another hour, is over.
+    """4. At the rate that was safe, and nothing has changed: as `_track`, and more with each loop delay in which it
+    stays so. What was too much may be so again; a burst, or another hour, is over.
     """
     delays = elapsed_ms(state.probing_ms, now_ms) / seen.delay_ms
     first = _first_probe(state, seen, now_ms, params)

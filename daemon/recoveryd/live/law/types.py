@@ -131,11 +131,11 @@ Counted = Mapping[int, AtRate]  # of one signal, by step of rate
 class Inputs:
     """What one step is told. `readings` in any order; old ones may be repeated. `floor` is 0 if pausing is allowed.
 
-    `ingress_since_ms`: since when the ingress has been measured of the same topics by the same record sizes; values from
-    before cannot be compared with it.
-    `ceiling` is what all claims together can use: a measured ceiling or an operator's cap. The start is a share of it,
-    so an infinite one counts as not known and allows only the floor. `active`: some recovery of the domain wants to
-    copy or to compare. `work`: of all of them together. `achieved_bytes_per_s` None = not known.
+    `ingress_since_ms`: since when the ingress has been measured of the same topics by the same record sizes; values
+    from before cannot be compared with it. `ceiling` is what all claims together can use: a measured ceiling or an
+    operator's cap. The start is a share of it, so an infinite one counts as not known and allows only the floor.
+    `active`: some recovery of the domain wants to copy or to compare. `work`: of all of them together.
+    `achieved_bytes_per_s` None = not known.
     """
 
     readings: tuple[Reading, ...]

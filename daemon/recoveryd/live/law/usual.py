@@ -1,6 +1,6 @@
-"""Whether what live traffic shows at other rates leaves room for a step more. Where it shows as much at lower rates, our
-rate does not move it, however far it is from rest: a machine on which a replay runs at all shows more than one at rest.
-Where the rate moves it, the present rate and a lower one tell together how far it is up to the target.
+"""Whether what live traffic shows at other rates leaves room for a step more. Where it shows as much at lower rates,
+our rate does not move it, however far it is from rest: a machine on which a replay runs at all shows more than one at
+rest. Where the rate moves it, the present rate and a lower one tell together how far it is up to the target.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,8 +60,8 @@ def _step_of_signal(state: ControllerState, signal: Pressure, now_ms: int, param
 
 
 def _step_where_moved(aim: float, strain: float, state: ControllerState, telling: Mapping[int, float]) -> float:
-    """By lines from rest and from the lower rates that tell of one. Rest alone is enough while no rate is known to be safe;
-    none is for the way back to one.
+    """By lines from rest and from the lower rates that tell of one. Rest alone is enough while no rate is known to be
+    safe; none is for the way back to one.
     """
     if is_below_safe(state) or (not telling and state.comfortable is not None):
         return 0.0
@@ -69,15 +69,17 @@ def _step_where_moved(aim: float, strain: float, state: ControllerState, telling
 
 
 def _tells_of_a_line(state: ControllerState, counted: Counted, step: int, now_ms: int) -> bool:
-    """Whether that rate is so far away, or is known by so many samples, that chance says little of where the line goes."""
+    """Whether that rate is so far away, or is known by so many samples, that chance says little of where the
+    line goes.
+    """
     is_far = step <= step_of(state.rate) - FAR_APART
     return is_far or len(shares_at(counted, step, now_ms)) >= 2 * SAMPLES
 
 
 def _step_up_to(aim: float, strain: float, state: ControllerState, lower: Mapping[int, float]) -> float:
-    """Half of the way from `strain` to `aim`, as a part of the rate: by lines through the strain at this rate and those at
-    lower ones, since strain grows evenly with the rate. By the steepest; at most `LEVEL_STEP`. Samples may tell of the
-    lowest rate that was granted within the last loop delay, so the way begins there.
+    """Half of the way from `strain` to `aim`, as a part of the rate: by lines through the strain at this rate and those
+    at lower ones, since strain grows evenly with the rate. By the steepest; at most `LEVEL_STEP`. Samples may tell of
+    the lowest rate that was granted within the last loop delay, so the way begins there.
     """
     told_of = min(granted_least(state), state.rate)
     if strain >= aim or told_of <= 0:
@@ -94,8 +96,8 @@ def _way(rate: float, step: int) -> float:
 
 
 def _was_harmed_above(state: ControllerState, counted: Counted, now_ms: int, most: float) -> bool:
-    """Whether a rate that is a little higher was at the target of late, or at the SLO in the end: before the cut that ends
-    it, it may have shown much that was good.
+    """Whether a rate that is a little higher was at the target of late, or at the SLO in the end: before the cut that
+    ends it, it may have shown much that was good.
     """
     here = step_of(state.rate)
     above = (shares_at(counted, step, now_ms) for step in range(here + 1, here + AHEAD + 1))
@@ -115,8 +117,8 @@ def _is_first(state: ControllerState, counted: Counted) -> bool:
 
 
 def _here(state: ControllerState, counted: Counted, now_ms: int) -> float | None:
-    """The usual share of its SLO at this rate, by the samples of the last minutes; where they are too few, because it has
-    just grown, with those of the rate before, unless they are lower.
+    """The usual share of its SLO at this rate, by the samples of the last minutes; where they are too few, because it
+    has just grown, with those of the rate before, unless they are lower.
     """
     here = step_of(state.rate)
     shares = [share for step in (here - 1, here) for share in shares_at(counted, step, now_ms)]

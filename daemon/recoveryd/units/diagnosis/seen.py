@@ -68,8 +68,8 @@ class Watched:
     """`groups` in the order of the looks, the first and the last one included. `brokers` that lead partitions of
     inputs.
 
-    `quotas` None: could not be asked. `bytes_per_record` as records lie in the logs of the inputs. `read_out`: topic and
-    partition of those behind whose offset nothing lies that a reader of committed records gets.
+    `quotas` None: could not be asked. `bytes_per_record` as records lie in the logs of the inputs. `read_out`: topic
+    and partition of those behind whose offset nothing lies that a reader of committed records gets.
     """
 
     first: UnitLook

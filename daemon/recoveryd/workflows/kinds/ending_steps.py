@@ -16,7 +16,9 @@ from recoveryd.workflows.model.workflow import WorkflowStep
 def last_steps(
     spec: WithOutputs, unit: Unit, internal: Collection[str], ids: Mapping[str, str]
 ) -> Iterator[WorkflowStep]:
-    """From the offsets on, once everything that has to be gone or made is so. `ids`: of topics that are not made again."""
+    """From the offsets on, once everything that has to be gone or made is so. `ids`: of topics that are not
+    made again.
+    """
     cluster, group = spec.cluster, spec.group
     yield WorkflowStep(SET, SetOffsets(cluster, group, connector=unit.connector, topic_ids=ids))
     if unit.keeps_state:

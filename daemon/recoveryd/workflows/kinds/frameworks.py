@@ -1,5 +1,5 @@
-"""What is special about setting offsets where a framework keeps them in its own way. Of Flink nothing is asked here: what has to
-be done is written out, as commands for a person.
+"""What is special about setting offsets where a framework keeps them in its own way. Of Flink nothing is asked here:
+what has to be done is written out, as commands for a person.
 """
 
 from collections.abc import Iterator

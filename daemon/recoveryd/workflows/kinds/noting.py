@@ -62,8 +62,8 @@ def inside_log(
     out_of_range: OnOutOfRange = OnOutOfRange.FAIL,
     but: Collection[str] = (),
 ) -> dict[Place, int | None]:
-    """The places, once more: a log may have lost a position while the application was being stopped, which is to be known
-    before anything is taken away. `but`: topics that are to be made anew. Raises `PositionRefused`.
+    """The places, once more: a log may have lost a position while the application was being stopped, which is to be
+    known before anything is taken away. `but`: topics that are to be made anew. Raises `PositionRefused`.
     """
     return {
         place: _inside(place, at, event, out_of_range) if place[0] not in but else at for place, at in after.items()
@@ -80,8 +80,8 @@ def _inside(place: Place, offset: int | None, event: StepReported, out_of_range:
 
 
 def refuse_grown(planned: Mapping[str, int], event: StepReported) -> Refused | None:
-    """Of topics that have more partitions than when the plan was made, by name: of the new ones nobody said where the group
-    begins, and what is made like the topic would have too few.
+    """Of topics that have more partitions than when the plan was made, by name: of the new ones nobody said where the
+    group begins, and what is made like the topic would have too few.
     """
     for name, count in planned.items():
         now = len(event.logs.get(name, {}))
@@ -92,8 +92,9 @@ def refuse_grown(planned: Mapping[str, int], event: StepReported) -> Refused | N
 
 
 def with_new_topics_told(workflow: Workflow, event: StepReported, copied: Iterable[str] = ()) -> StepReported:
-    """Where the unit has internal topics, or may have some, of which the plan knows nothing, as one that it made between the
-    plan and its stop: they would be neither deleted nor copied, so nothing is done by this plan. `copied`: what it copies.
+    """Where the unit has internal topics, or may have some, of which the plan knows nothing, as one that it made
+    between the plan and its stop: they would be neither deleted nor copied, so nothing is done by this plan. `copied`:
+    what it copies.
     """
     unit, plan = workflow.unit, workflow.plan
     facts = None if event.found is None else event.found.units.get(unit or "")
@@ -116,8 +117,8 @@ def planned_partitions(workflow: Workflow) -> Counter[str]:
 
 
 def with_positions(workflow: Workflow, event: StepReported, group: str, after: Mapping[Place, int | None]) -> Workflow:
-    """`after`: where each place shall stand, None = nowhere. The plan's changes say what was there, and the undo rows how it is
-    put back; what was noted of other places is not kept.
+    """`after`: where each place shall stand, None = nowhere. The plan's changes say what was there, and the undo rows
+    how it is put back; what was noted of other places is not kept.
     """
     assert workflow.plan is not None
     rows = rows_of(event)
@@ -142,8 +143,8 @@ def without_commits(workflow: Workflow, topics: Collection[str]) -> Workflow:
 
 
 def with_start_as_before(workflow: Workflow, event: StepReported) -> Workflow:
-    """Whoever stopped an application said how it ran: it is started like that. One that did not run is started as was known
-    already.
+    """Whoever stopped an application said how it ran: it is started like that. One that did not run is started as was
+    known already.
     """
     before = event.evidence.get("before")
     steps = tuple(

@@ -80,8 +80,8 @@ def _complete(spec: ResetSpec, knows: Knows) -> ResetSpec | Refused:
 
 
 def _with_unit(spec: ResetSpec, knows: Knows) -> ResetSpec | Refused:
-    """With what the config says of the unit. A group that is one's is the unit's also by its own name, so that who approves
-    it is asked.
+    """With what the config says of the unit. A group that is one's is the unit's also by its own name, so that who
+    approves it is asked.
     """
     if spec.unit is None:
         owner = next((u for u in knows.params.units.values() if _reads_as(u) == (spec.cluster, spec.group)), None)
@@ -171,7 +171,9 @@ def _plan(spec: ResetSpec, facts: Found, params: WorkflowParams) -> Planned | Re
 
 
 def _left_alone(spec: ResetSpec, positions: list[NewPosition], found: GroupFound) -> Iterator[str]:
-    """Partitions of the topics for which offsets are named, but none of theirs, as where nothing was committed at a cut."""
+    """Partitions of the topics for which offsets are named, but none of theirs, as where nothing was committed at a
+    cut.
+    """
     pairs = zip(positions, found.looks, strict=True)
     left = [look for p, look in pairs if p.offset is None and look.committed is not None]
     if left and isinstance(spec.to, AtTopicOffsets):
@@ -266,8 +268,8 @@ def _refuse(spec: ResetSpec, found: GroupFound) -> Refused | None:
 
 
 def refuse_nowhere(to: To, topics: Mapping[str, tuple[int, ...]], found: GroupFound) -> Refused | None:
-    """Of offsets that are given by partition: one of a partition that its topic does not have. `topics` as they are wanted:
-    of those that are narrowed down, the others are left out on purpose.
+    """Of offsets that are given by partition: one of a partition that its topic does not have. `topics` as they are
+    wanted: of those that are narrowed down, the others are left out on purpose.
     """
     if not isinstance(to, AtTopicOffsets):
         return None
@@ -282,8 +284,8 @@ def _missing_partition(topic: str, partition: int) -> Refused:
 
 
 def refuse_group(name: str, group: Group | None) -> Refused | None:
-    """Of a type whose offsets nobody can set by committing them. Groups of Streams commit like those of consumers, in both
-    protocols.
+    """Of a type whose offsets nobody can set by committing them. Groups of Streams commit like those of consumers, in
+    both protocols.
     """
     match group.type if group is not None else None:
         case GroupType.SHARE:

@@ -12,7 +12,9 @@ REPROCESSED = frozenset({UnitKind.STREAMS, UnitKind.GROUP})  # kinds that `repro
 
 
 def refuse_state(spec: ResetSpec, unit: Unit | None) -> Refused | None:
-    """Of `reset`: a choice that is missing, or cannot be carried out. Offsets that stay where they are leave state right."""
+    """Of `reset`: a choice that is missing, or cannot be carried out. Offsets that stay where they are leave state
+    right.
+    """
     if unit is None or not unit.keeps_state:
         if spec.state is not StateChoice.CLEAN:
             return None

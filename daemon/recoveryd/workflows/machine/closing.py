@@ -1,7 +1,7 @@
 """What a workflow changed for its own time only and could not put back: how long it is tried, and how it ends without.
 
-Whoever reads the reason finds what was left changed, and the commands of Kafka that put it back: the daemon may lack the
-right to.
+Whoever reads the reason finds what was left changed, and the commands of Kafka that put it back: the daemon may lack
+the right to.
 """
 
 import shlex
@@ -50,8 +50,8 @@ def told_try(workflow: Workflow) -> str:
 
 
 def without(workflow: Workflow, step: WorkflowStep, why: str) -> Workflow:
-    """The workflow as it ends although what `step` should have put back is still changed. If a person gave that up, it ends as
-    was meant; else one that would have completed, or been rolled back, fails.
+    """The workflow as it ends although what `step` should have put back is still changed. If a person gave that up, it
+    ends as was meant; else one that would have completed, or been rolled back, fails.
     """
     ending, rows = workflow.ending, _rows_of(workflow, step)
     assert ending is not None

@@ -1,5 +1,5 @@
-"""Ids of the commands that workflows send, and what such an id says: of which workflow it is, what it asks for, and whether that
-is wanted now. The same command has the same id, however often it is sent.
+"""Ids of the commands that workflows send, and what such an id says: of which workflow it is, what it asks for, and
+whether that is wanted now. The same command has the same id, however often it is sent.
 """
 
 from typing import Final

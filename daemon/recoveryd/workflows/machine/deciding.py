@@ -1,8 +1,9 @@
-"""An application that was started and failed, and that appends: what it wrote would be there twice if it were started again. So
-nothing starts it again by itself: it is stopped, lest its platform does so, and its start stands behind a question for a person.
+"""An application that was started and failed, and that appends: what it wrote would be there twice if it were started
+again. So nothing starts it again by itself: it is stopped, lest its platform does so, and its start stands behind a
+question for a person.
 
-Attempts of replays need none of this: records and receipts are one transaction, so that another attempt goes on where the last
-one ended, whatever the target is for others.
+Attempts of replays need none of this: records and receipts are one transaction, so that another attempt goes on where
+the last one ended, whatever the target is for others.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,8 +19,8 @@ Units = Mapping[str, Unit]
 
 
 def appends(units: Units, step: WorkflowStep) -> tuple[str, ...]:
-    """Outputs of the application that the step starts, in which a record that is written again is there twice, or of which
-    nobody said that it is not.
+    """Outputs of the application that the step starts, in which a record that is written again is there twice, or of
+    which nobody said that it is not.
     """
     unit = units.get(step.action.unit) if isinstance(step.action, AwaitStarted) else None
     return () if unit is None else unit.appended

@@ -1,5 +1,5 @@
-"""A defect of ours in one workflow stops nobody else: neither the ticks of the others, nor the daemon. The workflow says why it
-stands.
+"""A defect of ours in one workflow stops nobody else: neither the ticks of the others, nor the daemon. The workflow
+says why it stands.
 """
 
 from collections.abc import Callable
@@ -18,8 +18,8 @@ def guarded(
     do: Callable[[WorkflowDraft, Workflow], None],
     refuse: Callable[[WorkflowDraft, Workflow, Code, str], None] | None = None,
 ) -> None:
-    """`do` it; where that raises, nothing of it stays. One that has no plan yet is refused then, any other is tried again
-    after a while, and says why it stands.
+    """`do` it; where that raises, nothing of it stays. One that has no plan yet is refused then, any other is tried
+    again after a while, and says why it stands.
     """
     before, ended = draft.workflows, len(draft.draft.ended)
     try:

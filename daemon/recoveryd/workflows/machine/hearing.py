@@ -16,7 +16,9 @@ from recoveryd.workflows.model.workflow import Workflow, WorkflowStep
 
 
 def hear_answers(draft: WorkflowDraft, command_id: str, source: str) -> None:
-    """A command of its own that was refused ends the step which sent it. One that somebody else sent under such an id is none."""
+    """A command of its own that was refused ends the step which sent it. One that somebody else sent under such an id
+    is none.
+    """
     for workflow in tuple(draft.workflows.live.values()):
         if workflow.command.source == source:
             hear_of_steering(draft, workflow, command_id)
@@ -31,8 +33,8 @@ def hear_answers(draft: WorkflowDraft, command_id: str, source: str) -> None:
 
 
 def _ask_later(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, answer: Answer) -> None:
-    """What there is no room for now is asked for once more, under another id, as often as it takes: the step has begun, and it
-    may be that nothing else runs.
+    """What there is no room for now is asked for once more, under another id, as often as it takes: the step has begun,
+    and it may be that nothing else runs.
     """
     why = f"{answer.subject}: {answer.message}; it is asked for again"
     anew = asked_anew(draft, workflow, step)

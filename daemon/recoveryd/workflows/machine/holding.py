@@ -1,5 +1,5 @@
-"""Held topics (`recoveryd.holds`): a workflow changes nothing where somebody holds the topic. Looked at when its plan is
-made and again before it changes something.
+"""Held topics (`recoveryd.holds`): a workflow changes nothing where somebody holds the topic. Looked at when its plan
+is made and again before it changes something.
 """
 
 from collections.abc import Iterable

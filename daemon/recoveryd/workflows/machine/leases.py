@@ -1,8 +1,8 @@
 """Configs of topics that a workflow changes for as long as it runs: what they are then, and how they are put back.
 
-The rows are part of the plan, so that what was there is journaled before anything is changed. Only one workflow at a time
-changes the same one: what a second found there would be the value of the first, and the first to end would put it back
-under the other.
+The rows are part of the plan, so that what was there is journaled before anything is changed. Only one workflow at a
+time changes the same one: what a second found there would be the value of the first, and the first to end would put it
+back under the other.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -71,7 +71,9 @@ def were_put_back(workflows: Workflows, leases: frozenset[RowKey], since_ms: int
 
 
 def was_begun(workflow: Workflow, row: ConfigUndo | QuotaUndo) -> bool:
-    """Whether this was ever set by it: before, what is there is somebody else's, whatever it is. Topics may be made with it."""
+    """Whether this was ever set by it: before, what is there is somebody else's, whatever it is. Topics may be made
+    with it.
+    """
     actions = (step.action for step in workflow.steps if step.began_ms is not None)
     return any(_sets(action, row) for action in actions if not getattr(action, "is_back", False))
 

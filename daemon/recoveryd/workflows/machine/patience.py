@@ -1,4 +1,6 @@
-"""What a step that is not done yet waits for, since when, and for how long it may. Pure: `machine.waiting` does the waiting."""
+"""What a step that is not done yet waits for, since when, and for how long it may. Pure: `machine.waiting` does the
+waiting.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -71,8 +73,8 @@ def waited_for(
 
 
 def with_time_of(workflow: Workflow, now_ms: int, params: WorkflowParams, *, is_set: bool) -> Workflow:
-    """With what it waits for as a daemon that begins to lead finds it. No deadline is later than one that begins now, as
-    after a clock was set back; if the clock was set while the daemon led (`is_set`), all begin now.
+    """With what it waits for as a daemon that begins to lead finds it. No deadline is later than one that begins now,
+    as after a clock was set back; if the clock was set while the daemon led (`is_set`), all begin now.
     """
     step, waiting, ending = workflow.step, workflow.waiting_for, workflow.ending
     if step is not None and waiting is not None and waiting.deadline_ms is not None:
@@ -88,8 +90,8 @@ def with_time_of(workflow: Workflow, now_ms: int, params: WorkflowParams, *, is_
 
 
 def _with_times(evidence: Mapping[str, object], now_ms: int, *, is_set: bool) -> dict[str, object]:
-    """Of a hold, the time for which its gates were seen green ends now if the clock was set under it; what a clock that is
-    behind saw while nobody led says nothing.
+    """Of a hold, the time for which its gates were seen green ends now if the clock was set under it; what a clock that
+    is behind saw while nobody led says nothing.
     """
     since_ms, seen_ms = evidence.get(GREEN_SINCE), evidence.get(GREEN_SEEN)
     if is_set and isinstance(since_ms, int) and isinstance(seen_ms, int):
@@ -101,8 +103,9 @@ def _with_times(evidence: Mapping[str, object], now_ms: int, *, is_set: bool) ->
 
 
 def outlasts(step: WorkflowStep, event: StepReported, *, is_look: bool) -> bool:
-    """Whether a step that failed so goes on to its deadline, however often: nothing is changed by asking again. What changes
-    something is tried a few times, unless it is only looked how far it came, and so is what breaks by a defect of recoveryd.
+    """Whether a step that failed so goes on to its deadline, however often: nothing is changed by asking again. What
+    changes something is tried a few times, unless it is only looked how far it came, and so is what breaks by a defect
+    of recoveryd.
     """
     is_harmless = is_look or type(step.action) not in CHANGES
     return event.is_retriable and is_harmless and event.code != Code.INVARIANT_BROKEN.value

@@ -1,9 +1,10 @@
 """Whether a group is near enough to the ends of what it reads, and has been for long enough.
 
-The lag of each partition is told from the looks of the collector at the group and the log ends, as for watches: one that is
-not fully known is never small. The time counts from the first of the looks in a row that were all within the limit. It begins
-again with each look that was not, after a gap, for a new leader, and when what was planned is another thing now: another
-config of a unit, another topic, more partitions. So the time always belongs to what will be carried out.
+The lag of each partition is told from the looks of the collector at the group and the log ends, as for watches: one
+that is not fully known is never small. The time counts from the first of the looks in a row that were all within the
+limit. It begins again with each look that was not, after a gap, for a new leader, and when what was planned is another
+thing now: another config of a unit, another topic, more partitions. So the time always belongs to what will be carried
+out.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

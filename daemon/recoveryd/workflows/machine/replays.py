@@ -1,5 +1,5 @@
-"""Recoveries beside a workflow: replays that write to a topic on which it sets a group, whose end moves meanwhile, and those
-that read or write a topic which it takes away; and none begins with a topic that one goes on to take away.
+"""Recoveries beside a workflow: replays that write to a topic on which it sets a group, whose end moves meanwhile, and
+those that read or write a topic which it takes away; and none begins with a topic that one goes on to take away.
 """
 
 from collections.abc import Collection, Iterable, Iterator

@@ -1,4 +1,6 @@
-"""Which workflows go on without a person. A daemon that runs only until nothing is left to do asks for them before it ends."""
+"""Which workflows go on without a person. A daemon that runs only until nothing is left to do asks for them before it
+ends.
+"""
 
 from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import State
@@ -21,8 +23,8 @@ _LOOKED_AT = (AwaitStopped, AwaitStarted, LookAtUnit)  # who answers them may ha
 
 
 def goes_on(state: CoreState, workflow: Workflow) -> bool:
-    """Not one that a person paused, or of which all that it began waits for people. One that waits for a person itself is
-    looked at once by each daemon.
+    """Not one that a person paused, or of which all that it began waits for people. One that waits for a person itself
+    is looked at once by each daemon.
     """
     if workflow.waits_for_a_person:
         return _has_to_be_looked_at(state, workflow)

@@ -1,5 +1,5 @@
-"""On the way back: an application that was stopped for a workflow, by the daemon or a service, and ran before, is started
-again. Who stopped one by hand starts it by hand.
+"""On the way back: an application that was stopped for a workflow, by the daemon or a service, and ran before, is
+started again. Who stopped one by hand starts it by hand.
 """
 
 from collections.abc import Mapping
@@ -16,9 +16,10 @@ _NAMED_MOST: Final = 5
 
 
 def started_again(workflow: Workflow, back: tuple[WorkflowStep, ...]) -> tuple[WorkflowStep, ...]:
-    """The steps `back` of a rollback, before them a stop, since somebody may have started it meanwhile, also without a word to
-    the workflow, and behind them the start. What is stopped already stays so, and what runs runs on where nothing is put back.
-    Where records went, or local state, a person says first that it can go on: it would begin with what is left.
+    """The steps `back` of a rollback, before them a stop, since somebody may have started it meanwhile, also without a
+    word to the workflow, and behind them the start. What is stopped already stays so, and what runs runs on where
+    nothing is put back. Where records went, or local state, a person says first that it can go on: it would begin with
+    what is left.
     """
     stopped = _stop_of(workflow)
     if stopped is None or not _ran(stopped):

@@ -156,7 +156,9 @@ def _with_change(why: str, step: WorkflowStep, event: StepReported) -> str:
 
 
 def _left(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: StepReported) -> None:
-    """It was only looked how far it came: what is left is called off if the hold is still there, else it is done now."""
+    """It was only looked how far it came: what is left is called off if the hold is still there, else it is
+    done now.
+    """
     seen = workflow.with_step(replace(step, state=StepState.RUNNING, failures=0)).with_undo(event.undo)
     seen = replace(seen, rest=rest_of(step), waiting_for=None)
     draft.reason = f"{step.name}: {event.why}"

@@ -40,7 +40,9 @@ def take_over_time(draft: WorkflowDraft, *, is_set: bool) -> None:
 
 
 def look_soon(draft: WorkflowDraft) -> None:
-    """Something ended in this step, which sees recoveries as they were before it. Those that wait for it look in the next."""
+    """Something ended in this step, which sees recoveries as they were before it. Those that wait for it look in the
+    next.
+    """
     ended = draft.draft.ended
     waiting = [w.id for w in draft.workflows.live.values() if w.state in _LOOKING and _waits_for(w, ended)]
     for workflow_id in waiting:

@@ -38,7 +38,9 @@ _BROKEN_OFF: Final = frozenset({StepState.FAILED, StepState.SKIPPED})
 
 
 def rollback_steps(workflow: Workflow) -> tuple[WorkflowStep, ...]:
-    """Back to what was noted, where nobody else moved it since. Topics that we made go, as long as nobody wrote to them."""
+    """Back to what was noted, where nobody else moved it since. Topics that we made go, as long as nobody wrote to
+    them.
+    """
     lost = lost_for_good(workflow)
     groups = dict.fromkeys(
         r.group for r in workflow.undo if isinstance(r, OffsetUndo) and r.is_changed and r.name not in lost
@@ -69,8 +71,8 @@ def rollback_steps(workflow: Workflow) -> tuple[WorkflowStep, ...]:
 
 
 def noted_ids(workflow: Workflow, group: str) -> dict[str, str]:
-    """Of the topics in which the offsets of the group were noted, without those that it has made again itself: one that has
-    another id by now was made by somebody since, and what was noted means nothing there.
+    """Of the topics in which the offsets of the group were noted, without those that it has made again itself: one that
+    has another id by now was made by somebody since, and what was noted means nothing there.
     """
     own = {row.name for row in workflow.undo if isinstance(row, TopicUndo) and row.is_changed}
     notes = (step.action for step in workflow.steps if isinstance(step.action, TakeSnapshot))
@@ -85,7 +87,9 @@ def _connector_of(workflow: Workflow, group: str) -> str:
 
 
 def _asked_again(workflow: Workflow) -> tuple[Action | None, Action | None]:
-    """What a person is asked to do before and behind it once more, where an empty group does not say that nothing runs."""
+    """What a person is asked to do before and behind it once more, where an empty group does not say that
+    nothing runs.
+    """
     asked = {step.name: step.action for step in workflow.steps if isinstance(step.action, AskPerson)}
     return asked.get(STOP), asked.get(START)
 
@@ -101,8 +105,8 @@ def _made_again(workflow: Workflow) -> RecreateTopics | None:
 
 
 def restore_step(workflow: Workflow) -> WorkflowStep | None:
-    """Puts back what was changed for the time of the workflow only: one step for each kind of it, asked for until there is
-    none left.
+    """Puts back what was changed for the time of the workflow only: one step for each kind of it, asked for until there
+    is none left.
     """
     action = _configs_back(workflow, is_temporary=True)
     if action is not None:
@@ -128,8 +132,8 @@ def _configs_back(workflow: Workflow, *, is_temporary: bool) -> SetConfigs | Non
 
 
 def with_left_open(workflow: Workflow) -> Workflow:
-    """With what was changed for a time only and was left so, to be put back after all, in place of the step that could not; the same
-    workflow where there is none.
+    """With what was changed for a time only and was left so, to be put back after all, in place of the step that could
+    not; the same workflow where there is none.
     """
     left = [row for row in workflow.undo if isinstance(row, ConfigUndo | QuotaUndo) and row.state is UndoState.LEFT]
     if not left:
@@ -171,8 +175,8 @@ def told_lost(workflow: Workflow) -> str:
 
 
 def told_stopped(workflow: Workflow) -> str:
-    """The application that was stopped for it by whoever controls it, and that nobody was asked to start since. Empty = none is;
-    who stopped one by hand knows.
+    """The application that was stopped for it by whoever controls it, and that nobody was asked to start since. Empty =
+    none is; who stopped one by hand knows.
     """
     told = ""
     for step in workflow.steps:
@@ -184,8 +188,9 @@ def told_stopped(workflow: Workflow) -> str:
 
 
 def told_left_stopped(workflow: Workflow, back: Iterable[WorkflowStep]) -> str:
-    """The same of a rollback by the steps `back`, and of each application. One that was stopped before a workflow completed may
-    have been started by anybody since: it counts only where the rollback was to start it, and has not come so far.
+    """The same of a rollback by the steps `back`, and of each application. One that was stopped before a workflow
+    completed may have been started by anybody since: it counts only where the rollback was to start it, and has not
+    come so far.
     """
     names = {step.name for step in back}
     has_completed = not any(step.state in _BROKEN_OFF for step in workflow.steps if step.name not in names)
@@ -209,9 +214,9 @@ def _told_stop(step: WorkflowStep, unit: str) -> str:
 def without_lost_places(
     workflow: Workflow, back: Iterable[WorkflowStep] = (), later: Iterable[Workflow] = ()
 ) -> Workflow:
-    """Offsets stay in topics that went, since they mean nothing in those that have their names now, and in groups that it
-    never began to set, or that one of those that came `later` set since: whoever set them is somebody else, even to the same
-    place. Not those that it only noted, and of which the steps `back` put back what was lost.
+    """Offsets stay in topics that went, since they mean nothing in those that have their names now, and in groups that
+    it never began to set, or that one of those that came `later` set since: whoever set them is somebody else, even to
+    the same place. Not those that it only noted, and of which the steps `back` put back what was lost.
     """
     theirs = frozenset(key for other in later for key in set_by(other, workflow.spec.cluster))
     lost = frozenset(lost_for_good(workflow))

@@ -56,7 +56,8 @@ def wait_unanswered(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep
     if workflow.state is State.RUNNING or is_news:
         _tell_wait(draft, waits, waits_for, why)
     else:
-        # The next daemon need not begin with short times, and what the last error says may change: no version of its own.
+        # The next daemon need not begin with short times, and what the last error says may change: no version of its
+        # own.
         draft.put(replace(waits, waiting_for=waits_for))
     later_ms = params.look_every_ms * 2 ** min(step.failures + 1, 10)
     draft.due(workflow.id, draft.now_ms + min(later_ms, params.unanswered_every_ms))

@@ -76,18 +76,21 @@ class TakeSnapshot:
     group: str
     topics: tuple[str, ...]
     end_topics: tuple[str, ...] = ()
-    # While members commit: ends are those of committed records, and it is noted whether nobody committed between two looks.
+    # While members commit: ends are those of committed records, and it is noted whether nobody committed between two
+    # looks.
     is_live: bool = False
     topic_ids: Mapping[str, str] = field(default_factory=dict)  # of topics that must still be those of the plan
-    # Topics that members write in one transaction with their offsets: it is noted whether both are seen of each transaction.
+    # Topics that members write in one transaction with their offsets: it is noted whether both are seen of each
+    # transaction.
     state_topics: tuple[str, ...] = ()
-    # Of one that is not live: wait until the group has no members, before and after, and no transaction is about to commit
-    # offsets. One that a member left when it was killed may have its state in the log, and its offsets not yet.
+    # Of one that is not live: wait until the group has no members, before and after, and no transaction is about to
+    # commit offsets. One that a member left when it was killed may have its state in the log, and its offsets not yet.
     is_stable: bool = False
     partitions: Mapping[str, int] = field(
         default_factory=dict
     )  # of topics that must still have as many as the plan saw
-    # The cluster is asked of it once more, so that the core can tell whether it has internal topics that the plan did not know.
+    # The cluster is asked of it once more, so that the core can tell whether it has internal topics that the plan did
+    # not know.
     unit: str = ""
     do: Literal["snapshot"] = "snapshot"
 
@@ -103,7 +106,8 @@ class SetOffsets:
     is_back: bool = False  # the other way round
     topics: tuple[str, ...] = ()  # those of them only; empty = all
     connector: str = ""  # the unit of a sink connector, whose offsets Kafka Connect sets as long as it is stopped
-    # Of topics that must still be those in which the offsets were noted; one that is another now counts as moved by somebody.
+    # Of topics that must still be those in which the offsets were noted; one that is another now counts as moved by
+    # somebody.
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     do: Literal["set_offsets"] = "set_offsets"
 

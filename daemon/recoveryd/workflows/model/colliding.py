@@ -1,7 +1,8 @@
-"""Names that Kafka does not let stand side by side: in those of its metrics a dot is an underscore, so it makes no topic whose
-name differs from that of another one by these only.
+"""Names that Kafka does not let stand side by side: in those of its metrics a dot is an underscore, so it makes no
+topic whose name differs from that of another one by these only.
 
-A plan that is to make topics asks before anything is stopped for it: the broker says so only when it is asked to make them.
+A plan that is to make topics asks before anything is stopped for it: the broker says so only when it is asked to make
+them.
 """
 
 from collections.abc import Iterable, Mapping

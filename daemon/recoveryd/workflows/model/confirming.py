@@ -1,7 +1,7 @@
 """Four things that somebody should have thought of before offsets are set back: retention, outputs, scope, owner.
 
-An offset is progress and says nothing about correctness: what was made from the records behind it is there already. What
-the cluster and the config tell is judged here; what only a person can know has to be said.
+An offset is progress and says nothing about correctness: what was made from the records behind it is there already.
+What the cluster and the config tell is judged here; what only a person can know has to be said.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -66,7 +66,9 @@ def confirmations(
     approval: Approval | None,
     kept: Kept = Kept(),
 ) -> tuple[Confirmation, ...]:
-    """All four, in their order. `moved`: what is to be set, of all `looks`; `said`: the words of the command by item."""
+    """All four, in their order. `moved`: what is to be set, of all `looks`; `said`: the words of the command by
+    item.
+    """
     seen = {
         ConfirmedItem.RETENTION: _retention(moved),
         ConfirmedItem.OUTPUTS: _outputs(unit),
@@ -102,8 +104,8 @@ def refuse_open(unit: Unit, found: Iterable[Confirmation]) -> Refused | None:
 
 
 def question(unit: Unit, found: Iterable[Confirmation]) -> str | None:
-    """What a person is asked before anything is set; None = nobody wants to be asked, the outputs take every record twice,
-    or it was said.
+    """What a person is asked before anything is set; None = nobody wants to be asked, the outputs take every record
+    twice, or it was said.
     """
     if unit.confirmations is ConfirmationPolicy.TOLD:
         return None

@@ -9,10 +9,10 @@ from recoveryd.workflows.model.actions import TopicForm
 
 @dataclass(frozen=True, slots=True)
 class CutTopic:
-    """One internal topic. `copy` holds what lay in [starts, stops) of it, by partition; empty = nothing lay there. In a topic
-    that `is_between` (a repartition topic) lies what was written and not read yet when the cut was made. `copy_id`: of the
-    topic that was made for the copy. `copy_ends`: where each partition of it ended when it was verified; what lies behind came later
-    and is none of the cut. Both are empty in cuts of an earlier release.
+    """One internal topic. `copy` holds what lay in [starts, stops) of it, by partition; empty = nothing lay there. In a
+    topic that `is_between` (a repartition topic) lies what was written and not read yet when the cut was made.
+    `copy_id`: of the topic that was made for the copy. `copy_ends`: where each partition of it ended when it was
+    verified; what lies behind came later and is none of the cut. Both are empty in cuts of an earlier release.
     """
 
     name: str
@@ -30,9 +30,9 @@ class CutTopic:
 
     @staticmethod
     def removing_policy(configs: Mapping[str, str]) -> str | None:
-        """The policy by which records may be gone from the middle of the copy, since a later one of somebody else may have
-        the same key; None = there is none. `configs`: those of the copy itself. It was made with a policy of its own, so
-        without one it has that of its broker.
+        """The policy by which records may be gone from the middle of the copy, since a later one of somebody else may
+        have the same key; None = there is none. `configs`: those of the copy itself. It was made with a policy of its
+        own, so without one it has that of its broker.
         """
         policy = configs.get("cleanup.policy", "of its broker")
         return None if policy == "delete" else policy
@@ -40,9 +40,9 @@ class CutTopic:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """`offsets` are those that the group had committed on inputs and intermediate topics, None = none. `ends`: where these
-    and the outputs ended. `topic_ids` of inputs and intermediate topics; empty in cuts of an earlier release. `is_exact`: whether
-    offsets and state are of one moment; `why` says how that is known.
+    """`offsets` are those that the group had committed on inputs and intermediate topics, None = none. `ends`: where
+    these and the outputs ended. `topic_ids` of inputs and intermediate topics; empty in cuts of an earlier release.
+    `is_exact`: whether offsets and state are of one moment; `why` says how that is known.
     """
 
     name: str

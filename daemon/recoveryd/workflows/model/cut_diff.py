@@ -24,8 +24,8 @@ class StorePair:
 
 @dataclass(frozen=True, slots=True)
 class StoreDiff:
-    """Numbers of keys; `samples` has some keys of each kind that has any. `later_before` and `later_after`: at most so many records
-    came to the copies after they were made, and are not compared.
+    """Numbers of keys; `samples` has some keys of each kind that has any. `later_before` and `later_after`: at most so
+    many records came to the copies after they were made, and are not compared.
     """
 
     store: str

@@ -28,8 +28,9 @@ from recoveryd.workflows.model.workflow import (
 
 @dataclass(frozen=True, slots=True)
 class GatherForWorkflow:
-    """Ask the clusters what the plan needs → WorkflowFacts or GatheringFailed. `version` of the workflow, so that an answer to
-    an earlier one of the same id, or to a question before its approval, is told apart. `cluster`: where the workflow works.
+    """Ask the clusters what the plan needs → WorkflowFacts or GatheringFailed. `version` of the workflow, so that an
+    answer to an earlier one of the same id, or to a question before its approval, is told apart. `cluster`: where the
+    workflow works.
     """
 
     workflow: str
@@ -41,8 +42,8 @@ class GatherForWorkflow:
 @dataclass(frozen=True, slots=True)
 class TakeStep:
     """Do what the action says, or find it done → StepReported. `rows`: what can be put back of that which the action is
-    about. `since_ms`: when the step began. `seen`: the evidence of an earlier look. `is_look`: change nothing, and tell what
-    earlier tries did, of which nothing was heard.
+    about. `since_ms`: when the step began. `seen`: the evidence of an earlier look. `is_look`: change nothing, and tell
+    what earlier tries did, of which nothing was heard.
     """
 
     workflow: str

@@ -17,7 +17,9 @@ class Near:
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """What is known of the groups that workflows wait for; soft. `topics`: id and partitions of each. `near` by workflow."""
+    """What is known of the groups that workflows wait for; soft. `topics`: id and partitions of each. `near` by
+    workflow.
+    """
 
     book: LagBook = LagBook()
     topics: Mapping[Reader, tuple[str, tuple[int, ...]]] = field(default_factory=dict)

@@ -38,8 +38,8 @@ class Shift:
 
 @dataclass(frozen=True, slots=True)
 class AtTopicOffsets:
-    """An offset for each partition of each topic; a partition that is not named stays where it is. `topic_ids`: of topics of which
-    it is known to which of that name the offsets belong.
+    """An offset for each partition of each topic; a partition that is not named stays where it is. `topic_ids`: of
+    topics of which it is known to which of that name the offsets belong.
     """
 
     offsets: Mapping[str, Mapping[int, int]]
@@ -68,8 +68,8 @@ class PartitionLook:
     """One partition as it is now. `at_time`: the first record at or after the wanted time, None = no record is that
     new, or no time was wanted.
 
-    Of the position that was asked for: `transaction_start`, where the aborted or open transaction began in which it lies,
-    and `first_ms`, the smallest timestamp of the first records there; None = none, or not looked at.
+    Of the position that was asked for: `transaction_start`, where the aborted or open transaction began in which it
+    lies, and `first_ms`, the smallest timestamp of the first records there; None = none, or not looked at.
     """
 
     topic: str
@@ -122,8 +122,8 @@ def resolve(to: To, look: PartitionLook, out_of_range: OnOutOfRange, no_record: 
 
 
 def name_of_moving(to: To) -> str:
-    """The word for a position that moves by its nature: with what is written, with retention, or with the commits of the
-    group. Empty of one that stays where it is.
+    """The word for a position that moves by its nature: with what is written, with retention, or with the commits of
+    the group. Empty of one that stays where it is.
     """
     match to:
         case Earliest():
@@ -139,9 +139,9 @@ def name_of_moving(to: To) -> str:
 
 
 def meaning(to: To, look: PartitionLook, position: NewPosition) -> tuple[str, int, str | int | None]:
-    """What a person agrees to, as a plan's hash has it: the word for what moves, the number for what stays. Who approves
-    the word gets what it means then. What was set to an end of the log, because it lies outside or no record is that
-    new, moves with that end.
+    """What a person agrees to, as a plan's hash has it: the word for what moves, the number for what stays. Who
+    approves the word gets what it means then. What was set to an end of the log, because it lies outside or no record
+    is that new, moves with that end.
     """
     asked = look.at_time if isinstance(to, AtTime) else None
     if not isinstance(to, AtTime | OfSnapshot | OfSavepoint):

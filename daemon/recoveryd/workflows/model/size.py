@@ -28,8 +28,8 @@ _CUT_BYTES: Final = 155  # of each partition of a cut, and in what copies it
 
 
 def named_after(topic: str, end: str) -> str:
-    """The name of a topic that belongs to another. Of one too long for that, its hash stands for what is cut off, so that those
-    of two topics that begin alike are not the same.
+    """The name of a topic that belongs to another. Of one too long for that, its hash stands for what is cut off, so
+    that those of two topics that begin alike are not the same.
     """
     if len(topic) + len(end) <= TOPIC_MOST:
         return topic + end
@@ -38,8 +38,8 @@ def named_after(topic: str, end: str) -> str:
 
 
 def refuse_copy(target: str, partitions: Iterable[int]) -> Refused | None:
-    """Of a topic that a replay is to copy, whose command has to be one that the daemon takes: its target, and the partitions
-    whose offsets the command names.
+    """Of a topic that a replay is to copy, whose command has to be one that the daemon takes: its target, and the
+    partitions whose offsets the command names.
     """
     if target.startswith("_"):
         message = f"{target} is an internal topic by its name, to which recoveryd copies nothing"
@@ -72,7 +72,8 @@ def refuse_size(
 
 
 def refuse_sizes(found: Iterable[tuple[str, GroupFound]], of_cut: int = 0) -> Refused | None:
-    """Of several groups by name, all noted by one workflow, which also pins where each partition is stopped, copied and read.
+    """Of several groups by name, all noted by one workflow, which also pins where each partition is stopped, copied and
+    read.
     `of_cut`: so many partitions of a cut are noted beside them.
     """
     size, count = _CUT_BYTES * of_cut, of_cut
@@ -92,8 +93,8 @@ def noted_bytes(workflow: Workflow) -> int:
 
 
 def refuse_cut(partitions: int) -> Refused | None:
-    """Of a savepoint, before anything is changed: of each partition it notes where it is cut, and from where to where it is
-    copied.
+    """Of a savepoint, before anything is changed: of each partition it notes where it is cut, and from where to where
+    it is copied.
     """
     return _refuse_bytes(partitions, _CUT_BYTES * partitions, "Rely on its inputs: `reprocess` needs no savepoint.")
 

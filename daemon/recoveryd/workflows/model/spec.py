@@ -63,7 +63,9 @@ class OutputChoice:
 
 
 class IntermediatePolicy(StrEnum):
-    """Of topics that an application writes and reads again: what lies there was made from what is processed once more."""
+    """Of topics that an application writes and reads again: what lies there was made from what is processed
+    once more.
+    """
 
     SEEK_TO_END = "seek_to_end"
     RECREATE = "recreate"

@@ -38,8 +38,8 @@ NOT_ENDED: Final = frozenset({StepState.PENDING, *TAKEN})
 
 
 class UndoState(StrEnum):
-    """`kept`: somebody else changed it meanwhile, so it stays as they left it. `left`: it could not be put back, and stays as
-    the workflow set it.
+    """`kept`: somebody else changed it meanwhile, so it stays as they left it. `left`: it could not be put back, and
+    stays as the workflow set it.
     """
 
     OPEN = "open"
@@ -83,8 +83,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class VersionChange:
-    """What becomes of an application with its next version. `unfixed_range`: by input and partition, the [start, stop) of
-    which the results stay those of the old one; `fix`: data of replays that copy just this for the new one.
+    """What becomes of an application with its next version. `unfixed_range`: by input and partition, the [start, stop)
+    of which the results stay those of the old one; `fix`: data of replays that copy just this for the new one.
     """
 
     verdict: VersionVerdict
@@ -108,10 +108,11 @@ class WorkflowPlan:
 
 @dataclass(frozen=True, slots=True)
 class WaitingFor:
-    """`members` in words, of a group that must become empty; `deadline_ms`: then the workflow gives up. `left`: the least that was left so far of what is read.
-    `is_under_way`: an application is being stopped or started by whoever controls it, so that no person is waited for, who
-    may say all the same that it is done. `unanswered_since_ms`: since then no look was answered, `last_error` says why not;
-    what is said besides is of the last answer.
+    """`members` in words, of a group that must become empty; `deadline_ms`: then the workflow gives up. `left`: the
+    least that was left so far of what is read.
+    `is_under_way`: an application is being stopped or started by whoever controls it, so that no person is waited for,
+    who may say all the same that it is done. `unanswered_since_ms`: since then no look was answered, `last_error` says
+    why not; what is said besides is of the last answer.
     """
 
     kind: str  # ack | group_empty | approval | ready | recoveries | gates | choice | answer
@@ -127,8 +128,8 @@ class WaitingFor:
 
 @dataclass(frozen=True, slots=True)
 class OffsetUndo:
-    """How one committed offset is put back: `to` is what was there, `was_set` what we put there; None = nothing. `is_taken`:
-    what was there is to be taken away.
+    """How one committed offset is put back: `to` is what was there, `was_set` what we put there; None = nothing.
+    `is_taken`: what was there is to be taken away.
     """
 
     name: str  # of the topic
@@ -153,9 +154,11 @@ class OffsetUndo:
 
 @dataclass(frozen=True, slots=True)
 class TopicUndo:
-    """What was done with one topic. `to`: its id before, None = it was not there; `was_set`: the id that it has by us, None = taken away or not done yet.
+    """What was done with one topic. `to`: its id before, None = it was not there; `was_set`: the id that it has by us,
+    None = taken away or not done yet.
 
-    A topic that we made is taken away again while it is empty. Records that went with a topic do not come back, which is said.
+    A topic that we made is taken away again while it is empty. Records that went with a topic do not come back, which
+    is said.
     """
 
     name: str
@@ -178,7 +181,9 @@ class TopicUndo:
 
 @dataclass(frozen=True, slots=True)
 class ConfigUndo:
-    """One config of a topic that was changed. `to`: its value before, `was_set`: ours; None = not set on the topic itself."""
+    """One config of a topic that was changed. `to`: its value before, `was_set`: ours; None = not set on the topic
+    itself.
+    """
 
     name: str  # of the topic
     config: str
@@ -201,8 +206,8 @@ class ConfigUndo:
 
 @dataclass(frozen=True, slots=True)
 class UnitUndo:
-    """An application that is stopped for another version of it: to go back is to let it run again. `before`: how it ran, as
-    whoever stopped it said. `is_told`: only a person can say which version runs.
+    """An application that is stopped for another version of it: to go back is to let it run again. `before`: how it
+    ran, as whoever stopped it said. `is_told`: only a person can say which version runs.
     """
 
     name: str  # of the unit
@@ -225,8 +230,8 @@ class UnitUndo:
 
 @dataclass(frozen=True, slots=True)
 class QuotaUndo:
-    """How much a client id of somebody may read per second for the time of the workflow: `to` is what was set for it before,
-    None = nothing.
+    """How much a client id of somebody may read per second for the time of the workflow: `to` is what was set for it
+    before, None = nothing.
     """
 
     name: str  # the client id
@@ -267,8 +272,8 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """The try of a step of which it was heard that nothing of it is under way any more: it waits, or failed before it changed
-    anything. Of steps that change something, so that the next daemon too knows what may still be called off.
+    """The try of a step of which it was heard that nothing of it is under way any more: it waits, or failed before it
+    changed anything. Of steps that change something, so that the next daemon too knows what may still be called off.
     """
 
     step: str
@@ -289,8 +294,8 @@ class Steering:
 @dataclass(frozen=True, slots=True)
 class Workflow(StatusNoun):
     """`report`: of one that ended, where its kind writes one: what was seen, decided, changed, and what is open.
-    `taken_back_by`: the id of the command that had it put back last. `ordinal`: it counts workflows, across control topics that
-    were made anew; 0 in those of an earlier release.
+    `taken_back_by`: the id of the command that had it put back last. `ordinal`: it counts workflows, across control
+    topics that were made anew; 0 in those of an earlier release.
     """
 
     verb: str = field(metadata=named("workflow"))

@@ -1,5 +1,5 @@
-"""Steps that stop and start an application which the daemon itself, or a service, controls. Where a person does it, its group
-is looked at instead (`group_steps`).
+"""Steps that stop and start an application which the daemon itself, or a service, controls. Where a person does it, its
+group is looked at instead (`group_steps`).
 """
 
 from collections.abc import Callable, Mapping

@@ -27,8 +27,8 @@ class ConfigSteps:
         return await self._reach.run(action.cluster, self._put_back if action.is_back else self._set, effect, action)
 
     def _set(self, effect: TakeStep, action: SetConfigs) -> StepReported:
-        """What is put back was noted with the plan, before anything was changed, so that our own value is never taken for
-        somebody's; what has no such row belongs to a topic that the workflow made.
+        """What is put back was noted with the plan, before anything was changed, so that our own value is never taken
+        for somebody's; what has no such row belongs to a topic that the workflow made.
         """
         admin = self._reach.admin(action.cluster)
         try:
@@ -92,8 +92,8 @@ def _others_now(action: SetConfigs, now: _Values) -> list[str]:
 
 
 def _rows_of(effect: TakeStep, action: SetConfigs) -> list[ConfigUndo]:
-    """The rows of the action's configs that are not put back yet. Configs that are to stay and temporary ones have rows of
-    their own.
+    """The rows of the action's configs that are not put back yet. Configs that are to stay and temporary ones have rows
+    of their own.
     """
     rows = (row for row in effect.rows if isinstance(row, ConfigUndo) and row.state is UndoState.OPEN)
     rows = (row for row in rows if row.is_temporary is action.is_temporary)

@@ -1,5 +1,5 @@
-"""Steps that wait for consumer groups: are they empty, have they started as was meant, have they read everything. Nothing is
-set here (`offset_steps`).
+"""Steps that wait for consumer groups: are they empty, have they started as was meant, have they read everything.
+Nothing is set here (`offset_steps`).
 """
 
 import time
@@ -69,9 +69,9 @@ class GroupSteps:
         return report(effect, Outcome.DONE, f"{action.unit} runs: {told(action.group, members)}", members=members)
 
     async def look_after_start(self, effect: TakeStep, action: AwaitStarted, *, joins: bool) -> StepReported | None:
-        """Whether it did not begin as was meant: behind the offsets that were set, or with state of an earlier run. None
-        when there is nothing of it to be looked at, or all is well. What is told before its first member joined says
-        nothing of it, unless it never `joins`.
+        """Whether it did not begin as was meant: behind the offsets that were set, or with state of an earlier run.
+        None when there is nothing of it to be looked at, or all is well. What is told before its first member joined
+        says nothing of it, unless it never `joins`.
         """
         has_to_join = joins and (bool(action.changelogs) or any(_is_set(row) for row in effect.rows))
         if has_to_join and not await self._reach.members(action.cluster, action.group):
@@ -136,8 +136,8 @@ class GroupSteps:
 
 
 def find_behind(properties: Properties, admin: AdminClient, action: AwaitCaughtUp) -> dict[_Key, int]:
-    """Places with something to be read before their ends, and what is committed there, or where the log begins without a
-    commit. Whether records lie behind that is looked up: markers and aborted ones are nothing to be read.
+    """Places with something to be read before their ends, and what is committed there, or where the log begins without
+    a commit. Whether records lie behind that is looked up: markers and aborted ones are nothing to be read.
     """
     keys = [(topic, p) for topic, ends in action.ends.items() for p in ends]
     found = read_committed(properties, action.group, keys)
@@ -161,7 +161,9 @@ def _is_set(row: Undo) -> bool:
 
 
 def _has_records(properties: Properties, positions: Mapping[_Key, int], ends: Mapping[str, Mapping[int, int]]) -> bool:
-    """Whether a read_committed reader finds a record between a position and the end of its partition; also when that cannot be told in time."""
+    """Whether a read_committed reader finds a record between a position and the end of its partition; also when that
+    cannot be told in time.
+    """
     left = dict(positions)
     if not left:
         return False

@@ -1,7 +1,7 @@
 """Steps about where consumer groups stand: note it, and set it.
 
-Offsets are committed by a consumer that never joins the group, which Kafka takes as long as the group has no members, and
-read back by another one.
+Offsets are committed by a consumer that never joins the group, which Kafka takes as long as the group has no members,
+and read back by another one.
 """
 
 import asyncio
@@ -53,7 +53,9 @@ class OffsetSteps:
         self._control, self._connectors = control, connectors
 
     async def note(self, effect: TakeStep, action: TakeSnapshot) -> StepReported:
-        """Of one that stands still: long after it was stopped somebody may have started it again, also while it is noted."""
+        """Of one that stands still: long after it was stopped somebody may have started it again, also while it is
+        noted.
+        """
         if (there := await self._who_is_there(effect, action)) is not None:
             return there
         told = await self._reach.run(action.cluster, self._note, effect, action)
@@ -158,7 +160,9 @@ class OffsetSteps:
         gone: Sequence[OffsetUndo],
         wanted: Mapping[_Key, int],
     ) -> None:
-        """`kept` get an offset, by place in `wanted`, and of `gone` there is none afterwards. Raises `ClusterProblem`."""
+        """`kept` get an offset, by place in `wanted`, and of `gone` there is none afterwards. Raises
+        `ClusterProblem`.
+        """
         if action.connector:
             ends = {(row.name, row.partition): None for row in gone} | dict(wanted)
             if ends:  # Connect refuses a question for none
@@ -178,8 +182,8 @@ class OffsetSteps:
             await self._delete(action, gone)
 
     async def _still_runs(self, effect: TakeStep, action: SetOffsets) -> StepReported | None:
-        """Connect refuses to set offsets of a connector that is not stopped, as when somebody resumed it meanwhile: it is
-        stopped again.
+        """Connect refuses to set offsets of a connector that is not stopped, as when somebody resumed it meanwhile: it
+        is stopped again.
         """
         unit, key = action.connector, f"{effect.workflow}/{effect.step}/{effect.since_ms}"
         found = await self._control.ask(Wish(unit, Desired.STOPPED, effect.workflow, key, effect.since_ms))
@@ -256,8 +260,9 @@ def _numbers(found: _Found) -> dict[str, dict[int, int]]:
 
 
 def is_settled(group: str, states: Mapping[str, str], *, is_open: bool) -> bool:
-    """Whether every transaction of which the offsets are seen is seen in the state as well: `states`, by transactional id,
-    were asked for in between. One that is being ended may be seen in one of both only; one that is open is in neither.
+    """Whether every transaction of which the offsets are seen is seen in the state as well: `states`, by transactional
+    id, were asked for in between. One that is being ended may be seen in one of both only; one that is open is in
+    neither.
     """
     own = [state for name, state in states.items() if name.startswith(f"{group}-")]
     return not is_open or (bool(own) and not any(state.startswith("Prepare") for state in own))

@@ -15,7 +15,9 @@ TIMEOUT_S: Final = 15.0
 
 
 def read_log(admin: AdminClient, shape: TopicShape, *, committed: bool = False) -> dict[int, PartitionEnds]:
-    """Where each partition begins and ends; `committed`: to the end of what open transactions leave. Ends are asked for last, so that no start lies behind one. Raises `ClusterProblem`."""
+    """Where each partition begins and ends; `committed`: to the end of what open transactions leave. Ends are asked for
+    last, so that no start lies behind one. Raises `ClusterProblem`.
+    """
     starts = read_offsets(admin, shape.keys, EARLIEST, TIMEOUT_S)
     ends = read_offsets(admin, shape.keys, LATEST, TIMEOUT_S, committed=committed)
     return {p: PartitionEnds(starts[p], ends[p]) for _, p in shape.keys}

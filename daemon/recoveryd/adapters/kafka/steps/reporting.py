@@ -34,5 +34,7 @@ def untried(effect: TakeStep, problem: ClusterProblem) -> StepReported:
 
 
 def still_untried(effect: TakeStep) -> Mapping[str, object]:
-    """The evidence of a try that ends before it changed anything: what comes next is as much the first as this one was."""
+    """The evidence of a try that ends before it changed anything: what comes next is as much the first as this
+    one was.
+    """
     return {**effect.seen, UNTRIED: effect.try_number} if is_first(effect) else effect.seen

@@ -1,5 +1,5 @@
-"""A closer look at where a group is about to begin: does the position lie inside a transaction, and how old is the first
-record there. It only makes a plan wiser: what cannot be learnt in its time is left out.
+"""A closer look at where a group is about to begin: does the position lie inside a transaction, and how old is the
+first record there. It only makes a plan wiser: what cannot be learnt in its time is left out.
 """
 
 import logging

@@ -39,7 +39,8 @@ from recoveryd.workflows.model.events import Outcome, StepReported, WorkflowFact
 
 
 class KafkaSteps:
-    """`clusters`: librdkafka properties by name, `accesses` the same for what librdkafka cannot say; `units` all that the config names.
+    """`clusters`: librdkafka properties by name, `accesses` the same for what librdkafka cannot say; `units` all that
+    the config names.
 
     What steps do is harmless to do twice: each looks first whether it is done.
     """
@@ -95,8 +96,8 @@ class KafkaSteps:
         return await self._takers[type(effect.action)](effect, effect.action)
 
     async def _change(self, effect: TakeStep) -> StepReported:
-        """A change that takes too long is asked for again, while its thread goes on: to begin it a second time, or the way back,
-        beside the first would let the one take the work of the other for somebody else's.
+        """A change that takes too long is asked for again, while its thread goes on: to begin it a second time, or the
+        way back, beside the first would let the one take the work of the other for somebody else's.
         """
         name = effect.workflow
         if name in self._under_way:

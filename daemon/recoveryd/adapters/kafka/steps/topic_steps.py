@@ -1,4 +1,6 @@
-"""Steps about topics: make, take away, make again, look. Before each change stands a look: is it done already, and is it still what the plan saw."""
+"""Steps about topics: make, take away, make again, look. Before each change stands a look: is it done already, and is
+it still what the plan saw.
+"""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -154,8 +156,8 @@ class TopicSteps:
         return report(effect, Outcome.DONE, told, evidence=evidence, undo=rows)
 
     def _recreate(self, effect: TakeStep, action: RecreateTopics) -> StepReported:
-        """A topic that has another id, no records and the right form is one that we made before we died. Whether all are what the
-        plan saw, and may go and be made, is asked before the first one goes.
+        """A topic that has another id, no records and the right form is one that we made before we died. Whether all
+        are what the plan saw, and may go and be made, is asked before the first one goes.
         """
         admin, at = self._reach.admin(action.cluster), TryTime()
         rows: list[TopicUndo] = []
@@ -226,8 +228,8 @@ class TopicSteps:
         return report(effect, Outcome.DONE, why, evidence={"topics": made}, undo=tuple(rows))
 
     def _await_no_commits(self, cluster: str, group: str, gone: Sequence[TopicShape], at: TryTime) -> None:
-        """The broker takes commits on a topic away with it. One that stayed would make the application begin in the middle of
-        the next topic of that name. Raises `ClusterProblem`.
+        """The broker takes commits on a topic away with it. One that stayed would make the application begin in the
+        middle of the next topic of that name. Raises `ClusterProblem`.
         """
         keys = [key for shape in gone for key in shape.keys] if group else []
         give_up_s = time.monotonic() + at.left_s(_GONE_S)
@@ -245,8 +247,9 @@ class TopicSteps:
 
 
 def _theirs(admin: AdminClient, effect: TakeStep, action: CreateTopics) -> list[TopicUndo]:
-    """Rows of topics that were there before anything was tried: they are somebody else's, also at a later try, as long as they
-    have the id that the plan or the first try saw. Raises `_SomebodyElseError` where such a one is in the way, and `ClusterProblem`.
+    """Rows of topics that were there before anything was tried: they are somebody else's, also at a later try, as long
+    as they have the id that the plan or the first try saw. Raises `_SomebodyElseError` where such a one is in the way,
+    and `ClusterProblem`.
     """
     names = [form.name for form in action.topics]
     found = describe(admin, names, TIMEOUT_S)
@@ -270,8 +273,8 @@ def _done_before(
 def _of_rows(
     effect: TakeStep, shapes: Mapping[str, TopicShape | None], state: UndoState = UndoState.OPEN
 ) -> dict[str, TopicUndo]:
-    """What an earlier try made and told, by name, where it is there still. To look at each again would take the time in which
-    the others are made. `state`: of the rows of this way, forth or back.
+    """What an earlier try made and told, by name, where it is there still. To look at each again would take the time in
+    which the others are made. `state`: of the rows of this way, forth or back.
     """
     rows = (row for row in effect.rows if isinstance(row, TopicUndo) and row.state is state)
     told = (row for row in rows if row.was_set and not row.is_gone)
@@ -292,7 +295,9 @@ def _not_made(
 
 
 def _made(admin: AdminClient, effect: TakeStep, form: TopicForm, at: TryTime) -> TopicShape:
-    """The topic, made now or found made: without records and of this form. Raises `_SomebodyElseError`, `ClusterProblem`."""
+    """The topic, made now or found made: without records and of this form. Raises `_SomebodyElseError`,
+    `ClusterProblem`.
+    """
     is_new = not effect.is_look and create(
         admin, form.name, form.partitions, form.replication_factor, form.configs, TIMEOUT_S
     )
@@ -331,7 +336,9 @@ def _await_gone(admin: AdminClient, ids: Mapping[str, str], at: TryTime) -> None
 
 
 def _deleted(action: DeleteTopics, kept: list[str]) -> tuple[str, dict[str, object], tuple[TopicUndo, ...]]:
-    """Sentence, evidence, and the rows: of a rollback those of topics that we had made, else of topics that were there before."""
+    """Sentence, evidence, and the rows: of a rollback those of topics that we had made, else of topics that were there
+    before.
+    """
     gone = [name for name in action.topics if name not in kept]
     told = f"taken away: {_names(gone)}" if gone else "nothing was to be taken away"
     told += f"; in use by others, and left alone: {_names(kept)}" if kept else ""
@@ -352,9 +359,9 @@ def _deleted_row(action: DeleteTopics, name: str, *, is_kept: bool = False) -> T
 
 
 def _fate(admin: AdminClient, effect: TakeStep, asked: TopicUndo) -> tuple[TopicUndo, ...]:
-    """The row of a topic that was `asked` to go, without an answer, if it went, or if it is there although an earlier try told
-    that it went. Where nobody can look, one of somebody is said to be gone, since a rollback that counts on its records would
-    be wrong for good, and one of ours to be there, since a rollback looks again.
+    """The row of a topic that was `asked` to go, without an answer, if it went, or if it is there although an earlier
+    try told that it went. Where nobody can look, one of somebody is said to be gone, since a rollback that counts on
+    its records would be wrong for good, and one of ours to be there, since a rollback looks again.
     """
     try:
         shape = describe(admin, [asked.name], TIMEOUT_S)[asked.name]
@@ -375,8 +382,8 @@ def _compared(
     shapes: Mapping[str, TopicShape | None],
     before: Mapping[str, TopicUndo],
 ) -> tuple[str | None, list[TopicUndo]]:
-    """A topic that is neither what the plan saw nor, at a later try, one that an earlier one made; and rows of what earlier
-    tries took away, or made again, of which nothing may have been heard. `before`: what was heard.
+    """A topic that is neither what the plan saw nor, at a later try, one that an earlier one made; and rows of what
+    earlier tries took away, or made again, of which nothing may have been heard. `before`: what was heard.
     """
     foreign, rows = None, list(before.values())
     for form in (form for form in action.topics if form.name not in before):

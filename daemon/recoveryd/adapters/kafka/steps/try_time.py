@@ -1,5 +1,5 @@
-"""How long one try of a step may go on: it ends by itself, and tells how far it came, before it is taken for one of which
-nothing is heard (`no_answer_ms`).
+"""How long one try of a step may go on: it ends by itself, and tells how far it came, before it is taken for one of
+which nothing is heard (`no_answer_ms`).
 """
 
 import time
@@ -49,8 +49,8 @@ class TryTime:
 
 
 def stopped(effect: TakeStep, problem: ClusterProblem, rows: Iterable[Undo]) -> StepReported:
-    """For a step that came as far as `rows` tell. Where only its time was over, the next try goes on at once; one that had done
-    nothing by then has failed, so that it comes to an end.
+    """For a step that came as far as `rows` tell. Where only its time was over, the next try goes on at once; one that
+    had done nothing by then has failed, so that it comes to an end.
     """
     done = tuple(rows)
     if isinstance(problem, OutOfTime) and any(row not in effect.rows for row in done):

@@ -81,7 +81,9 @@ def not_in_cut(spec: RestoreSpec, cut: Cut, found: Found) -> dict[str, str]:
 
 
 def _partitions(spec: RestoreSpec, found: Found) -> dict[str, int]:
-    """How many the plan saw, of topics that are read, and of outputs that are made again or like which others are made."""
+    """How many the plan saw, of topics that are read, and of outputs that are made again or like which others
+    are made.
+    """
     like = (n for n, choice in spec.outputs.items() if choice.policy in {OutputPolicy.RECREATE, OutputPolicy.NEW})
     made = {name: topic.form.partitions for name in like if (topic := found.topics[name]) is not None}
     return {**Counter(look.topic for look in found.groups[0].looks), **made}

@@ -1,4 +1,6 @@
-"""Five gates: a runbook is done when each is green, or was waived by somebody who said why. What cannot be told is not green."""
+"""Five gates: a runbook is done when each is green, or was waived by somebody who said why. What cannot be told is not
+green.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -161,8 +161,8 @@ def _with_waivers(workflow: Workflow, step: WorkflowStep) -> WorkflowStep:
 
 
 def _held(step: WorkflowStep, event: StepReported, around: Around) -> StepReported:
-    """Its gates have to be green all the time; from when on they were is in the evidence, and when that was seen, to some minutes:
-    what nobody looked at for longer may have been anything.
+    """Its gates have to be green all the time; from when on they were is in the evidence, and when that was seen, to
+    some minutes: what nobody looked at for longer may have been anything.
     """
     action = step.action
     assert isinstance(action, LookAtUnit)

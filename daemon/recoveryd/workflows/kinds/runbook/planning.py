@@ -204,8 +204,8 @@ def _refuse_topics(spec: RunbookSpec, unit: Unit, facts: UnitFacts, found: Found
 
 
 def _replay_of(spec: RunbookSpec, found: Found) -> str:
-    """The command that copies these ranges of a topic which is not the unit's, say of dead letters: to have copied those says nothing of
-    the unit, so that a runbook could not verify it.
+    """The command that copies these ranges of a topic which is not the unit's, say of dead letters: to have copied
+    those says nothing of the unit, so that a runbook could not verify it.
     """
     places = sorted(spec.ranges.items())[:_NAMED_MOST]
     more = "" if len(places) == len(spec.ranges) else ",..."

@@ -1,5 +1,5 @@
-"""The one page of a runbook: what was seen, decided, changed and verified, and what is open. It is the final report of one that
-was closed, and the hand-over of one that was not.
+"""The one page of a runbook: what was seen, decided, changed and verified, and what is open. It is the final report of
+one that was closed, and the hand-over of one that was not.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,5 +1,5 @@
-"""Three truths of an application: how far it committed its inputs, how far its state goes, and how far its sink. To start
-it again is safe only where they describe the same point.
+"""Three truths of an application: how far it committed its inputs, how far its state goes, and how far its sink. To
+start it again is safe only where they describe the same point.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,8 +1,8 @@
 """The plan of `upgrade`: a newer version of an application takes over from the older one.
 
-The old one is stopped and has left its group, and where it stood is noted; then the new one starts exactly there. Under the same
-application id nothing is set, so nothing is processed twice or left out; under another one offsets and state are taken over
-(`other_id`). What the old one made of the records before stays as it is: that range is named.
+The old one is stopped and has left its group, and where it stood is noted; then the new one starts exactly there. Under
+the same application id nothing is set, so nothing is processed twice or left out; under another one offsets and state
+are taken over (`other_id`). What the old one made of the records before stays as it is: that range is named.
 """
 
 from collections.abc import Iterator
@@ -240,7 +240,9 @@ def _after_own_step(
 
 
 def _undo(workflow: Workflow) -> tuple[WorkflowStep, ...]:
-    """The old version goes on where the new one stands: offsets and state belong together, and state is not put back."""
+    """The old version goes on where the new one stands: offsets and state belong together, and state is not put
+    back.
+    """
     spec = workflow.spec
     assert isinstance(spec, UpgradeSpec)
     if _is_online(spec):

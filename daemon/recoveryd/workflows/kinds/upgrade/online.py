@@ -1,10 +1,10 @@
 """An upgrade in which the new version runs beside the old one, into outputs of its own, until it is ready.
 
-Then both are stopped one after the other, and the cut is where the old one stood. The new one is stopped first, so it never is
-beyond the cut; `exact`, it then gets just what lies between the two stops, from topics that hold nothing else (the tail), and
-writes what comes of it where nobody reads. It stands exactly at the cut then, like the old one, and begins to write where
-readers look with the first record behind it. So no output has to be told apart by the input that it came from. Under
-`at_least_once` it goes on where it was stopped, and what lies between comes from both.
+Then both are stopped one after the other, and the cut is where the old one stood. The new one is stopped first, so it
+never is beyond the cut; `exact`, it then gets just what lies between the two stops, from topics that hold nothing else
+(the tail), and writes what comes of it where nobody reads. It stands exactly at the cut then, like the old one, and
+begins to write where readers look with the first record behind it. So no output has to be told apart by the input that
+it came from. Under `at_least_once` it goes on where it was stopped, and what lies between comes from both.
 """
 
 from collections import Counter
@@ -226,8 +226,8 @@ def _tail_steps(
 
 
 def judge_online(workflow: Workflow, event: StepReported, units: Mapping[str, Unit]) -> StepReported:
-    """What the new version made for itself is known once it runs. It is the last look before something is stopped, so all
-    has to be as it was planned: `units` are those of the config now.
+    """What the new version made for itself is known once it runs. It is the last look before something is stopped, so
+    all has to be as it was planned: `units` are those of the config now.
     """
     spec = workflow.spec
     assert isinstance(spec, UpgradeSpec)

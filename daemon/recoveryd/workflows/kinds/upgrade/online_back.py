@@ -45,9 +45,9 @@ _GROWN: Final = "state_grown"
 
 
 def undo_online(workflow: Workflow, spec: UpgradeSpec) -> tuple[WorkflowStep, ...]:
-    """The new version is stopped as whatever it runs now, then the old one goes on at the cut. Offsets of the new one go back
-    unless its state is at the cut too, because it has read the tail. Whether somebody started it there without a word is looked at
-    before the tail goes, and once more when nobody can read it any more.
+    """The new version is stopped as whatever it runs now, then the old one goes on at the cut. Offsets of the new one
+    go back unless its state is at the cut too, because it has read the tail. Whether somebody started it there without
+    a word is looked at before the tail goes, and once more when nobody can read it any more.
     """
     begun = _begun(workflow)
     cluster, group = spec.cluster, spec.to_group
@@ -98,7 +98,9 @@ def with_state_noted(workflow: Workflow, event: StepReported) -> Workflow:
 
 
 def with_read(workflow: Workflow, _spec: UpgradeSpec, event: StepReported) -> Workflow:
-    """How far the tail was read, by what its group committed there, and by its state: one that was killed committed nothing."""
+    """How far the tail was read, by what its group committed there, and by its state: one that was killed committed
+    nothing.
+    """
     look = next(step for step in workflow.steps if step.name == LOOK_TAIL)
     assert isinstance(look.action, TakeSnapshot)
     read = {topic: _offsets_read(topic, event) for topic in look.action.topics}
@@ -134,8 +136,8 @@ def with_end_told(workflow: Workflow, spec: UpgradeSpec, _event: StepReported) -
 
 
 def may_have_read_tail(workflow: Workflow) -> bool:
-    """Whether somebody may have run as the tail's unit. Where a person was to start it, that is so unless no member was seen,
-    nobody said that it runs, and the looks of a rollback found that nothing of it was read.
+    """Whether somebody may have run as the tail's unit. Where a person was to start it, that is so unless no member was
+    seen, nobody said that it runs, and the looks of a rollback found that nothing of it was read.
     """
     begun = _begun(workflow)
     start = begun.get(START_TAIL)

@@ -1,7 +1,8 @@
 """What has to hold before a version can be exchanged for another one that runs beside it.
 
-The exchange rests on positions in the inputs alone, so nothing may be under way between an input and an output but in the
-memory of a running application: a topic in between would hold records of which nobody can tell to which inputs they belong.
+The exchange rests on positions in the inputs alone, so nothing may be under way between an input and an output but in
+the memory of a running application: a topic in between would hold records of which nobody can tell to which inputs they
+belong.
 """
 
 from collections.abc import Iterable, Iterator
@@ -38,8 +39,8 @@ def complete_online(spec: UpgradeSpec, knows: Knows) -> UpgradeSpec | Refused:
 
 
 def _read_in_part(spec: UpgradeSpec, workflows: Workflows) -> str | None:
-    """The last upgrade to this group, if it ended between the start on the tail and the new offsets: what the group keeps is
-    ahead of them.
+    """The last upgrade to this group, if it ended between the start on the tail and the new offsets: what the group
+    keeps is ahead of them.
     """
     last = None
     for each in sorted(workflows, key=lambda w: w.place):
@@ -72,7 +73,9 @@ def _not_anew(spec: UpgradeSpec, found: Found) -> Refused | None:
 
 
 def problem_of_roles(spec: UpgradeSpec, params: WorkflowParams) -> Refused | None:
-    """Why the units do not fit together, as the config has them now. Of the two versions it is known that they are there."""
+    """Why the units do not fit together, as the config has them now. Of the two versions it is known that they are
+    there.
+    """
     old, new = params.units[spec.unit], params.units[spec.to_unit]
     if (old.cluster, old.consumer_group, new.consumer_group) != (spec.cluster, spec.group, spec.to_group):
         message = f"{old.name} or {new.name} has another cluster or group now than when the command was taken"
@@ -160,7 +163,9 @@ def _under_way(unit: str, topic: str) -> Refused:
 
 
 def problem_of_state(spec: UpgradeSpec, unit: str, facts: UnitFacts) -> Refused | None:
-    """Whoever has changelogs keeps state, whatever the config says, and would pass over what lies between the two stops."""
+    """Whoever has changelogs keeps state, whatever the config says, and would pass over what lies between the two
+    stops.
+    """
     if spec.cutover is not Cutover.EXACT or spec.tail_unit is not None:
         return None
     names = (*facts.internal.certain, *(name for name, _ in facts.internal.ambiguous))
@@ -198,8 +203,8 @@ def problem_online(spec: UpgradeSpec, found: Found, tails: dict[str, str]) -> Re
 
 
 def _taken_over(spec: UpgradeSpec, found: Found) -> Refused | None:
-    """Whether the new version runs alone. Then it would get a second one beside it in its own group, which takes inputs from it and
-    writes where nobody reads.
+    """Whether the new version runs alone. Then it would get a second one beside it in its own group, which takes inputs
+    from it and writes where nobody reads.
     """
     old, new = (each.group for each in found.groups)
     if (old is not None and old.members) or new is None or not new.members:

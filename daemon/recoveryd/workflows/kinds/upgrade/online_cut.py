@@ -96,7 +96,9 @@ def _beside_noted(workflow: Workflow, spec: UpgradeSpec, event: StepReported) ->
 
 
 def _nowhere(group: str, event: StepReported, empty: Mapping[Place, int]) -> Refused | None:
-    """A group without a commit where records lie stands nobody knows where, unless they came to what was seen `empty`."""
+    """A group without a commit where records lie stands nobody knows where, unless they came to what was seen
+    `empty`.
+    """
     for (topic, partition), at in places_of(event).items():
         log = event.logs.get(topic, {}).get(partition)
         is_known = at is not None or (topic, partition) in empty
@@ -152,7 +154,9 @@ def _cut(workflow: Workflow, spec: UpgradeSpec, event: StepReported) -> Workflow
 
 
 def _starts(workflow: Workflow, places: Iterable[Place], event: StepReported) -> dict[Place, int]:
-    """Where the new version was stopped; at the log's start where it had nothing to commit, or the partition was added since."""
+    """Where the new version was stopped; at the log's start where it had nothing to commit, or the partition was added
+    since.
+    """
     there = next(s.action for s in workflow.steps if s.name == OLD_THERE)
     assert isinstance(there, AwaitCaughtUp)
     known = {(topic, p): at for topic, ends in there.ends.items() for p, at in ends.items()}
@@ -164,8 +168,8 @@ def _rows_of(workflow: Workflow, group: str) -> list[OffsetUndo]:
 
 
 def _with_cut(workflow: Workflow, spec: UpgradeSpec, event: StepReported) -> Workflow:
-    """The new version is to go on at the cut, or `at_least_once` where it was stopped, also where it had nothing to commit
-    yet. Not before it has read the tail: until then its state is not at the cut.
+    """The new version is to go on at the cut, or `at_least_once` where it was stopped, also where it had nothing to
+    commit yet. Not before it has read the tail: until then its state is not at the cut.
     """
     assert workflow.plan is not None
     assert workflow.plan.version is not None

@@ -1,5 +1,5 @@
-"""An upgrade to a version with an application id of its own: where the old one stood is taken over by a savepoint of it, which is
-restored for the new one. Both are workflows of their own, with their copies and proofs.
+"""An upgrade to a version with an application id of its own: where the old one stood is taken over by a savepoint of
+it, which is restored for the new one. Both are workflows of their own, with their copies and proofs.
 
 The offsets of the old version are noted before the savepoint and compared after it: what was restored is what is noted.
 """
@@ -43,7 +43,9 @@ CUT, RESTORED = "cut", "restore"  # behind its own id, in those of the two
 
 
 def taken_names(spec: UpgradeSpec, knows: Knows) -> Refused | None:
-    """Whether somebody has the id or the name of what this is to begin: it would be refused once the old version is stopped."""
+    """Whether somebody has the id or the name of what this is to begin: it would be refused once the old version is
+    stopped.
+    """
     if savepoint_of(_id_of(spec.run, CUT), knows.workflows) is not None:
         message = f"there is a savepoint {_id_of(spec.run, CUT)} already, and this would take one of that name"
         return Refused(Code.ID_IN_USE, message, "Choose another id, or delete it: recoveryctl savepoint delete.")
@@ -121,8 +123,8 @@ def findings_elsewhere(old: Unit, new: Unit, found: Found) -> Iterator[str]:
 def steps_elsewhere(
     spec: UpgradeSpec, old: Unit, new: Unit, committed: tuple[str, ...], ids: Mapping[str, str]
 ) -> Iterator[WorkflowStep]:
-    """Those behind `await_empty`. What is begun is named after the workflow, which is known later. The new version writes
-    behind what the old one wrote.
+    """Those behind `await_empty`. What is begun is named after the workflow, which is known later. The new version
+    writes behind what the old one wrote.
     """
     note = TakeSnapshot(spec.cluster, spec.group, committed, tuple(old.outputs), is_live=True, topic_ids=ids)
     restored = {"to_unit": new.name, "outputs": dict.fromkeys(new.outputs, "append")}

@@ -1,5 +1,5 @@
-"""Two versions of an application side by side: whether the newer one can go on where the older one stops, what its owner has to
-know, and which results the exchange does not mend.
+"""Two versions of an application side by side: whether the newer one can go on where the older one stops, what its
+owner has to know, and which results the exchange does not mend.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -71,8 +71,8 @@ def unfixed(
     logs: Mapping[str, Mapping[int, PartitionEnds]],
     run: str,
 ) -> tuple[UnfixedRange, tuple[Mapping[str, Any], ...]]:
-    """What the old version has processed and is still there, and the replays of it, which are known once the cut is: `run`
-    is the workflow that made it.
+    """What the old version has processed and is still there, and the replays of it, which are known once the cut is:
+    `run` is the workflow that made it.
     """
     ranges: dict[str, dict[int, tuple[int, int]]] = {topic: {} for topic in inputs}
     for (topic, partition), at in committed.items():

@@ -81,7 +81,9 @@ def _completed(step: WorkflowStep, ended: Sequence[Child]) -> dict[str, Mapping[
 def _verified_logs(
     runs: Sequence[ChildRun], completed: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[int, PartitionEnds]]:
-    """By topic that was copied to, up to where it was verified. Evidence that the next daemon read has numbers as text."""
+    """By topic that was copied to, up to where it was verified. Evidence that the next daemon read has numbers
+    as text.
+    """
     found = {}
     for run in runs:
         ends = completed[run.recovery].get(ENDS)

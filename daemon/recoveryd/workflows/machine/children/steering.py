@@ -50,7 +50,9 @@ def hear_of_steering(draft: WorkflowDraft, workflow: Workflow, command: str) -> 
 
 
 def forget_steering(draft: WorkflowDraft, workflow: Workflow, command: str) -> bool:
-    """Whether it was a command to one that it began, which is not wanted any more: it was read, or can never be sent."""
+    """Whether it was a command to one that it began, which is not wanted any more: it was read, or can never be
+    sent.
+    """
     wanted = workflow.steering
     if wanted is None or not any(command == steering_id(workflow, wanted, child) for child in wanted.left):
         return False
