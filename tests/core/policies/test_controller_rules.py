@@ -457,6 +457,16 @@ def test_8_a_group_may_be_left_out_once_it_is_shown_that_we_do_not_move_it() -> 
     assert rig.state.dropped == frozenset()
 
 
+def test_8_where_the_group_that_is_left_out_is_all_there_is_the_rate_stays_and_says_why() -> None:
+    group = Protection(GROUP, SignalKind.LAG, 30.0, drop_when_unattributable=True)
+    rig = started(2.0, replace(PARAMS, protections=(group,)))
+    for _ in range(40):
+        decision = rig.tick(None, lag_s=90.0)
+    assert (rig.state.dropped, decision.verdict) == ({GROUP}, ControlVerdict.UNATTRIBUTABLE)
+    assert decision.wanted_bytes_per_s == FLOOR
+    assert decision.why.startswith("shop is not ours to move, and nothing else tells of live traffic: holds")
+
+
 def test_8_nothing_listed_means_nothing_is_held_back() -> None:
     rig = Rig(replace(PARAMS, protections=()))
     assert rig.tick(None, lag_s=None).rate_bytes_per_s == CEILING

@@ -8,11 +8,11 @@ from recoveryd.live.budget_shares import Claim
 from recoveryd.live.budgets import Claimant, DomainSignals, Mode, throttle
 from recoveryd.live.freshness import Reading
 from recoveryd.live.law.memory import HOUR_MS, Memory, WorkKind, hour_of
-from recoveryd.live.law.types import ControllerParams
+from recoveryd.live.law.types import ControllerParams, Rule
 from recoveryd.live.slice import LIVE
 from tests.builders.core import command
 from tests.builders.live_world import LiveWorld
-from tests.core.policies.control_rig import CEILING, FLOOR, PARAMS, START_MS, Rig, latency_at, started
+from tests.core.policies.control_rig import CEILING, FLOOR, PARAMS, PERIOD_MS, START_MS, Rig, latency_at, started
 
 HOUR = hour_of(START_MS)
 
@@ -40,6 +40,28 @@ def test_a_proof_begins_at_the_rate_of_the_copy_and_grows_quickly_from_there() -
     assert rig.state.rate == pytest.approx(10.0)
     rates = [rig.tick(0.0).wanted_bytes_per_s for _ in range(12)]
     assert rates[-1] >= 4 * 10.0
+
+
+def test_a_proof_goes_on_growing_at_once_where_its_copy_used_next_to_nothing_of_any_slo() -> None:
+    rig = started(10.0)
+    rig.settle(0.0)
+    before = rig.state.rate
+    rates = [reading(rig).state.rate, *(rig.tick(0.0).wanted_bytes_per_s for _ in range(3))]
+    assert before < rates[0] < rates[1] < rates[2] < rates[3], rates
+    # The same where a proof ends and a copy begins: what was seen of reading tells nothing of bringing.
+    held = started(10.0).settle(0.6)
+    rate = held.state.rate
+    assert reading(held, 0.6).state.rate == pytest.approx(rate)
+    assert held.tick(0.6, age_ms=PERIOD_MS).rule is Rule.GATE
+
+
+def test_a_copy_behind_a_proof_waits_for_samples_of_its_own_however_little_is_used() -> None:
+    rig = reading(started(10.0))
+    for _ in range(6):
+        rig.tick(0.0)
+    rig.work = WorkKind.WRITE
+    rates = {rig.tick(0.0, age_ms=PERIOD_MS).wanted_bytes_per_s, rig.tick(0.0, age_ms=2 * PERIOD_MS).wanted_bytes_per_s}
+    assert len(rates) == 1, "no sample is of this work yet"
 
 
 def test_what_a_proof_learned_is_not_where_the_next_copy_begins() -> None:

@@ -23,6 +23,7 @@ from recoveryd.live.pressure import (
 
 _READINGS_AT_MOST = 4_096
 _DRIFT_MOST = 2.0
+FAR_SHARE = 0.2  # of the target: so little of an SLO is far below it, however near zero rest is
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,11 @@ class Assessment:
 
 def is_over(pressure: Pressure) -> bool:
     return pressure.share >= 1 or (pressure.kind is SignalKind.LAG and pressure.strain >= 1)
+
+
+def is_hardly_used(seen: Assessment, params: ControllerParams) -> bool:
+    """Whether so little of every SLO is used that a rate may grow exponentially, however near to that rest is."""
+    return (seen.share or 0.0) < FAR_SHARE * params.target
 
 
 def fold_readings(

@@ -81,8 +81,8 @@ def step(
 
 
 def _tells_of_before(state: ControllerState, seen: Assessment) -> bool:
-    """Whether a signal has no sample yet from since the kind of work changed, or the rate decayed."""
-    since_ms = max((at_ms for at_ms in (state.work_ms, state.decayed_ms) if at_ms is not None), default=None)
+    """Whether a signal has no sample yet of this kind of work, or from since the rate decayed."""
+    since_ms = max((at_ms for at_ms in (state.untold_ms, state.decayed_ms) if at_ms is not None), default=None)
     newest = (state.tracks[p.name].newest_ms for p in seen.pressures)
     return since_ms is not None and any(at_ms is None or at_ms <= since_ms for at_ms in newest)
 

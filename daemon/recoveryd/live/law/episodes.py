@@ -6,7 +6,7 @@ Steps in between are in `controller`.
 
 from dataclasses import replace
 
-from recoveryd.live.law.assessment import Assessment, assess, may_rise, with_baselines
+from recoveryd.live.law.assessment import Assessment, assess, is_hardly_used, may_rise, with_baselines
 from recoveryd.live.law.cause import is_accused, is_doubtful, without_trials
 from recoveryd.live.law.learning import seen_of, with_learned
 from recoveryd.live.law.memory import WorkKind
@@ -79,7 +79,8 @@ def go_on(
 ) -> ControllerState:
     """Another kind of work begins where the last one ended, as `_rate_of_other_work` says. Later, samples from before
     tell nothing of it; but what they say against the replay is still answered, and so that this can be said, kinds that
-    change to and fro do not each time begin anew.
+    change to and fro do not each time begin anew. Where a proof follows its copy and next to nothing of any SLO is
+    used, samples from before say enough: to read as much is less work still.
     """
     seen = assess(before, news, now_ms, params)
     is_well = may_rise(seen, params) and not is_doubtful(before, seen, now_ms)
@@ -87,13 +88,16 @@ def go_on(
     rate = min(bounds(inputs)[1], _rate_of_other_work(before, state, inputs, seen if is_well else None, now_ms, params))
     is_answered = not is_accused(state, seen)
     is_new = state.work_ms is None or not 0 <= now_ms - state.work_ms < seen.delay_ms
+    is_less = (before.work, state.work) == (WorkKind.WRITE, WorkKind.READ)
+    is_told = is_less and is_well and is_answered and is_hardly_used(seen, params)
     return replace(
         state,
         rate=rate,
         budget=rate + displaced(state),
         comfortable=_comfortable_with_other_work(before, state, now_ms),
         work_ms=now_ms,
-        cut_ms=now_ms + params.cut_latency_ms if is_answered and is_new else state.cut_ms,
+        untold_ms=state.untold_ms if is_told else now_ms,
+        cut_ms=now_ms + params.cut_latency_ms if is_answered and is_new and not is_told else state.cut_ms,
         guarded_ms=None if state.work is WorkKind.READ else state.guarded_ms,
         probing_ms=None,
         tried=seen_of(before.tried, before, params),

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from recoveryd.live.law.additive import halve, step_up
-from recoveryd.live.law.assessment import Assessment, is_over
+from recoveryd.live.law.assessment import Assessment, is_hardly_used, is_over
 from recoveryd.live.law.cause import (
     FOREIGN_MS,
     RiseDoubt,
@@ -45,7 +45,6 @@ from recoveryd.live.law.usual import step_with_room
 from recoveryd.live.pressure import Pressure, SignalKind
 
 SAFE_SHARE = 0.75  # of the rate at a cut: what was safe
-FAR_SHARE = 0.2  # of the target: so little of an SLO is far below it, however near zero rest is
 PROBE = 0.25  # the first rise per loop delay beyond a rate that was safe at another time
 PROBE_UNHARMED = 1.0  # and where next to nothing of any SLO is used, and no rate is known to have been too much
 PROBE_AFTER_CUT = 0.03  # and beyond one that was safe before a cut
@@ -83,8 +82,11 @@ def choose(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int
         return _harder(cut, _decay(state, seen, floor, now_ms, params))
     if cut is not None:
         return cut
-    if seen.gated or not seen.pressures:
-        late = ", ".join(seen.gated[:3]) or "the protected signals"
+    if not seen.pressures and not seen.gated:
+        alone = ", ".join(sorted(state.dropped)[:3])
+        return Move(state.rate, Rule.PROTECT, f"{alone} is not ours to move, and nothing else tells of live traffic: holds")
+    if seen.gated:
+        late = ", ".join(seen.gated[:3])
         return Move(state.rate, Rule.GATE, f"waits for samples of {late} taken since the last cut")
     if not seen.news:
         return Move(state.rate, Rule.GATE, "no new sample since the last step")
@@ -239,16 +241,12 @@ def _error(state: ControllerState, seen: Assessment, growth: _Growth | None, par
 
 
 def _growth(state: ControllerState, seen: Assessment, now_ms: int, params: ControllerParams) -> _Growth | None:
-    if seen.is_far or _is_hardly_used(seen, params):
+    if seen.is_far or is_hardly_used(seen, params):
         return _Growth(_Ground.FAR)
     if _may_return(state, seen):
         return _Growth(_Ground.CALM)
     step = step_with_room(state, seen, now_ms, params)
     return _Growth(_Ground.LEVEL, step) if step > 0 else None
-
-
-def _is_hardly_used(seen: Assessment, params: ControllerParams) -> bool:
-    return (seen.share or 0.0) < FAR_SHARE * params.target
 
 
 def _may_return(state: ControllerState, seen: Assessment) -> bool:
@@ -306,7 +304,7 @@ def _probe(
 def _first_probe(state: ControllerState, seen: Assessment, now_ms: int, params: ControllerParams) -> float:
     if state.guarded_ms is not None:
         return PROBE_AFTER_CUT
-    if _is_hardly_used(seen, params) and not state.memory.knows_harm(now_ms):
+    if is_hardly_used(seen, params) and not state.memory.knows_harm(now_ms):
         return PROBE_UNHARMED  # nothing was ever too much, so this is the slow start going on
     return PROBE
 

@@ -189,6 +189,7 @@ class ControllerState:
     counted: Mapping[str, Counted] = field(default_factory=dict)  # by signal, under this kind of work
     work: WorkKind = WorkKind.WRITE
     work_ms: int | None = None  # since when, if the kind changed while some recovery was active
+    untold_ms: int | None = None  # only samples taken later tell how much this kind of work may have
     put_by: Mapping[WorkKind, Mapping[str, Counted]] = field(default_factory=dict)  # counted under other kinds of work
     publications: tuple[tuple[int, float], ...] = ()
     rejections: Mapping[RejectReason, int] = field(default_factory=dict)
