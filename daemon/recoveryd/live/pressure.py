@@ -28,6 +28,7 @@ CALM_SHARE = 0.4  # of the strain at the target: a signal whose median is below 
 LAG_ROOM = 0.5  # what a lag at rest leaves at least
 LEAD_SAMPLES = 6
 LEAD_SLOPE = 0.15  # seconds of lag per second; slower growth counts as noise
+LEAD_SHARE = 0.01  # of the SLO per second, if that is less: within a loop delay it takes a good part of a short SLO
 
 
 class SignalKind(StrEnum):
@@ -113,7 +114,7 @@ def target_share(target: float, rest: float) -> float:
 
 def lag_strain(value_s: float, slope: float, delay_s: float, idle_s: float, slo_s: float) -> float:
     """(lag - idle) / (SLO - idle), at least 0, with the lag extrapolated by one loop delay if it grows."""
-    ahead = value_s + delay_s * slope if slope > LEAD_SLOPE else value_s
+    ahead = value_s + delay_s * slope if slope > min(LEAD_SLOPE, LEAD_SHARE * slo_s) else value_s
     return max(0.0, (ahead - idle_s) / max(slo_s - idle_s, slo_s / 10))
 
 
