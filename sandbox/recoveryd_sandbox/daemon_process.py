@@ -145,6 +145,12 @@ class DaemonProcess:
         self._process.terminate()
         return self.await_exit(deadline_s)
 
+    def kill(self) -> None:
+        """SIGKILL, to the daemon alone: its drivers go on. It is gone when this returns."""
+        if self._process is not None:
+            self._process.kill()
+            self.await_exit(STOP_DEADLINE_S)
+
     def close(self) -> None:
         """End the daemon and its drivers. Safe to call twice."""
         if self._process is not None:

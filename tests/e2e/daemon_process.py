@@ -37,12 +37,6 @@ class DaemonProcess(daemon_process.DaemonProcess):
         found: Mapping[str, Any] = json.loads(body)
         return found
 
-    def kill(self) -> None:
-        """Sends SIGKILL; the process is gone when this returns."""
-        if self.is_running():
-            os.kill(self.pid, signal.SIGKILL)
-        self.reap()
-
     def reap(self) -> None:
         """For one that was killed by others too: takes its exit code, so that nothing is left of it."""
         if self._process is not None:

@@ -12,7 +12,7 @@ import pytest
 from recoveryd.kernel.catalogue import Code
 from recoveryd_sandbox.gameday.__main__ import main as gameday
 from recoveryd_sandbox.gameday.day import Day, verdicts
-from recoveryd_sandbox.gameday.judge import Quiet, Second, Tally, judge_cut, judge_quiet, judge_run, judge_target
+from recoveryd_sandbox.gameday.judge import Quiet, Second, Tally, judge_cut, judge_death, judge_quiet, judge_run, judge_target
 from recoveryd_sandbox.gameday.observer import _behind_s, _quantile
 from recoveryd_sandbox.gameday.report import draw, page, rows, section
 from recoveryd_sandbox.gameday.runs import CONTROLLER, CUT, QUIET, UNLIMITED, Phase, Poll
@@ -193,6 +193,23 @@ def test_blind_the_rate_must_reach_its_floor_and_come_back(during: float, after:
 
 def test_a_run_that_ends_before_telemetry_is_cut_proves_nothing() -> None:
     assert not judge_cut([(0.0, 1e6)], None, 1e6).passed
+
+
+@pytest.mark.parametrize(
+    ("at_the_end", "after", "passed"), [(0, 8e6, True), (10_000, 8e6, True), (40_000, 8e6, False), (0, 2e6, False)]
+)
+def test_without_a_daemon_lanes_must_get_slow_and_the_rate_come_back(at_the_end: int, after: float, passed: bool) -> None:
+    """Records of 100 bytes, of which the floor lets 10,000 pass per second."""
+    quick = [(5.0 + 5 * step, 100_000 * step) for step in range(4)]
+    landed = [*quick, (45.0, 300_000), (55.0, 300_000 + 10 * at_the_end), (65.0, 300_000 + 20 * at_the_end)]
+    verdict = judge_death(landed, (5.0, 65.0), [(0.0, 10e6), (70.0, after)], 100.0, 1e6)
+    assert verdict.passed is passed, verdict
+
+
+def test_a_death_that_never_came_or_that_nobody_watched_proves_nothing() -> None:
+    rates = [(0.0, 10e6), (70.0, 8e6)]
+    assert not judge_death([], None, rates, 100.0, 1e6).passed
+    assert not judge_death([(5.0, 0), (64.0, 0)], (5.0, 65.0), rates, 100.0, 1e6).passed
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource
 
-from recoveryd_sandbox.gameday.runs import FIXED, Runs
-from recoveryd_sandbox.gameday.scenario import TOPIC, read_gameday
+from recoveryd_sandbox.gameday.runs import DEATH, FIXED, Runs
+from recoveryd_sandbox.gameday.scenario import TOPIC, DeathSection, read_gameday
 from recoveryd_sandbox.gameday.stack import GamedayStack
 from recoveryd_sandbox.seed import seed
 from tests.patience import patient_s
@@ -56,9 +56,12 @@ def test_a_tiny_day_runs_copies_the_same_records_each_time_and_is_judged(tmp_pat
     assert (tmp_path / "gameday-tiny.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_run_of_the_search_that_did_too_much_harm_already_is_stopped(tmp_path: Path) -> None:
+def test_a_run_is_stopped_for_too_much_harm_and_one_outlives_its_daemon(tmp_path: Path) -> None:
     (tmp_path / "tiny.yaml").write_text(TINY, encoding="utf-8")
     scenario, told = read_gameday(str(tmp_path / "tiny.yaml")), list[str]()
+    # The controller begins at the floor, at which the copy takes longer than the time without a daemon.
+    death = DeathSection(lasts=5_000, at=0.1)
+    scenario = scenario.model_copy(update={"death": death, "floor": 400_000, "most": 800_000, "verify": "count"})
     with GamedayStack() as stack:
         stack.start_broker()
         seed(stack.broker.bootstrap, TOPIC, limit=scenario.load.backlog_records, append=True)
@@ -70,7 +73,13 @@ def test_a_run_of_the_search_that_did_too_much_harm_already_is_stopped(tmp_path:
         stack.start_traffic(scenario.load)
         stack.start_daemon(scenario.slos, scenario.most, scenario.floor)
         given_up = stage.run(FIXED, 10_000, bad_most_s=-1.0)
+        outlived = stage.run(DEATH)
     assert given_up.is_given_up
     assert given_up.status["state"] == "stopped"
     assert given_up.status["progress"]["records"] < scenario.load.backlog_records
     assert len([line for line in told if line.endswith("stopped")]) == 1
+    assert outlived.dead is not None
+    assert 5.0 <= outlived.dead[1] - outlived.dead[0] < 30.0
+    assert outlived.landed[0][0] >= outlived.dead[0]
+    assert not [poll for poll in outlived.polls if outlived.dead[0] < poll.at_s < outlived.dead[1]]
+    assert outlived.status["progress"]["records"] == scenario.load.backlog_records

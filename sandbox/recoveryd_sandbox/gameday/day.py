@@ -7,8 +7,8 @@ from statistics import median
 
 from recoveryd.simulation.response import packaged_response
 from recoveryd_sandbox.flights import FLIGHTS_TOTAL
-from recoveryd_sandbox.gameday.judge import Quiet, Tally, Verdict, judge_cut, judge_quiet, judge_run, judge_target
-from recoveryd_sandbox.gameday.runs import CONTROLLER, CUT, FIXED, UNLIMITED, Phase, Runs
+from recoveryd_sandbox.gameday.judge import Quiet, Tally, Verdict, judge_cut, judge_death, judge_quiet, judge_run, judge_target
+from recoveryd_sandbox.gameday.runs import CONTROLLER, CUT, DEATH, FIXED, UNLIMITED, Phase, Runs
 from recoveryd_sandbox.gameday.scenario import TOPIC, Scenario
 from recoveryd_sandbox.gameday.search import bad_seconds_most, best_rate, next_rate
 from recoveryd_sandbox.gameday.simulated import is_comparable, judge_simulated
@@ -86,8 +86,8 @@ def _quiet(stage: Runs, scenario: Scenario, say: Callable[[str], None], least_s:
 
 
 def _all_runs(stage: Runs, scenario: Scenario, runs: int, say: Callable[[str], None]) -> Day:
-    """Every run of the recovery: unlimited, the search for the best fixed rate, the controller, telemetry cut; with a
-    stretch without a replay before the first one, and before the search.
+    """Every run of the recovery: unlimited, the search for the best fixed rate, the controller, telemetry cut, the
+    daemon killed; with a stretch without a replay before the first one, and before the search.
     """
     quiet = [_quiet(stage, scenario, say)]
 
@@ -120,6 +120,8 @@ def _all_runs(stage: Runs, scenario: Scenario, runs: int, say: Callable[[str], N
     given_up = sum(phase.is_given_up for phase in fixed.get(best or 0, ()))
     if scenario.cut is not None:
         by_kind[CUT] = (run(CUT),)
+    if scenario.death is not None:
+        by_kind[DEATH] = (run(DEATH),)
     return Day(scenario, tuple(quiet), by_kind, tuple(tried), best, given_up)
 
 
@@ -136,11 +138,11 @@ def verdicts(day: Day) -> list[Verdict]:
         ran = day.runs[CONTROLLER]
         copied = median(phase.copied_bytes for phase in ran)
         found.append(judge_simulated(day.scenario, response, median(p.copying_s for p in ran), copied, len(ran)))
-    for phase in day.runs.get(CUT, ()):
-        # What is granted to the proof says nothing of whether the copy came back.
-        until_s = math.inf if phase.proof_from_s is None else phase.proof_from_s
-        rates = [(poll.at_s, poll.granted) for poll in phase.polls if poll.granted is not None and poll.at_s < until_s]
-        found.append(judge_cut(rates, phase.cut, day.scenario.floor))
+    floor = day.scenario.floor
+    found += [judge_cut(_granted_to_copy(phase), phase.cut, floor) for phase in day.runs.get(CUT, ())]
+    for phase in day.runs.get(DEATH, ()):
+        record_bytes = phase.copied_bytes / max(1, phase.status["progress"]["records"])
+        found.append(judge_death(phase.landed, phase.dead, _granted_to_copy(phase), record_bytes, floor))
     longest_s = max(phase.lasted_s for kind in day.runs.values() for phase in kind)
     quiet_s = sum(phase.lasted_s for phase in day.quiet)
     found.append(
@@ -152,3 +154,9 @@ def verdicts(day: Day) -> list[Verdict]:
     counts = {phase.status["progress"]["records"] for kind in day.runs.values() for phase in kind}
     found.append(Verdict(len(counts) == 1, f"all runs copied and proved the same {max(counts):,} records"))
     return found
+
+
+def _granted_to_copy(phase: Phase) -> list[tuple[float, float]]:
+    """(time, bytes/s). What is granted to the proof says nothing of whether the copy came back."""
+    until_s = math.inf if phase.proof_from_s is None else phase.proof_from_s
+    return [(poll.at_s, poll.granted) for poll in phase.polls if poll.granted is not None and poll.at_s < until_s]

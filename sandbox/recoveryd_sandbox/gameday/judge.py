@@ -13,6 +13,7 @@ from recoveryd_sandbox.gameday.scenario import Slos, Target
 
 SLOW_TAIL_S = 5.0  # after the broker was last stopped, for requests that queued
 FLOOR_SLACK = 1.05
+LAST_OF_DEATH = 1 / 3  # of the time without a daemon: leases have run out by then
 BACK_LEAST = 3.0  # as a multiple of the floor
 
 
@@ -167,4 +168,31 @@ def judge_cut(
         is_down and is_back,
         f"without telemetry the rate fell from {before[-1] / 1e6 if before else 0:.1f} to {lowest / 1e6:.1f} MB/s"
         f" (floor {floor_bytes_per_s / 1e6:.1f}), and came back to {after / 1e6:.1f} MB/s",
+    )
+
+
+def judge_death(
+    landed: Sequence[tuple[float, int]],
+    dead: tuple[float, float] | None,
+    rates: Sequence[tuple[float, float]],
+    record_bytes: float,
+    floor_bytes_per_s: float,
+) -> Verdict:
+    """`landed`: (time, records in the target) while no daemon ran, `rates` as in `judge_cut`. Lanes that hear nothing
+    must not be quicker than the floor once their leases have run out; and the rate must come back with the next daemon.
+    """
+    if dead is None:
+        return Verdict(False, "the daemon was never killed: the run ended before")
+    last = [(at_s, count) for at_s, count in landed if at_s >= dead[1] - LAST_OF_DEATH * (dead[1] - dead[0])]
+    if len(last) < 2:
+        return Verdict(False, "what landed without a daemon was not seen often enough")
+    slowest = (last[-1][1] - last[0][1]) * record_bytes / (last[-1][0] - last[0][0])
+    before = [rate for at_s, rate in rates if at_s < dead[0]]
+    after = max((rate for at_s, rate in rates if at_s >= dead[1]), default=0.0)
+    is_down, is_back = slowest <= FLOOR_SLACK * floor_bytes_per_s, after >= BACK_LEAST * floor_bytes_per_s
+    return Verdict(
+        is_down and is_back,
+        f"without a daemon for {dead[1] - dead[0]:.0f} s the copy went from {before[-1] / 1e6 if before else 0:.1f} to"
+        f" {slowest / 1e6:.1f} MB/s (floor {floor_bytes_per_s / 1e6:.1f}), and came back to {after / 1e6:.1f} MB/s with the next"
+        " daemon",
     )

@@ -10,12 +10,12 @@ from textwrap import fill
 from recoveryd.plots import Band, Bar, Column, Line, Panel, plot_columns
 from recoveryd_sandbox.gameday.day import Day, tally_of
 from recoveryd_sandbox.gameday.judge import Verdict, is_violated
-from recoveryd_sandbox.gameday.runs import CONTROLLER, CUT, FIXED, QUIET, UNLIMITED, Phase
+from recoveryd_sandbox.gameday.runs import CONTROLLER, CUT, DEATH, FIXED, QUIET, UNLIMITED, Phase
 from recoveryd_sandbox.gameday.scenario import NAMES, Scenario, read_gameday
 
 COLUMNS = ("run", "runs", "took s", "copy s", "proof s", "MB/s", "p99 median ms", "worst ms", "longest lag s", "over p99 s", "over lag s",
            "beyond no replay s", "share")  # fmt: skip
-KINDS = (QUIET, UNLIMITED, FIXED, CONTROLLER, CUT)
+KINDS = (QUIET, UNLIMITED, FIXED, CONTROLLER, CUT, DEATH)
 _MB = 1e6
 _TOLD = re.compile(
     r"^- (kept|\*\*missed\*\*): the controller took .*?, ([\d.]+) times the \d+ s of ([a-z ]+)", re.MULTILINE
@@ -78,7 +78,7 @@ def _column(day: Day, phase: Phase) -> Column:
     at_s = [s.at_s - zero_s for s in phase.seconds]
     bands = [
         Band(span[0] - zero_s, span[1] - zero_s, name)
-        for span, name in ((phase.slow, "slow broker"), (phase.cut, "telemetry cut"))
+        for span, name in ((phase.slow, "slow broker"), (phase.cut, "telemetry cut"), (phase.dead, "no daemon"))
         if span
     ]
     polled = [poll.at_s - zero_s for poll in phase.polls]
@@ -217,8 +217,9 @@ OVERVIEW
 - Where live traffic is that of `make response`, the simulator is asked how long the copy takes under the controller; what
   it says has to be within 25 % of what was seen.
 - Every kind of run is repeated three times (`--runs`), and judged by its median. The picture has the run of median time.
-- In some scenarios the broker is stopped for 150 of every 300 ms during 12 s of each run, or one more run under the
-  controller has the telemetry of the live application cut for a minute: without it the rate must fall to its floor, and
-  come back.
+- In some scenarios the broker is stopped for 150 of every 300 ms during 12 s of each run, or there is one more run under
+  the controller: in one the telemetry of the live application is cut for a minute, without which the rate must fall to
+  its floor, and come back; in another the daemon is killed and started again a minute later. Lanes that hear of no daemon
+  must not be quicker than the floor, and the copy must come back with the next daemon, to the same records.
 
 """

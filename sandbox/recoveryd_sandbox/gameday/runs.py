@@ -16,8 +16,10 @@ from recoveryd_sandbox.gameday.scenario import TOPIC, Scenario
 from recoveryd_sandbox.gameday.stack import GamedayStack, SlowBroker
 from recoveryd_sandbox.topics import Topics
 
-QUIET, UNLIMITED, FIXED, CONTROLLER, CUT = "no replay", "unlimited", "best fixed", "controller", "telemetry cut"
+QUIET, UNLIMITED, FIXED, CONTROLLER = "no replay", "unlimited", "best fixed", "controller"
+CUT, DEATH = "telemetry cut", "daemon killed"
 _POLL_S = 0.5
+_LANDED_S = 2.0
 _REPORT_S = 5.0
 _CALM_S = 5
 _CALM_DEADLINE_S = 120.0
@@ -42,8 +44,9 @@ class Poll:
 
 @dataclass
 class Phase:
-    """One stretch of time; `name` says what kind of run it is, `fixed` its rate if it had one. `slow` and `cut`: when
-    the broker was slow, and when telemetry was cut. `is_given_up`: it was stopped, since it did too much harm already.
+    """One stretch of time; `name` says what kind of run it is, `fixed` its rate if it had one. `slow`, `cut` and
+    `dead`: when the broker was slow, telemetry was cut, and no daemon ran. `landed`: (wall-clock time, records in the
+    target) while no daemon ran. `is_given_up`: it was stopped, since it did too much harm already.
     """
 
     name: str
@@ -52,6 +55,8 @@ class Phase:
     stop_s: float = 0.0
     slow: Span | None = None
     cut: Span | None = None
+    dead: Span | None = None
+    landed: list[tuple[float, int]] = field(default_factory=list)
     polls: list[Poll] = field(default_factory=list)
     seconds: list[Second] = field(default_factory=list)
     status: dict[str, Any] = field(default_factory=dict)
@@ -146,11 +151,12 @@ class Runs:
         return self._closed(phase)
 
     def _follow(self, phase: Phase, recovery: str, bad_most_s: float) -> SlowBroker | None:
-        """Poll to the end; slow the broker and cut telemetry when the copy has reached their shares, and stop a run
-        that has had too many bad seconds.
+        """Poll to the end; slow the broker, cut telemetry and kill the daemon when the copy has reached their shares,
+        and stop a run that has had too many bad seconds.
         """
         slowing = self._scenario.slow_broker
         cutting = self._scenario.cut if phase.name == CUT else None
+        killing = self._scenario.death if phase.name == DEATH else None
         total, slow, told_s = sum(self._ends), None, 0.0
         give_up_s = phase.start_s + self._scenario.run_deadline / 1000
         while time.time() < give_up_s:
@@ -164,6 +170,10 @@ class Runs:
                     phase.cut = (poll.at_s, poll.at_s + cutting.lasts / 1000)
                     self._stack.mute.touch()
                     self._say(f"  telemetry of the live application is cut for {cutting.lasts / 1000:.0f} s")
+                if killing is not None and phase.dead is None and share >= killing.at:
+                    phase.dead = (time.time(), math.inf)
+                    self._stack.daemon.kill()
+                    self._say(f"  the daemon is killed, and started again in {killing.lasts / 1000:.0f} s")
                 if poll.at_s - told_s >= _REPORT_S:
                     told_s = poll.at_s
                     self._say(_line(poll, share))
@@ -172,6 +182,8 @@ class Runs:
                     break
             if phase.cut is not None and time.time() >= phase.cut[1]:
                 self._stack.mute.unlink(missing_ok=True)
+            if killing is not None and phase.dead is not None and phase.dead[1] == math.inf:
+                self._without_a_daemon(phase, f"flights.{recovery}", phase.dead[0] + killing.lasts / 1000)
             if not phase.is_given_up and self._bad_s(phase) > bad_most_s:
                 phase.is_given_up = True
                 self._stack.command("stop", recovery, {})
@@ -180,6 +192,16 @@ class Runs:
         self._stack.mute.unlink(missing_ok=True)
         return slow
 
+    def _without_a_daemon(self, phase: Phase, target: str, until_s: float) -> None:
+        """See what lands in the target, and start the daemon again when it is time."""
+        assert phase.dead is not None
+        if not phase.landed or time.time() - phase.landed[-1][0] >= _LANDED_S:
+            landed = sum(Topics(self._stack.broker.bootstrap).end_offsets(target))
+            phase.landed.append((time.time(), landed))
+        if time.time() >= until_s:
+            phase.dead = (phase.dead[0], time.time())
+            self._stack.start_daemon_again()
+
     def _bad_s(self, phase: Phase) -> int:
         since = within(self._stack.seconds, phase.start_s, math.inf)
         return sum(is_violated(second, self._scenario.slos) for second in since)
@@ -187,7 +209,7 @@ class Runs:
     def _poll(self, phase: Phase, recovery: str) -> Poll | None:
         status = self._stack.daemon.status(recovery)
         if status is None:
-            if time.time() - phase.start_s > _START_DEADLINE_S:
+            if not phase.polls and time.time() - phase.start_s > _START_DEADLINE_S:
                 raise SandboxError(f"the daemon does not know {recovery}", f"its log is in {self._stack.folder}")
             return None
         phase.status = status

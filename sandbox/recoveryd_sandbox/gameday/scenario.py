@@ -84,6 +84,13 @@ class CutSection(Section):
     at: Share = 0.4
 
 
+class DeathSection(Section):
+    """One more run under the controller, in which the daemon is killed once `at` is copied, and started again later."""
+
+    lasts: Duration = 60_000
+    at: Share = 0.4
+
+
 class Target(Section):
     """The controller's time is at most `most_times` that of the best fixed rate, or of the unlimited run. `strictly`:
     less than that.
@@ -110,6 +117,7 @@ class Scenario(Section):
     cores: Annotated[int, Field(ge=1, le=1_024)] | None = None
     slow_broker: SlowBrokerSection | None = None
     cut: CutSection | None = None
+    death: DeathSection | None = None
     target_compression: Compression = "producer"
     verify: Literal["source", "digest", "count"] = "source"
     quiet: Duration = 60_000  # of each stretch without a replay, what is not slowed

@@ -131,6 +131,11 @@ class GamedayStack:
             self._daemon.start()
         self._daemon.await_leader()
 
+    def start_daemon_again(self) -> None:
+        """After it was killed. It leads once the dead one's place on the journal is free."""
+        with self._bound():
+            self.daemon.start()
+
     def command(self, verb: str, recovery: str, data: dict[str, Any]) -> None:
         send(self.broker.bootstrap, make_command("//gameday", verb, recovery, {"reason": "game day", **data}))
 
