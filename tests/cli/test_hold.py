@@ -77,7 +77,7 @@ def test_hold_sends_one_command_shows_the_hold_and_says_how_to_let_go() -> None:
     result = run(backend, "hold", "airports", "--id", ID, "--reason", "r", env=BROKER)
     assert (result.exit_code, [c["type"] for c in backend.sent]) == (0, ["io.recoveryd.command.hold.v1"])
     assert ID in result.stdout
-    assert f"recoveryctl release --id {ID}" in result.stderr
+    assert f"`recoveryctl release --id {ID} --reason TEXT`" in result.stderr
 
 
 def test_release_says_what_became_of_it() -> None:

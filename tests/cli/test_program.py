@@ -186,8 +186,10 @@ def test_a_cause_is_that_of_the_narrowest_family() -> None:
 def test_every_verb_and_option_that_explain_names_is_there() -> None:
     root: Any = typer.main.get_command(app)
     meanings = [told for table in TABLES.values() for told in table.values()]
-    texts = [*(line for _, lines in FAMILIES.values() for line in lines), *EXAMPLES.values(), *sum(meanings, ())]
-    named = [line for text in texts for line in re.findall(r"recoveryctl ([a-z][^`;]*)", text)]
+    texts = [*(line for _, lines in FAMILIES.values() for line in lines), *sum(meanings, ())]
+    texts += [code.next_step for code in Code]
+    in_full = [line for text in texts for line in re.findall(r"recoveryctl ([a-z][^`;]*)", text)]
+    named = in_full + [line for text in EXAMPLES.values() for line in re.findall(r"recoveryctl ([a-z][^`;]*)", text)]
     for line in named:
         words, verb = line.split(), root
         while words and (verbs := getattr(verb, "commands", None)):
@@ -195,7 +197,23 @@ def test_every_verb_and_option_that_explain_names_is_there() -> None:
             verb = verbs[words.pop(0)]
         options = {name for option in verb.params for name in option.opts}
         assert {word for word in words if word.startswith("--")} <= options, line
+        needs_reason = any(option.name == "reason" and "required" in (option.help or "") for option in verb.params)
+        assert line not in in_full or not needs_reason or "--reason" in words, line
     assert len(named) > len(TABLES)
+
+
+def test_what_failed_of_its_surroundings_is_gone_on_with_by_a_retry() -> None:
+    """The id of what failed is taken, and its target is not empty, so that its command cannot be sent again."""
+    for code in ("3003", "3004", "3005", "3006", "3011", "3040", "3043"):
+        told = run(None, "explain", code).stdout
+        assert "`recoveryctl retry ID`." in told.splitlines()[1], code
+        assert "  try: recoveryctl retry ID" in told.splitlines(), code
+
+
+def test_what_is_paused_for_live_traffic_is_resumed_and_not_tried_again() -> None:
+    told = run(None, "explain", "live_slo").stdout
+    assert "  try: recoveryctl resume ID --reason TEXT\n" in told
+    assert "retry" not in told
 
 
 @pytest.mark.parametrize("written", ["slow_start", "SLOW_START", "slow-start", "Slow Start"])

@@ -4,7 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import typer
 
+from recoveryd.cli.app import app
 from recoveryd.kernel.states import State
 from recoveryd.recovery.model import Attempt, PartitionProgress, PlannedPartition, Progress, Recovery
 from recoveryd.recovery.spec import AtTime, CaughtUp, Earliest, Latest, Limits, SourceRef
@@ -262,8 +264,24 @@ def test_an_unknown_id_is_told() -> None:
     assert (result.exit_code, result.stderr.split()[0]) == (3, "RCV-1010")
 
 
-def test_other_kinds_are_refused_by_name() -> None:
-    document = {**to_document(FAILED), "kind": "workflow", "workflow": "reset", "recovery": "w1"}
+@pytest.mark.parametrize(
+    ("what", "verb"),
+    [
+        ({"kind": "workflow", "workflow": "reset"}, "reset"),
+        ({"kind": "workflow", "workflow": "savepoint"}, "savepoint create"),
+        ({"kind": "workflow", "workflow": "restore_savepoint"}, "restore-savepoint"),
+        ({"kind": "workflow", "workflow": "runbook"}, "runbook run"),
+        ({"kind": "watch"}, "watch-group"),
+        ({"kind": "schedule"}, "schedule add"),
+        ({"kind": "hold"}, "hold"),
+    ],
+)
+def test_other_kinds_are_refused_by_name_and_by_the_verb_that_begins_them(what: dict[str, str], verb: str) -> None:
+    document = {**to_document(FAILED), **what, "recovery": "w1"}
     result = run(ScriptedBackend({"w1": document}), "retry", "w1", "--yes")
     assert result.exit_code == 4
-    assert "w1 is a reset" in result.stderr
+    assert f"w1 is a {what.get('workflow') or what['kind']};" in result.stderr
+    assert f"with `recoveryctl {verb}`, under a new id" in result.stderr
+    found: Any = typer.main.get_command(app)
+    for word in verb.split():
+        found = found.commands[word]

@@ -122,7 +122,8 @@ def test_it_sends_one_command_and_shows_the_watch() -> None:
     result, backend = send(becomes=[RUNNING])
     assert (result.exit_code, [c["type"] for c in backend.sent]) == (0, ["io.recoveryd.command.watch.v1"])
     assert ID in result.stdout
-    assert f"recoveryctl watch {ID}" in result.stderr
+    assert f"`recoveryctl watch {ID}`" in result.stderr
+    assert f"`recoveryctl stop {ID} --reason TEXT`" in result.stderr
 
 
 @pytest.mark.parametrize(

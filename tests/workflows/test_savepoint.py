@@ -205,7 +205,7 @@ def test_it_stays_closing_until_what_was_temporary_is_put_back() -> None:
     world.pass_time(300, every_s=10)
     assert world.workflow.state is State.CLOSING
     assert "restore_configs: no; it is tried again until 2" in world.workflow.why
-    assert "`recoveryctl stop w1` leaves it changed" in world.workflow.why
+    assert "`recoveryctl stop w1 --reason TEXT` leaves it changed" in world.workflow.why
     world.fault = lambda _: None
     world.pass_time(130, every_s=10)
     assert world.workflow.state is State.COMPLETED

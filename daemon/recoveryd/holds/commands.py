@@ -109,7 +109,7 @@ def _release_topics(draft: HoldDraft, event: CommandReceived, command: Release, 
             draft.answer(event, "rejected", message, Code.NOT_HELD.value)
             return
         if all(by.owner != sender for by in held):
-            hint = f"`recoveryctl release --id {held[0].hold}` ends it all the same."
+            hint = f"`recoveryctl release --id {held[0].hold} --reason TEXT` ends it all the same."
             draft.answer(event, "rejected", say_held(topic, held[0]), Code.NOT_THE_HOLDER.value, hint)
             return
     own = [h for h in draft.holds.live.values() if h.owner == sender and h.cluster == cluster]

@@ -162,7 +162,7 @@ class Code(StrEnum):
     NOT_FOR_THIS_KIND = (
         "RCV-1031",
         "The command is not possible for a watch or a schedule, which copies nothing.",
-        "End the watch or schedule with `recoveryctl stop ID`, or name a replay.",
+        "End the watch or schedule with `recoveryctl stop ID --reason TEXT`, or name a replay.",
     )
     TOO_MANY_WATCHES = (
         "RCV-1032",
@@ -172,7 +172,7 @@ class Code(StrEnum):
     TOO_MANY_SCHEDULES = (
         "RCV-1033",
         "As many schedules are active as one daemon allows.",
-        "End one that is no longer needed with `recoveryctl schedule remove ID`.",
+        "End one that is no longer needed with `recoveryctl schedule remove ID --reason TEXT`.",
     )
     UNKNOWN_UNIT = (
         "RCV-1040",
@@ -237,7 +237,10 @@ class Code(StrEnum):
     NOT_THE_HOLDER = (
         "RCV-1062",
         "The topic is held by somebody else, and was not released.",
-        "Ask the owner that the message names, or release the hold by its id: `recoveryctl release --id ID`.",
+        (
+            "Ask the owner that the message names, or release the hold by its id: "
+            "`recoveryctl release --id ID --reason TEXT`."
+        ),
     )
     TOO_MANY_HOLDS = (
         "RCV-1063",
@@ -247,11 +250,11 @@ class Code(StrEnum):
     WAIVER_WITHOUT_REASON = (
         "RCV-1070",
         "Gates that are not green can be waived only by somebody who says why.",
-        "Send the `ack` again with a note: `recoveryctl ack ID verify --note WHY`.",
+        "Send the `ack` again with a note: `recoveryctl ack ID verify --note WHY --reason TEXT`.",
     )
     NOT_READY = (
         "RCV-1071",
-        "What the shadow wrote was not well for as long as it has to be before it may be promoted.",
+        "The gates were not green for the whole `--hold` time, so the shadow cannot be promoted yet.",
         "Wait until the time that the message names, then promote it; `discard` is possible at any time.",
     )
     SOURCE_TOPIC_MISSING = (
@@ -364,7 +367,7 @@ class Code(StrEnum):
     )
     INPUT_NOT_CONFIRMED = (
         "RCV-2070",
-        "What has to be known of an application before it is recovered this way is not well; nothing was changed.",
+        "A check before this recovery failed; the message names it. Nothing was changed.",
         "See to what the message names, or send the runbook again with another path, or with `path: escalate`.",
     )
     QUOTA_CHANGED = (
@@ -385,25 +388,25 @@ class Code(StrEnum):
     SOURCE_UNAVAILABLE = (
         "RCV-3003",
         "The source cannot be read.",
-        "Check the source cluster; then send the replay again.",
+        "Check the source cluster; then go on with `recoveryctl retry ID`.",
     )
     TARGET_UNAVAILABLE = (
         "RCV-3004",
         "The target cannot be written.",
-        "Check the target cluster; then send the replay again.",
+        "Check the target cluster; then go on with `recoveryctl retry ID`.",
     )
     RECORD_TOO_LARGE = (
         "RCV-3005",
         "A record of the range is larger than the target allows.",
-        (
-            "Raise max.message.bytes of the target topic, then send the replay again with `on_existing: append` and "
-            "the offsets left."
-        ),
+        "Raise max.message.bytes of the target topic, then go on with `recoveryctl retry ID`.",
     )
     ATTEMPTS_EXHAUSTED = (
         "RCV-3006",
         "The Spark application failed several times in a row without progress.",
-        "Read the last attempt's log (its path is in the message), mend the cause and send the replay again.",
+        (
+            "Read the last attempt's log (its path is in the message), mend the cause, then go on with "
+            "`recoveryctl retry ID`."
+        ),
     )
     VERIFICATION_MISMATCH = (
         "RCV-3007",
@@ -428,7 +431,7 @@ class Code(StrEnum):
     STOP_BLOCKED = (
         "RCV-3011",
         "Another producer's open transaction hides the end of the range.",
-        "Find it with `kafka-transactions.sh find-hanging`, end it, and resume.",
+        "Find it with `kafka-transactions.sh find-hanging`, end it, then `recoveryctl retry ID`.",
     )
     LAUNCH_FAILED = (
         "RCV-3012",
@@ -452,7 +455,7 @@ class Code(StrEnum):
     )
     LAST_END_UNKNOWN = (
         "RCV-3032",
-        "A run of the schedule ended at a position that is not known exactly, so no next run can start there.",
+        "Nobody knows where the last run ended, so the schedule stopped.",
         "Find the last copied record of each partition, then make a new schedule whose `first` starts behind it.",
     )
     UNIT_NOT_STOPPED = (
@@ -464,8 +467,8 @@ class Code(StrEnum):
         "RCV-3040",
         "The Spark application has fewer task slots than lanes that have to run at once.",
         (
-            "Give the profile more executors or cores, or lower its `task_slots` to what it really gets; then send the "
-            "replay again."
+            "Give the profile more executors or cores, or lower its `task_slots` to what it really gets; then go on "
+            "with `recoveryctl retry ID`."
         ),
     )
     EXECUTORS_UNFIT = (
@@ -488,8 +491,8 @@ class Code(StrEnum):
         "RCV-3043",
         "Attempts or chunks of the recovery fail too often, although some make progress.",
         (
-            "Read the last attempt's log and the `attempt_lost` events, mend the cause and send the replay again, or "
-            "raise the limits under `attempts`."
+            "Read the last attempt's log and the `attempt_lost` events, mend the cause or raise the limits under "
+            "`attempts`, then go on with `recoveryctl retry ID`."
         ),
     )
     PARTITIONS_UNCOPIED = (
@@ -500,7 +503,10 @@ class Code(StrEnum):
     STEP_FAILED = (
         "RCV-3050",
         "A step of a workflow failed.",
-        "Read the step's reason with `recoveryctl describe ID`; `recoveryctl rollback ID` puts back what was changed.",
+        (
+            "Read the step's reason with `recoveryctl describe ID`; `recoveryctl rollback ID --reason TEXT` puts back "
+            "what was changed."
+        ),
     )
     ACK_EXPIRED = (
         "RCV-3051",
@@ -510,11 +516,11 @@ class Code(StrEnum):
     NOT_CAUGHT_UP = (
         "RCV-3052",
         "The application made no progress for too long.",
-        "Look at the application and its logs; `recoveryctl rollback` puts back what was changed.",
+        "Look at the application and its logs; `recoveryctl rollback ID --reason TEXT` puts back what was changed.",
     )
     LEFT_CHANGED = (
         "RCV-3053",
-        "What a workflow changed for its own time only could not be put back in time, and is left changed.",
+        "The workflow could not undo a temporary change in time; that change is still in place.",
         (
             "Run the commands that `recoveryctl describe ID` names, as somebody who may; `limits.closing_deadline` "
             "says how long it is tried."

@@ -27,7 +27,8 @@ def on_schedule(draft: ScheduleDraft, event: CommandReceived, command: StartSche
     meta, spec = command.meta, command.spec
     known = draft.schedules.get(meta.subject)
     if known is not None and not known.is_terminal:
-        hint = f"End it first with `recoveryctl schedule remove {known.id}`; its runs then go on where they stopped."
+        end = f"`recoveryctl schedule remove {known.id} --reason TEXT`"
+        hint = f"End it first with {end}; its runs then go on where they stopped."
         draft.answer(event, "rejected", f"schedule {known.id} exists already", Code.ID_IN_USE.value, hint)
         return
     next_ms = next_due_ms(spec.cron, spec.time_zone, draft.now_ms)

@@ -50,9 +50,8 @@ def judge_past_state(
     exact = next((name for name, cut_ms in savepoints.items() if cut_ms == at_ms), None)
     if exact is not None:
         told = f"the savepoint {exact} is of this moment"
-        return PastStateAnswer(
-            PastState.SAVEPOINT, (told,), (f"recoveryctl restore-savepoint {exact} --to-unit {unit.name}",)
-        )
+        restore = f'recoveryctl restore-savepoint {exact} --to-unit {unit.name} --reason "its state of {moment}"'
+        return PastStateAnswer(PastState.SAVEPOINT, (told,), (restore,))
     gone = tuple(_gone(looks)) if looks else (f"{unit.name} has no changelogs that are certainly its own",)
     if not gone:
         told = f"{len({look.topic for look in looks})} changelogs hold every record from before {moment}"

@@ -157,7 +157,7 @@ def test_by_topics_alone_one_lets_go_only_what_one_placed() -> None:
     world.hold("a", subject="h2", source=BOB)
     answer = world.send("release", "nobody", topics=("b",), source=BOB)
     assert (answer.code, answer.message) == (Code.NOT_THE_HOLDER.value, "b is held by h1 of //ops/alice: because")
-    assert "release --id h1" in (answer.hint or "")
+    assert "`recoveryctl release --id h1 --reason TEXT`" in (answer.hint or "")
     answer = world.send("release", "nobody", topics=("a",), source=BOB)
     assert (world.of("h2").state, world.of("h1").topics) == (State.COMPLETED, ("a", "b"))
     assert answer.message == "a released; but a is held by h1 of //ops/alice: because"

@@ -13,6 +13,13 @@ from recoveryd.cli.status import Document
 from recoveryd.kernel.catalogue import Code
 
 _VERBS = {"replay": "replay", "verification": "verify"}
+# Of what is not tried again, where the verb that begins it is not called as it is.
+_OTHER_VERBS = {
+    "watch": "watch-group",
+    "schedule": "schedule add",
+    "savepoint": "savepoint create",
+    "runbook": "runbook run",
+}
 _AGAIN = ("failed", "stopped", "rejected", "expired")
 
 
@@ -22,14 +29,15 @@ def begun_by(document: Document) -> tuple[str, Document]:
     """
     recovery, kind, state = document["recovery"], document.get("kind"), document["state"]
     if kind not in _VERBS:
-        what = document.get("workflow") or kind
+        what = str(document.get("workflow") or kind)
+        verb = _OTHER_VERBS.get(what, what.replace("_", "-"))
         raise _refused(
             f"{recovery} is a {what}; only replays and verifications can be tried again.",
-            f"Send its command again with `recoveryctl {str(what).replace('_', '-')}`, under a new id.",
+            f"Send its command again with `recoveryctl {verb}`, under a new id.",
         )
     if state not in _AGAIN:
         hint = (
-            f"Stop it first with `recoveryctl stop {recovery}`, or resume it where it is paused."
+            f"Stop it first with `recoveryctl stop {recovery} --reason TEXT`, or resume it where it is paused."
             if document.get("stop") is None
             else "Give a new `recoveryctl replay` for another range."
         )
@@ -112,10 +120,11 @@ def refuse_continued(document: Document, others: Mapping[str, Document]) -> None
         if not is_run_of(name, command_id) and (schedule.get("last_end") or {}).get("recovery") != recovery:
             continue
         if schedule.get("next_run") is not None and is_mark(source_of(schedule["command"]["data"]).get("from")):
+            end = f"`recoveryctl schedule remove {name} --reason TEXT`"
             raise _refused(
                 f"The next run of the schedule {name} goes on where {recovery} stopped, at {schedule['next_run']}; "
                 "records would be copied twice.",
-                f"Leave it to that run, or end the schedule first with `recoveryctl schedule remove {name}`.",
+                f"Leave it to that run, or end the schedule first with {end}.",
             )
 
 

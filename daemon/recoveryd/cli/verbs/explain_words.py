@@ -104,11 +104,11 @@ FAMILIES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     ),
     "3003": (
         "The cluster of the source did not answer for too long, refused to be read, or holds a record that cannot be read.",
-        ("recoveryctl describe ID", "recoveryctl logs ID", "recoveryctl doctor"),
+        ("recoveryctl describe ID", "recoveryctl logs ID", "recoveryctl doctor", "recoveryctl retry ID"),
     ),
     "3004": (
         "The cluster of the target did not answer for too long, or refused what was written.",
-        ("recoveryctl describe ID", "recoveryctl logs ID", "recoveryctl doctor"),
+        ("recoveryctl describe ID", "recoveryctl logs ID", "recoveryctl doctor", "recoveryctl retry ID"),
     ),
     "3006": (
         "Each attempt died before it had committed a chunk, or before it had compared all: too little memory, a Python without what it needs, a machine that is full.",
@@ -136,7 +136,7 @@ FAMILIES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     ),
     "3043": (
         "Attempts or chunks kept failing, each for a cause of its own; the message has the last one.",
-        ("recoveryctl describe ID", "recoveryctl logs ID"),
+        ("recoveryctl describe ID", "recoveryctl logs ID", "recoveryctl retry ID"),
     ),
     "3044": (
         "Partitions were added to the source while the copy ended, or nobody could look whether any were.",
@@ -148,11 +148,11 @@ FAMILIES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     ),
     "305": (
         "A workflow could not go on. What it changed is in its record, and can be put back.",
-        ("recoveryctl describe ID", "recoveryctl rollback ID"),
+        ("recoveryctl describe ID", "recoveryctl rollback ID --reason TEXT"),
     ),
     "307": (
         "A runbook could not go on without a person. What it changed is in its record, and can be put back.",
-        ("recoveryctl runbook show ID", "recoveryctl rollback ID"),
+        ("recoveryctl runbook show ID", "recoveryctl rollback ID --reason TEXT"),
     ),
     "4": (
         "The command line, a config or this machine is not as it must be.",
@@ -221,7 +221,7 @@ EXAMPLES: Final[dict[str, str]] = {
     "NOT_FOR_THIS_KIND": "`recoveryctl pause` of a watch.",
     "TOO_MANY_SCHEDULES": "A deployment that makes schedules of new ids each time and removes none.",
     "UNKNOWN_UNIT": "`recoveryctl reset --unit order-processer` where `order-processor` is meant.",
-    "NOTHING_TO_DO": "`recoveryctl reset` of a group that stands at this position on every partition already.",
+    "NOTHING_TO_DO": "`recoveryctl reset --group GROUP --to current` of a group that has committed nothing.",
     "NO_SUCH_SAVEPOINT": "`--to savepoint:friday` of a savepoint that failed.",
     "GROUP_TYPE": "A reset of a share group, whose offsets are the brokers' own.",
     "NOT_AN_APPROVER": "Alice approves what Alice asked for.",
@@ -301,7 +301,7 @@ STATES: Final[dict[str, Meaning]] = {
     "waiting": (
         "A workflow waits for a person or for a group to become empty.",
         "recoveryctl describe ID",
-        "recoveryctl ack ID STEP",
+        "recoveryctl ack ID STEP --reason TEXT",
     ),
     "closing": (
         "Done, but a temporary change is not put back yet; `stop` leaves it.",
@@ -319,7 +319,7 @@ STATES: Final[dict[str, Meaning]] = {
         "recoveryctl describe ID",
         "recoveryctl logs ID",
         "recoveryctl retry ID",
-        "recoveryctl rollback ID",
+        "recoveryctl rollback ID --reason TEXT",
     ),
     "rejected": ("It was refused, by the daemon or by an approver. Final.", "recoveryctl describe ID"),
     "expired": ("Nobody approved it, or its command came too late. Final.", "recoveryctl describe ID"),
@@ -354,10 +354,10 @@ STOP_REASONS: Final[dict[str, Meaning]] = {
         "recoveryctl explain RCV-3043",
     ),
     "live_slo": (
-        "Protected live traffic was over its SLO at the floor rate too.",
+        "Protected live traffic was over its SLO at the floor rate too; it is paused until somebody resumes it.",
         "recoveryctl lag",
         "recoveryctl top",
-        "recoveryctl retry ID",
+        "recoveryctl resume ID --reason TEXT",
     ),
     "source_unavailable": (
         "The source did not answer for too long, refused to be read, or holds a damaged record; `why` says which.",
@@ -401,7 +401,7 @@ LAG_VERDICTS: Final[dict[str, Meaning]] = {
     "blocked_by_txn": ("A transaction that is open holds the end that may be read.", "recoveryctl lag GROUP"),
     "invalid": (
         "The committed offset is outside the log.",
-        "recoveryctl reset --group GROUP --to earliest",
+        "recoveryctl reset --group GROUP --to earliest --reason TEXT",
         "recoveryctl lag GROUP",
     ),
     "data_lost": (

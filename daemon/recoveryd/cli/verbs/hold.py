@@ -54,7 +54,7 @@ def hold(
         return ExitCode.DONE
     born_of = begin(connection, record, sending.timeout_s)
     show_recovery(quiet_status(connection, name, born_of), sending.output)
-    note(f"Let go with `recoveryctl release --id {name}`; `recoveryctl describe {name}` shows who obeys.")
+    note(f"Let go with `recoveryctl release --id {name} --reason TEXT`; `recoveryctl describe {name}` shows who obeys.")
     return ExitCode.DONE
 
 

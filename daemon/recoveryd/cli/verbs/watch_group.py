@@ -92,7 +92,7 @@ def watch_group(
     born_of = begin(connection, record, sending.timeout_s)
     if not sending.wait:
         show_recovery(quiet_status(connection, watch, born_of), sending.output)
-        note(f"Follow it with `recoveryctl watch {watch}`, end it with `recoveryctl stop {watch}`.")
+        note(f"Follow it with `recoveryctl watch {watch}`, end it with `recoveryctl stop {watch} --reason TEXT`.")
         return ExitCode.DONE
     document = sending.stay(connection, watch, has_ended, born_of)
     show_recovery(document, sending.output, with_result=True)

@@ -46,7 +46,7 @@ def told_try(workflow: Workflow) -> str:
     """How long it is tried."""
     ending = workflow.ending
     until = "" if ending is None or ending.deadline_ms is None else f" until {format_time_ms(ending.deadline_ms)}"
-    return f"it is tried again{until}; `recoveryctl stop {workflow.id}` leaves it changed"
+    return f"it is tried again{until}; `recoveryctl stop {workflow.id} --reason TEXT` leaves it changed"
 
 
 def without(workflow: Workflow, step: WorkflowStep, why: str) -> Workflow:
