@@ -251,6 +251,15 @@ def test_doctor_asks_no_daemon_where_the_context_names_none(home: Home) -> None:
     rows = {row["check"]: row for row in json.loads(result.stdout)}
     assert {rows[name]["verdict"] for name in ("daemon", "clock of the daemon")} == {"skipped"}
     assert "--http" in rows["daemon"]["next_step"]
+    assert rows["config"]["found"] == f"the context `dev`, {home.contexts / 'dev.yaml'}"
+
+
+def test_what_was_checked_for_a_config_is_named_where_it_was_a_context(home: Home) -> None:
+    two(home)
+
+    said = home("config", "validate").stderr
+
+    assert said.startswith(f"The config is good: the context `prod`, {home.contexts / 'prod.yaml'}. Clusters: main.")
 
 
 def test_verbose_says_which_brokers_and_why(home: Home) -> None:

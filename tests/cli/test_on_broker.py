@@ -122,7 +122,7 @@ def test_topics_are_listed_and_compared_by_partitions_configs_and_ends(ctl: Run,
         "partition 1 end": (0, None),
     }
     assert (same.returncode, same.stderr.split()[0]) == (2, "RCV-4008")
-    assert (nowhere.returncode, nowhere.stderr.split()[0]) == (1, "RCV-2001")
+    assert (nowhere.returncode, nowhere.stderr.split()[0]) == (3, "RCV-2001")
     assert "Did you mean" in nowhere.stderr
     assert (cluster.returncode, cluster.stderr.split()[0]) == (2, "RCV-1016")
 

@@ -137,6 +137,28 @@ def test_doctor_without_an_address_fails_and_skips_what_needs_one() -> None:
     assert "--bootstrap HOST:PORT" in run(None, "doctor").stdout
 
 
+@pytest.mark.parametrize("verb", ["features", "platform", "isolation"])
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [(("--config", "prod.yaml"), "--config"), (("-b", "a:1"), "--bootstrap"), (("--deep",), "--deep")],
+)
+def test_an_option_of_doctor_in_front_of_another_verb_is_refused_and_not_dropped(
+    verb: str, flags: tuple[str, ...], named: str
+) -> None:
+    result = run(None, "doctor", *flags, verb)
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"RCV-4008 {named} stands before `{verb}`, which does not see it.\n  next: Put it ")
+
+
+def test_what_all_verbs_take_and_what_variables_say_may_stand_in_front(tmp_path: Path) -> None:
+    facts = ("--recovery-windows", "alike", "--failure-budgets", "alike", "--replay-volume", "0.4")
+    more = ("--sensitivity", "usual", "--ownership", "one")
+    env: dict[str, str | None] = {"RECOVERYD_CONFIG": write(tmp_path, GOOD)}
+
+    assert run(None, "doctor", "-q", "isolation", *facts, *more, env=env).exit_code == 0
+
+
 def test_doctor_tells_the_package_when_java_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     monkeypatch.delenv("JAVA_HOME", raising=False)
@@ -181,6 +203,27 @@ def test_doctor_fails_for_a_broker_that_does_not_answer_within_its_timeout(silen
 SEVERAL = "clusters:\n" + "".join(f"  {name}: {{bootstrap.servers: 'a:1'}}\n" for name in ("main", "origin", "copies"))
 
 
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("doctor", "--source", "orign:flights"), "RCV-1016 The config has no cluster `orign`.\n  next: Did you mean origin?"),
+        (("doctor", "--target", "esat:flights"), "RCV-1016 The config has no cluster `esat`.\n  next: The config has main,"),
+        (("doctor", "--target", "origin:"), "RCV-4008 --target `origin:` names no topic."),
+        (("doctor", "features", "--cluster", "mian"), "RCV-1016 The config has no cluster `mian`.\n  next: Did you mean main?"),
+        (("doctor", "platform", "--cluster", "mian"), "RCV-1016 "),
+        (("topics", "apply", "--cluster", "mian"), "RCV-1016 The config has no cluster `mian`.\n  next: Did you mean main?"),
+        (("topics", "list", "--cluster", "mian"), "RCV-1016 "),
+    ],
+)  # fmt: skip
+def test_a_cluster_that_the_config_does_not_have_is_refused_before_anybody_is_asked(
+    tmp_path: Path, args: tuple[str, ...], said: str
+) -> None:
+    result = run(None, *args, "--config", write(tmp_path, SEVERAL))
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(said)
+
+
 def needs_by_cluster(folder: Path, more: str) -> dict[str, set[tuple[str, str]]]:
     """Of each cluster, resources and names."""
     settings = load(write(folder, SEVERAL + more), env={})
@@ -211,6 +254,8 @@ def test_doctor_finds_a_work_dir_that_cannot_be_written(tmp_path: Path) -> None:
     assert doctor_machine.check_work_dir(tmp_path / "not" / "there" / "yet").verdict is CheckVerdict.OK
     assert doctor_machine.check_work_dir(tmp_path / "file").verdict is CheckVerdict.FAIL
     assert list(tmp_path.iterdir()) == [tmp_path / "file"]
+    unreadable = doctor_machine.check_work_dir(tmp_path / ("x" * 300))  # no file system has such a name
+    assert (unreadable.verdict, "cannot be read" in unreadable.found) == (CheckVerdict.FAIL, True)
 
 
 REMOTE = "profiles:\n  far: {master: 'MASTER', task_slots: 4, conf: {CONF}}\n"
@@ -309,6 +354,9 @@ def test_doctor_fails_for_secrets_that_would_travel_unprotected_and_takes_spark_
         monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
         found = profiles(tmp_path, text.replace("CONF", "spark.authenticate: true"))
         assert found["profile far"].verdict is CheckVerdict.OK
+        (tmp_path / "spark-defaults.conf").write_bytes(b"# f\xfcr alle\n")
+        far = profiles(tmp_path, text.replace("CONF", "spark.authenticate: true"))["profile far"]
+        assert (far.verdict, "spark-defaults.conf cannot be read" in far.found) == (CheckVerdict.FAIL, True)
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from recoveryd.adapters.kafka.clusters import KafkaClusters
     from recoveryd.settings import Settings
 
-from recoveryd.cli.failure import usage
+from recoveryd.cli.failure import invalid, usage
 from recoveryd.cli.render.output import detail, is_interactive
 from recoveryd.cli.send.contexts import BOOTSTRAP, Context, Contexts
+from recoveryd.kernel.catalogue import Code
+from recoveryd.wire.spelling import nearest
 from recoveryd.wire.topics import TopicNames
 
 _PLACES = ("RECOVERYD_BOOTSTRAP_SERVERS", "RECOVERYD_CONFIG")
@@ -41,6 +43,16 @@ def open_backend(connection: "Connection") -> Backend:
         return KafkaBackend(settings)
 
     return make_kafka() if connection.http is None else HttpReader(connection.http, make_kafka)
+
+
+def known_cluster(settings: "Settings", name: str) -> str:
+    """The name, where the config has a cluster of it. Raises `Failure`."""
+    names = settings.values.clusters
+    if name in names:
+        return name
+    close = nearest(name, names)
+    hint = f"Did you mean {close}?" if close else f"The config has {', '.join(names)}."
+    raise invalid(Code.UNKNOWN_CLUSTER, f"The config has no cluster `{name}`.", hint)
 
 
 @dataclass(slots=True)
@@ -104,6 +116,13 @@ class Connection:
             place = self._settings.values.clusters["main"]["bootstrap.servers"]
             detail(f"Brokers: {place}" + (f" (context {self.context.name})." if self.context else "."))
         return self._settings
+
+    @property
+    def origin(self) -> str:
+        """Where the config comes from, for people."""
+        if self.context is not None:
+            return f"the context `{self.context.name}`, {self.context.file}"
+        return str(self.config or "from the environment and flags")
 
     @property
     def names(self) -> TopicNames:

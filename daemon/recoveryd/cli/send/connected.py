@@ -44,8 +44,8 @@ def _connect(ctx: typer.Context, given: Mapping[str, Any], tools: Tools) -> Conn
     """A context that is named wins over variables; brokers or a config that are typed beside it contradict it."""
     bootstrap, config, context = given.get("bootstrap"), given.get("config"), given.get("context")
     if context is not None:
-        typed = [name for name in ("bootstrap", "config") if given.get(name) and _is_typed(ctx, name)]
-        if typed and _is_typed(ctx, "context"):
+        typed = [name for name in ("bootstrap", "config") if given.get(name) and is_typed(ctx, name)]
+        if typed and is_typed(ctx, "context"):
             raise usage(f"--context and --{typed[0]} say two places.", "Give one of them.")
         if typed:
             context = None  # of a variable
@@ -54,7 +54,8 @@ def _connect(ctx: typer.Context, given: Mapping[str, Any], tools: Tools) -> Conn
     return Connection(bootstrap=bootstrap, config=config, http=given.get("http"), tools=tools, context=context)
 
 
-def _is_typed(ctx: typer.Context, name: str) -> bool:
+def is_typed(ctx: typer.Context, name: str) -> bool:
+    """Whether the value of this parameter stands on the command line, and comes from no variable."""
     source = ctx.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 

@@ -40,7 +40,8 @@ def validate(connection: Connection) -> int:
     for cluster in values.clusters:
         cluster_again(settings, cluster)
     asyncio.run(_make_controls(settings))
-    note(f"The config is good. Clusters: {', '.join(values.clusters)}. Profiles: {', '.join(values.profiles)}.")
+    which = f": {connection.origin}" if connection.context is not None else ""  # a config that nobody named
+    note(f"The config is good{which}. Clusters: {', '.join(values.clusters)}. Profiles: {', '.join(values.profiles)}.")
     return ExitCode.DONE
 
 

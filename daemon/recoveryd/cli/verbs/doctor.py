@@ -7,7 +7,7 @@ the whole way works.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
     from recoveryd.cli.verbs.doctor_checks import CheckResult
 
-from recoveryd.cli.failure import ExitCode
+from recoveryd.cli.failure import ExitCode, usage
 from recoveryd.cli.options import Format, Output, option
 from recoveryd.cli.render.output import note, show
-from recoveryd.cli.send.connect import Connection
-from recoveryd.cli.send.connected import connected
+from recoveryd.cli.send.connect import Connection, known_cluster
+from recoveryd.cli.send.connected import connected, is_typed
 from recoveryd.cli.send.values import parse_duration_s
 from recoveryd.cli.verbs import doctor_platform
+from recoveryd.errors import RecoverydError
 
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red", "skipped": "dim"}
 
@@ -40,9 +41,23 @@ def _alone(verb: Callable[..., int | None]) -> Callable[..., int | None]:
 
     @functools.wraps(verb)
     def unless_other(ctx: typer.Context, **given: object) -> int | None:
-        return None if ctx.invoked_subcommand is not None else verb(ctx=ctx, **given)
+        if ctx.invoked_subcommand is None:
+            return verb(ctx=ctx, **given)
+        _refuse_unheard(ctx, ctx.invoked_subcommand, given)
+        return None
 
     return unless_other
+
+
+def _refuse_unheard(ctx: typer.Context, other: str, names: Collection[str]) -> None:
+    """A verb has its own options only: one in front of it would be dropped without a word."""
+    for param in ctx.command.params:
+        if param.name in names and is_typed(ctx, param.name):
+            flag = next(each for each in param.opts if each.startswith("--"))
+            raise usage(
+                f"{flag} stands before `{other}`, which does not see it.",
+                f"Put it behind, where `{ctx.command_path} {other} --help` has it.",
+            )
 
 
 @connected
@@ -73,6 +88,8 @@ def doctor(
     from recoveryd.cli.verbs.doctor_machine import run_checks  # noqa: PLC0415  (help must not pay for it)
 
     patience = CheckPatience.of(None if timeout is None else parse_duration_s(timeout, "--timeout"))
+    _check_place(connection, "--source", source)
+    _check_place(connection, "--target", target)
     checks = list(run_checks(connection, patience, deep=deep, source=source, target=target))
     if unit is not None:
         from recoveryd.cli.verbs.doctor_units import check_unit  # noqa: PLC0415
@@ -90,6 +107,21 @@ def doctor(
     warned = f"No check failed; {len(doubtful)} of {len(looked)} warn." if doubtful else "All is well."
     note(f"{len(bad)} of {len(looked)} checks failed." if bad else warned)
     return ExitCode.FAILED if bad else ExitCode.DONE
+
+
+def _check_place(connection: Connection, flag: str, place: str | None) -> None:
+    """Of a cluster that there is not, nothing would be checked."""
+    if place is None:
+        return
+    cluster, _, topic = place.rpartition(":")
+    if not topic:
+        raise usage(f"{flag} `{place}` names no topic.", "Write it as [CLUSTER:]TOPIC.")
+    try:
+        settings = connection.settings
+    except RecoverydError:
+        return  # a line of the table says why
+    if cluster:
+        known_cluster(settings, cluster)
 
 
 def _table(checks: "list[CheckResult]") -> "RenderableType":

@@ -53,7 +53,7 @@ def run_checks(
         yield failed("config", error)
         yield from (skipped(name, "needs the config", "See above.") for name in _NEED_THE_CONFIG)
         return
-    yield good("config", str(connection.config or "from the environment and flags"))
+    yield good("config", connection.origin)
     yield check_work_dir(settings.work_dir)
     from recoveryd.cli.verbs.doctor_spark import check_profiles  # noqa: PLC0415
 
@@ -102,7 +102,10 @@ def check_work_dir(folder: Path) -> CheckResult:
     tried.
     """
     name = "work_dir"
-    nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    try:
+        nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    except OSError as error:
+        return bad(name, f"{folder} cannot be read: {error.strerror}.", "Correct its owner, or `work_dir`.")
     try:
         with tempfile.TemporaryFile(dir=nearest):
             pass

@@ -15,18 +15,16 @@ import typer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from recoveryd.settings import Settings
     from recoveryd.units.facts import UnitFacts
     from recoveryd.units.model import Unit
 
-from recoveryd.cli.failure import ExitCode, invalid, usage
+from recoveryd.cli.failure import ExitCode, usage
 from recoveryd.cli.options import Format, Output, option
 from recoveryd.cli.render.output import show
-from recoveryd.cli.send.connect import Connection
+from recoveryd.cli.send.connect import Connection, known_cluster
 from recoveryd.cli.send.connected import connected
 from recoveryd.cli.send.http_reader import check_url
 from recoveryd.errors import RecoverydError
-from recoveryd.kernel.catalogue import Code
 
 _HTTP_TIMEOUT_S = 5.0
 _Cluster = Annotated[str, option("--cluster", "A name under `clusters` of the config.", "NAME")]
@@ -49,7 +47,8 @@ def features(
     from recoveryd.adapters.kafka.platform_facts import read_versions  # noqa: PLC0415
     from recoveryd.units.features import judge_features  # noqa: PLC0415
 
-    settings = _settings(connection, cluster)
+    settings = connection.settings
+    known_cluster(settings, cluster)
     rows: list[dict[str, object]] = [
         {
             "name": row.feature.name,
@@ -62,13 +61,6 @@ def features(
     ]
     show(rows, output, lambda: [_feature_table(rows)], [str(row["name"]) for row in rows if not row["has"]])
     return ExitCode.DONE
-
-
-def _settings(connection: Connection, cluster: str) -> "Settings":
-    """The settings, of which `cluster` is one of the clusters."""
-    if cluster not in connection.settings.values.clusters:
-        raise invalid(Code.UNKNOWN_CLUSTER, f"The config has no cluster {cluster!r}.")
-    return connection.settings
 
 
 def _feature_table(rows: "list[dict[str, object]]") -> "RenderableType":
@@ -100,7 +92,8 @@ def platform(
     from recoveryd.adapters.kafka.platform_facts import read_platform  # noqa: PLC0415
     from recoveryd.units.platform import PlatformSeen, judge_platform  # noqa: PLC0415
 
-    settings = _settings(connection, cluster)
+    settings = connection.settings
+    known_cluster(settings, cluster)
     found = read_platform(settings.librdkafka(cluster), settings.access(cluster))
     named = [unit for unit in settings.units().values() if unit.cluster == cluster]
     inputs = {topic for unit in named for topic in unit.inputs}

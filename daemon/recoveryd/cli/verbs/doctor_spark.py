@@ -24,6 +24,7 @@ _TIMEOUT_S = 3.0
 _EXECUTORS_S = 180.0
 _ANSWER = "executors: "
 _PORTS = {"http": 80, "https": 443}
+_DEFAULTS_FILE = "spark-defaults.conf"
 _DEFAULTS_LINE = re.compile(r"^\s*([^\s#:=]+)\s*[\s:=]\s*(.*?)\s*$")
 
 
@@ -88,7 +89,11 @@ def _check_profile(settings: Settings, profile_name: str) -> CheckResult:
     slots = f"{profile.master}, {profile.slots} lanes at once"
     if LOCAL_MASTER.fullmatch(profile.master):
         return good(name, slots)
-    secrets, missing = unsecured(_defaults() | conf, settings.librdkafka_all().values())
+    try:
+        defaults = _defaults()
+    except (OSError, UnicodeDecodeError) as error:
+        return bad(name, f"{_DEFAULTS_FILE} cannot be read: {error}.", "Correct its owner, or write it in UTF-8.")
+    secrets, missing = unsecured(defaults | conf, settings.librdkafka_all().values())
     if secrets and missing:
         found = (
             f"{Code.SPARK_UNSECURED.value} {', '.join(secrets)} would travel to {profile.master} without "
@@ -101,15 +106,15 @@ def _check_profile(settings: Settings, profile_name: str) -> CheckResult:
 
 
 def _defaults() -> dict[str, str]:
-    """Of spark-defaults.conf, which drivers load as well."""
+    """Of the file that drivers load as well."""
     folder = os.environ.get("SPARK_CONF_DIR")
     if folder is None:
         from recoveryd.adapters.spark.command import spark_home  # noqa: PLC0415
 
         folder = str(spark_home() / "conf")
     try:
-        lines = Path(folder, "spark-defaults.conf").read_text(encoding="utf-8").splitlines()
-    except OSError:
+        lines = Path(folder, _DEFAULTS_FILE).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
         return {}
     return {found[1]: found[2] for line in lines if (found := _DEFAULTS_LINE.match(line))}
 

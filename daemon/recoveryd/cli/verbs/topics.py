@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 from recoveryd.cli.failure import ExitCode
 from recoveryd.cli.options import Format, Output, option
 from recoveryd.cli.render.output import note, show
-from recoveryd.cli.send.connect import Connection
+from recoveryd.cli.send.connect import Connection, known_cluster
 from recoveryd.cli.send.connected import connected
 from recoveryd.cli.verbs.topics_compared import diff_topics, list_topics
 
@@ -53,7 +53,8 @@ def apply(
     """Create what is missing and report, but never change, what differs. Doing it again is harmless."""
     import asyncio  # noqa: PLC0415  (help must not pay for it)
 
-    wanted = [cluster] if cluster else list(connection.settings.values.clusters)
+    settings = connection.settings
+    wanted = list(settings.values.clusters) if cluster is None else [known_cluster(settings, cluster)]
     rows = asyncio.run(_apply(connection, wanted))
     show(rows, output, lambda: [_table(rows)], [row["topic"] for row in rows])
     wrong = [row for row in rows if row["fatal"]]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 from recoveryd.cli.failure import ExitCode, Failure, usage
 from recoveryd.cli.options import Format, Output, argument, option
 from recoveryd.cli.render.output import note, show
-from recoveryd.cli.send.connect import Connection
+from recoveryd.cli.send.connect import Connection, known_cluster
 from recoveryd.cli.send.connected import connected
 from recoveryd.kernel.catalogue import Code
 from recoveryd.wire.spelling import nearest
@@ -116,23 +116,14 @@ def _facts(topic: "SurveyedTopic") -> dict[str, Any]:
 
 def _place(settings: "Settings", text: str) -> _ComparedTopic:
     cluster, colon, topic = text.rpartition(":")
-    return _ComparedTopic(_known(settings, cluster if colon else _MAIN), topic or None)
-
-
-def _known(settings: "Settings", cluster: str) -> str:
-    names = settings.values.clusters
-    if cluster in names:
-        return cluster
-    close = nearest(cluster, names)
-    hint = f"Did you mean {close}?" if close else f"The config has {', '.join(names)}."
-    raise Failure(Code.UNKNOWN_CLUSTER, f"The config has no cluster `{cluster}`.", hint, otherwise=ExitCode.USAGE)
+    return _ComparedTopic(known_cluster(settings, cluster if colon else _MAIN), topic or None)
 
 
 def _names(settings: "Settings", cluster: str, every: bool) -> list[str]:
     from recoveryd.adapters.kafka.topic_survey import topic_names  # noqa: PLC0415
 
     own = set(settings.topic_names.all)
-    found = topic_names(cluster, settings.librdkafka(_known(settings, cluster)))
+    found = topic_names(cluster, settings.librdkafka(known_cluster(settings, cluster)))
     return [name for name in found if every or not (name.startswith("__") or name in own)]
 
 
@@ -148,7 +139,8 @@ def _one(settings: "Settings", place: _ComparedTopic) -> "SurveyedTopic":
     if found is None:
         close = nearest(place.topic, _names(settings, place.cluster, True))
         hint = f"Did you mean {close}?" if close else f"`recoveryctl topics list --cluster {place.cluster}` has them."
-        raise Failure(Code.SOURCE_TOPIC_MISSING, f"There is no topic {place.topic} on {place.cluster}.", hint)
+        message = f"There is no topic {place.topic} on {place.cluster}."
+        raise Failure(Code.SOURCE_TOPIC_MISSING, message, hint, otherwise=ExitCode.NOT_FOUND)
     return found
 
 
