@@ -49,6 +49,15 @@ def test_sends_exactly_what_the_flags_say() -> None:
     assert (backend.sent[0]["id"], backend.sent[0]["subject"]) == ("c-9", "r-1")
 
 
+def test_a_zero_is_sent_like_any_number() -> None:
+    backend = ScriptedBackend(becomes=[in_state(State.STARTING)])
+
+    result = run(backend, *replay_args("--yes", "--tier", "0"))
+
+    assert result.exit_code == 0, result.stderr
+    assert backend.sent[0]["data"]["limits"] == {"tier": 0}
+
+
 @pytest.mark.parametrize(
     ("flag", "text", "value"),
     [
@@ -84,6 +93,8 @@ def test_each_form_of_position_reaches_the_record(flag: str, text: str, value: o
         (("--partitions", "0,0"), "RCV-1005", "twice"),
         (("--add-header", "novalue"), "RCV-1005", "name=value"),
         (("--timeout", "soon"), "RCV-1005", "not a duration"),
+        (("--weight", "0"), "RCV-1005", "weight"),
+        (("--tier", "10"), "RCV-1005", "tier"),
         (("--mapping", "hash"), "RCV-4008", "--mapping"),
         (("--frm", "earliest"), "RCV-4008", "--frm"),
     ],

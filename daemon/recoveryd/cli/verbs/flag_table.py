@@ -53,7 +53,7 @@ class FlagTable:
         @functools.wraps(verb)
         def with_given(*args: Any, **own: Any) -> int | None:
             taken = {flag.name: own.pop(flag.parameter) for flag in self.rows}
-            given = {name: value for name, value in taken.items() if value not in (None, [], False)}
+            given = {name: value for name, value in taken.items() if _is_given(value)}
             return verb(*args, flags=given, **own)
 
         signature = inspect.signature(verb, eval_str=True)
@@ -95,6 +95,11 @@ class FlagTable:
 
     def _given(self, given: Values) -> Iterator[tuple[Flag, Any]]:
         return ((flag, given[flag.name]) for flag in self.rows if flag.name in given)
+
+
+def _is_given(value: object) -> bool:
+    """A 0 is: of a tier it is the first one, and elsewhere the field's own check refuses it."""
+    return value is not None and value is not False and value != []
 
 
 def value_at(document: Document, path: tuple[str, ...]) -> object:
