@@ -129,9 +129,18 @@ def test_a_command_still_needs_kafka(daemon: Daemon) -> None:
     assert said.startswith("RCV-4004 ")
 
 
-@pytest.mark.parametrize(("url", "code"), [("ftp://x", 2), ("http://127.0.0.1:1", 1)])
-def test_an_address_that_does_not_answer_is_told(url: str, code: int) -> None:
-    assert run("list", "--http", url)[0] == code
+@pytest.mark.parametrize(
+    ("url", "code", "said"),
+    [
+        ("ftp://x", 2, "RCV-4008"),
+        ("http://[::1", 2, "RCV-4008"),
+        ("[::1", 2, "RCV-4008"),
+        ("http://127.0.0.1:1", 1, "RCV-2011"),
+    ],
+)
+def test_an_address_that_is_none_or_does_not_answer_is_told(url: str, code: int, said: str) -> None:
+    told = run("list", "--http", url)
+    assert (told[0], told[2].split()[0]) == (code, said)
 
 
 def test_something_else_at_the_address_is_told(daemon: Daemon) -> None:

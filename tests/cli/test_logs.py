@@ -66,6 +66,14 @@ def test_what_is_not_here_is_asked_of_the_daemon(daemon: str, tmp_path: Path) ->
     assert (result.exit_code, result.stdout) == (0, "c\n")
 
 
+def test_what_cannot_be_read_here_is_asked_of_the_daemon(daemon: str, tmp_path: Path) -> None:
+    unreadable = tmp_path / ("x" * 300)  # no file system has such a name, so looking there is an error for root too
+    assert read_log(unreadable, ID, None, 1) is None
+    env = here(unreadable) | {"RECOVERYD_HTTP__LISTEN": daemon.removeprefix("http://")}
+    result = run(known(), "logs", ID, "--lines", "1", env=env)
+    assert (result.exit_code, result.stdout) == (0, "c\n"), result.stderr
+
+
 def test_an_attempt_that_ran_beside_another_daemon_is_asked_of_that_one(
     daemon: str, work_dir: Path, tmp_path: Path
 ) -> None:

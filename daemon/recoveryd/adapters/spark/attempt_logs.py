@@ -16,7 +16,7 @@ def read_log(work_dir: Path, recovery: str, attempt: int | None, lines: int) -> 
     `recovery` must be an id that is known: it becomes part of a path. Blocking.
     """
     folder = work_dir.absolute() / recovery
-    kept = sorted(int(path.name) for path in folder.glob("[0-9]*") if path.name.isdigit())
+    kept = _attempts(folder)
     if not kept:
         return None
     chosen = kept[-1] if attempt is None else attempt
@@ -31,6 +31,14 @@ def read_log(work_dir: Path, recovery: str, attempt: int | None, lines: int) -> 
         "lines": found[-lines:] if lines else [],
         "is_cut": is_cut or len(found) > lines,
     }
+
+
+def _attempts(folder: Path) -> list[int]:
+    """None where it cannot be read: what another user's daemon wrote is no log that this machine shows."""
+    try:
+        return sorted(int(path.name) for path in folder.glob("[0-9]*") if path.name.isdigit())
+    except OSError:
+        return []
 
 
 def _tail(attempt: Path) -> tuple[str | None, bool]:

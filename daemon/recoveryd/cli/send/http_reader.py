@@ -181,10 +181,15 @@ def no_kafka() -> Backend:
 def check_url(url: str) -> str:
     """`http://host:port`; a bare `host:port` is taken for http."""
     full = url if "://" in url else f"http://{url}"
-    if "@" in urllib.parse.urlsplit(full).netloc:  # would be kept and shown, and is never sent
+    no_address = usage(f"--http `{url}` is no address.", "Write it like http://127.0.0.1:8712.")
+    try:
+        parts = urllib.parse.urlsplit(full)
+    except ValueError:  # a bracket that is not closed
+        raise no_address from None
+    if "@" in parts.netloc:  # would be kept and shown, and is never sent
         raise usage("--http holds a user or a password.", "Give it as http://HOST:PORT; the API takes neither.")
-    if urllib.parse.urlsplit(full).scheme not in {"http", "https"}:
-        raise usage(f"--http `{url}` is no address.", "Write it like http://127.0.0.1:8712.")
+    if parts.scheme not in {"http", "https"}:
+        raise no_address
     return full.rstrip("/")
 
 
