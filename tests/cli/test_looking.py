@@ -182,6 +182,13 @@ def test_watch_prints_one_line_per_change_and_ends_with_the_recovery() -> None:
     ]
 
 
+@pytest.mark.parametrize("args", [("list",), ("get", ID), ("describe", ID), ("watch", ID), ("wait", ID)])
+def test_what_failed_is_shown_with_its_code_in_front_of_why(args: tuple[str, ...]) -> None:
+    told = run(ScriptedBackend({ID: to_document(MISMATCHED)}), *args).stdout
+
+    assert "RCV-3007: The target does not hold exactly what was copied." in told
+
+
 def test_ctrl_c_leaves_a_watched_recovery_alone() -> None:
     backend = ScriptedBackend({ID: to_document(RUNNING)}, becomes=[KeyboardInterrupt()])
 

@@ -65,6 +65,12 @@ def test_the_screen_has_headroom_rule_sentence_and_every_recovery() -> None:
     assert "live - records/s" in told
 
 
+def test_what_failed_is_shown_with_its_code() -> None:
+    failed = in_state(State.FAILED, why="the source is gone", error_code="RCV-3003")
+
+    assert "RCV-3003: the source is gone" in text_of(Frame(1.0, [failed], CONTROL))
+
+
 def test_rates_are_what_counters_grew_by() -> None:
     later = frame(12.0, METRICS.replace("1000.0", "1400.0"))
 

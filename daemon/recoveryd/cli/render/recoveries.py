@@ -19,7 +19,7 @@ from recoveryd.cli.render.scheduled import schedule_parts
 from recoveryd.cli.render.tables import asker, columns, facts
 from recoveryd.cli.render.watched import until_text, watch_parts
 from recoveryd.cli.render.workflows import workflow_parts, workflow_plan_parts
-from recoveryd.cli.status import Document, has_ended
+from recoveryd.cli.status import Document, has_ended, told_why
 
 _STATE_STYLES = {
     "completed": "green",
@@ -63,7 +63,7 @@ def recoveries_table(documents: Sequence[Document], *, is_wide: bool = False) ->
             figures.duration(moving.get("eta_seconds")),
             figures.age(document.get("created"), now),
             *(_wide_cells(document) if is_wide else ()),
-            Text(document.get("why") or ""),
+            Text(told_why(document)),
         )
     return table
 
@@ -222,7 +222,9 @@ def clock(document: Document) -> str:
 
 
 def progress_line(document: Document) -> str:
-    """One line for logs and pipes: `running 61% 205,000 records, 41.0 MB/s, lag 131,000, 12 s left: why`."""
+    """One line for logs and pipes: `running 61% 205,000 records, 41.0 MB/s, lag 131,000, 12 s left: why`;
+    of what failed, its code is in front of why.
+    """
     progress = document.get("progress") or {}
     parts = [document["state"]]
     is_verified = document["state"] == "verifying" or document.get("kind") == "verification"
@@ -242,7 +244,7 @@ def progress_line(document: Document) -> str:
         if progress.get("eta_seconds") is not None:
             told.append(f"{figures.duration(progress['eta_seconds'])} left")
     line = " ".join(part for part in [*parts, ", ".join(told)] if part)
-    return f"{line}: {document['why']}" if document.get("why") else line
+    return ": ".join(filter(None, (line, told_why(document))))
 
 
 def live_view(document: Document) -> RenderableType:
@@ -268,7 +270,7 @@ def _heading(document: Document) -> Table:
         ("recovery", document["recovery"]),
         ("kind", document.get("kind")),
         ("state", document["state"]),
-        ("why", document.get("why")),
+        ("why", told_why(document)),
         ("reason", command.get("reason")),
         ("command", f"{command.get('id', figures.NONE)} from {command.get('source', figures.NONE)}"),
         ("created", figures.clock_time(document.get("created"))),

@@ -10,7 +10,7 @@ from rich.text import Text
 from recoveryd.cli.render import figures
 from recoveryd.cli.render.steps import step_table, waiting_parts
 from recoveryd.cli.render.tables import columns, facts
-from recoveryd.cli.status import Document
+from recoveryd.cli.status import Document, told_why
 
 _STYLES = {"green": "green", "ok": "green", "waived": "yellow", "warn": "yellow", "red": "red", "fail": "red"}
 _PARTITIONS_MOST = 20
@@ -18,7 +18,7 @@ _PARTITIONS_MOST = 20
 
 def runbook_page(document: Document) -> list[RenderableType]:
     heading = f"{document['recovery']}: runbook of {document['unit']}, {document['state']}"
-    parts: list[RenderableType] = [Text(heading, style="bold"), Text(document["why"])]
+    parts: list[RenderableType] = [Text(heading, style="bold"), Text(told_why(document))]
     return [
         *parts,
         *runbook_parts(document),

@@ -9,7 +9,7 @@ from rich.text import Text
 from recoveryd.cli.render import figures
 from recoveryd.cli.render.output import as_yaml
 from recoveryd.cli.render.tables import asker, columns, facts
-from recoveryd.cli.status import Document
+from recoveryd.cli.status import Document, told_why
 
 _WIDE = (">FIRED", ">COMPLETED", "RUN", "OVERRUN", "BY")
 _COUNTS = ("fired", "late", "skipped", "completed", "stopped", "failed", "refused")
@@ -33,7 +33,7 @@ def schedules_table(documents: Sequence[Document], *, is_wide: bool = False) -> 
             _fits(schedule.get("forecast")),
             "running" if schedule.get("run") else (schedule.get("last_run") or {}).get("outcome") or figures.NONE,
             *(_wide_cells(document) if is_wide else ()),
-            Text(document.get("why") or ""),
+            Text(told_why(document)),
         )
     return table
 
@@ -84,7 +84,7 @@ def _forecast(forecast: Document) -> str:
 
 def _run(run: Document) -> Table:
     answer = run.get("answer") or {}
-    told = f"{answer.get('kind')}: {answer.get('message')}".removesuffix(": ") if answer else None
+    told = ": ".join(str(answer[name]) for name in ("kind", "code", "message") if answer.get(name))
     return facts(
         ("recovery", run.get("recovery")),
         ("due", figures.clock_time(run.get("due"))),

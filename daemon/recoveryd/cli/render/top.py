@@ -16,7 +16,7 @@ from rich.text import Text
 from recoveryd.cli.render import figures
 from recoveryd.cli.render.recoveries import state_text
 from recoveryd.cli.render.tables import columns
-from recoveryd.cli.status import Document, has_ended
+from recoveryd.cli.status import Document, has_ended, told_why
 from recoveryd.live.law.types import Rule
 
 KEYS: Final = "j/k choose   p pause   r resume   t throttle   q quit"
@@ -181,7 +181,7 @@ def _table(rows: Sequence[Document], chosen: int, shown: range) -> RenderableTyp
             figures.rate(limits.get("effective_bytes_per_s") if moving else None),
             figures.count(moving.get("lag_records")),
             figures.duration(moving.get("eta_seconds")),
-            Text(document.get("why") or ""),
+            Text(told_why(document)),
         )
     return table
 

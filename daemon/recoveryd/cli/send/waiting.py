@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from recoveryd.cli.failure import ExitCode, Failure, exit_code_of
 from recoveryd.cli.render.output import note
 from recoveryd.cli.send.backend import Backend
-from recoveryd.cli.status import Document, OnChange
+from recoveryd.cli.status import Document, OnChange, told_why
 from recoveryd.kernel.catalogue import Code
 
 
@@ -64,7 +64,8 @@ def wait_for(
         for document in backend.follow(recovery):
             if document is not None and _is_of(document, command_id) and _is_news(document, newest):
                 newest = _version(document)
-                state = f" It is {document['state']}: {document.get('why')}" if document.get("why") else ""
+                why = told_why(document)
+                state = f" It is {document['state']}: {why}" if why else ""
                 on_change(document)
                 if is_reached(document):
                     return document

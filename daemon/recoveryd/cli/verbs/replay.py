@@ -21,7 +21,7 @@ from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import connected
 from recoveryd.cli.send.sending import ANSWER_TIMEOUT_S, Staying, begin, quiet_status
 from recoveryd.cli.send.waiting import exit_code_of_state
-from recoveryd.cli.status import Document, has_ended, is_settled
+from recoveryd.cli.status import Document, has_ended, is_settled, told_why
 from recoveryd.cli.verbs.flag_table import FlagTable, Values, value_at
 from recoveryd.cli.verbs.flags import REPLAY, VERIFY
 from recoveryd.kernel.states import State
@@ -148,7 +148,7 @@ def _is_wanted(connection: Connection, verb: str, recovery: str, data: Document,
     limit_s = ANSWER_TIMEOUT_S if sending.timeout_s is None else sending.timeout_s
     document = quiet_status(connection, recovery, begin(connection, dry_run, sending.timeout_s), has_ended, limit_s)
     if document["state"] != State.PLANNED or not document.get("plan"):
-        note(f"{recovery} has no plan: {document.get('why') or document['state']}")
+        note(f"{recovery} has no plan: {told_why(document) or document['state']}")
         return False
     console = stderr_console(asks=True)
     for part in plan_parts(document):
