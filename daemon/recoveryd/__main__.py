@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from recoveryd.errors import ConfigProblem
 
-EXIT_CONFIG = 78
+EXIT_USAGE, EXIT_CONFIG = 2, 78
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
@@ -33,6 +33,12 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 def run(options: argparse.Namespace) -> int:
     """Load the config and serve. Returns the exit code."""
+    try:
+        once_for_s = _once_for_s(options)
+    except ValueError as problem:
+        print(f"recoveryd: {problem}", file=sys.stderr)  # noqa: T201  (no logging yet)
+        return EXIT_USAGE
+
     from recoveryd_jobs.shared.garbage import uncollected  # noqa: PLC0415  (help and version stay fast)
 
     # What is imported is no garbage: nobody looks for some meanwhile, and it is not walked again later.
@@ -41,12 +47,6 @@ def run(options: argparse.Namespace) -> int:
         from recoveryd.app.serve import serve  # noqa: PLC0415
         from recoveryd.settings import load  # noqa: PLC0415
     gc.freeze()
-
-    try:
-        once_for_s = _once_for_s(options)
-    except ValueError as problem:
-        print(f"recoveryd: {problem}", file=sys.stderr)  # noqa: T201  (no logging yet)
-        return EXIT_CONFIG
 
     flags = {key: (flag, value) for key, flag, value in _flags(options) if value is not None}
     read = partial(load, options.config, options.bootstrap, flags=flags)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from recoveryd.__main__ import _once_for_s, _parser
+from recoveryd.__main__ import EXIT_USAGE, _once_for_s, _parser, run
 from recoveryd.app import once
 from recoveryd.app.once import OneShot
 from recoveryd.kernel.catalogue import Code
@@ -210,9 +210,11 @@ def test_the_flags_say_how_long(flags: tuple[str, ...], seconds: float | None) -
 @pytest.mark.parametrize(
     "flags", [("--max-runtime", "4m"), ("--once", "--max-runtime", "soon"), ("--once", "--max-runtime", "0s")]
 )
-def test_flags_that_say_nothing_good_are_refused(flags: tuple[str, ...]) -> None:
-    with pytest.raises(ValueError, match="max-runtime"):
-        _once_for_s(_parser().parse_args(["run", *flags]))
+def test_flags_that_say_nothing_good_are_a_usage_error(
+    flags: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(_parser().parse_args(["run", *flags])) == EXIT_USAGE == 2
+    assert capsys.readouterr().err.startswith("recoveryd: --max-runtime")
 
 
 def test_an_inbox_says_how_much_waits() -> None:
