@@ -101,7 +101,7 @@ def watched_acls(topic: str, group: str) -> tuple[Acl, ...]:
     """The ACLs for watching live traffic, for `monitor:` and `watch-group`."""
     return (
         Acl((_D,), "watched", Resource.TOPIC, topic, ("Describe",), "ends of topics under `monitor:`", when="monitor.topics"),
-        Acl((_D,), "watched", Resource.GROUP, group, ("Describe",), "lag of groups under `monitor:`", when="monitor.groups"),
+        Acl((_D,), "watched", Resource.GROUP, group, ("Describe",), "lag of groups under `monitor:`", when="monitor.topics"),
     )  # fmt: skip
 
 
