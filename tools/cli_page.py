@@ -20,10 +20,11 @@ _EXIT_MEANINGS: Final = {
         "purpose counts as done, with or without its proof; of a verification only a match does."
     ),
     ExitCode.FAILED: (
-        "The recovery failed, a verification ended without a verdict (also where it was stopped), something could not be reached, or a check found what it looks for (`doctor`, `forecast`, "
-        "`unit lint`, `retention show`)."
+        "The recovery failed, a verification ended without a verdict (also where it was stopped), something could not be reached, or a check found what it looks for (`diagnose`, `doctor`, `forecast`, "
+        "`retention show`, `savepoint reach`, `simulate`, `topics apply`, `unit contract`, `unit control`, `unit lint`). "
+        "Also a no at a question."
     ),
-    ExitCode.USAGE: "The command line or the config is wrong; nothing was sent.",
+    ExitCode.USAGE: "The command line or the config is wrong, or the config has no such cluster; nothing was sent.",
     ExitCode.NOT_FOUND: "Nothing has this id or name.",
     ExitCode.REJECTED: "The daemon refused the command, or the recovery ended as `rejected` or `expired`.",
     ExitCode.NOT_AUTHORISED: "A broker refused us or the daemon.",
@@ -32,7 +33,9 @@ _EXIT_MEANINGS: Final = {
     ExitCode.TIMED_OUT: (
         "`--wait` or `wait` took longer than `--timeout`, or no daemon answered; the recovery or command stays."
     ),
-    ExitCode.DIFFERENCES: "Verification found differences between source and target.",
+    ExitCode.DIFFERENCES: (
+        "Verification found differences between source and target, or what `diff` and `topics diff` compare is not the same."
+    ),
     ExitCode.DETACHED: (
         "Ctrl-C. What was sent goes on: stderr says so, of a command without an answer with its place on the control topic."
     ),
@@ -52,6 +55,10 @@ _HEAD: Final = f"""\
 - `-o json` and `-o yaml` give records as [the contract](contract.md) spells them, `-o jsonl` one record per line,
   `-o jsonpath=.plan.hash` a part of them, `-o name` ids only, `-o wide` a table with more columns. `NO_COLOR` is
   honoured.
+- Of the verbs that send a command, `pause`, `resume`, `stop`, `throttle`, `approve`, `reject` and `release` give the
+  answer to it, an event `command_accepted` or `command_duplicate`, or with `--wait` the status record; all others always
+  give the status record. With `--all`, `-o json` and `-o yaml` give one list of these, `-o jsonl` a line for each.
+  `explain WORD` gives a list too: a word can mean several things.
 - A path at which nothing stands prints nothing and exits 0, as `kubectl` does with a key that is missing: many fields
   are absent until they are known, so a script tests for the empty text. A note on stderr says so. A path that cannot be
   read exits 2.
@@ -119,7 +126,7 @@ def _verbs(group: Any, context: Any, prefix: str) -> Iterator[tuple[str, Any]]:
 def _section(name: str, verb: Any, context: Any) -> Iterator[str]:
     arguments = [p for p in verb.params if p.param_type_name == "argument"]
     words = [p.metavar or p.name.upper() for p in arguments]
-    usage = " ".join(word if p.required else f"[{word}]" for p, word in zip(arguments, words, strict=True))
+    usage = " ".join(_as_typed(word, p.required) for p, word in zip(arguments, words, strict=True))
     yield f"### `{f'{PROGRAM} {name} {usage}'.strip()}`\n"
     yield f"{verb.help}\n"
     options = [
@@ -128,6 +135,11 @@ def _section(name: str, verb: Any, context: Any) -> Iterator[str]:
     rows = [_row(option, context) for option in options if option.rich_help_panel != _CONNECTION]
     if rows:
         yield table(_OPTION, rows) + "\n"
+
+
+def _as_typed(word: str, is_required: bool) -> str:
+    """What may be left out is in brackets; the word of some has them already."""
+    return word if is_required or (word.startswith("[") and word.endswith("]")) else f"[{word}]"
 
 
 def _connection(root: Any, context: Any) -> str:

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 
 from recoveryd.cli.failure import Failure
 from recoveryd.cli.render.json_path import select
@@ -226,17 +227,74 @@ def test_one_id_or_all_of_them_has_to_be_said(args: tuple[str, ...]) -> None:
     assert backend.sent == []
 
 
-@pytest.mark.parametrize(("verb", "meant"), [("pause", ["runs"]), ("stop", ["pauses", "runs"]), ("resume", ["pauses"])])
-def test_all_means_every_copy_for_which_it_changes_something(verb: str, meant: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("verb", "meant"),
+    [
+        ("pause", ["runs", "a-runs", "a-waits"]),
+        ("stop", ["pauses", "runs"]),
+        ("resume", ["pauses", "a-pauses"]),
+    ],
+)
+def test_all_means_every_one_for_which_it_changes_something_and_ends_no_workflow(verb: str, meant: list[str]) -> None:
     backend = of("runs")
     backend.documents["pauses"] = in_state(State.PAUSED) | {"recovery": "pauses"}
     backend.documents["ended"] = to_document(COMPLETED) | {"recovery": "ended"}
     backend.documents["watch"] = to_document(RUNNING) | {"recovery": "watch", "kind": "watch"}
+    for state in (State.RUNNING, State.WAITING, State.PAUSED, State.PLANNING, State.COMPLETED):
+        name = {State.RUNNING: "a-runs", State.WAITING: "a-waits", State.PAUSED: "a-pauses"}.get(state, f"a-{state}")
+        backend.documents[name] = in_state(state) | {"recovery": name, "kind": "workflow", "workflow": "reset"}
 
     result = run(backend, verb, "--all", "--reason", "incident")
 
     assert result.exit_code == 0
     assert [command["subject"] for command in backend.sent] == meant
+
+
+def test_a_workflow_is_paused_without_an_application_to_let_go() -> None:
+    backend = of("runs")
+    backend.documents["w"] = in_state(State.RUNNING) | {"recovery": "w", "kind": "workflow", "workflow": "reset"}
+
+    run(backend, "pause", "--all", "--release", "--reason", "r")
+
+    assert [(command["subject"], command["data"]) for command in backend.sent] == [
+        ("runs", {"reason": "r", "release": True}), ("w", {"reason": "r"}),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+@pytest.mark.parametrize("names", [(), ("a",), ("a", "b")])
+def test_answers_to_all_are_one_list(form: str, names: tuple[str, ...]) -> None:
+    told = run(of(*names), "stop", "--all", "--reason", "r", "-o", form).stdout
+
+    found = yaml.safe_load(told)  # JSON too
+    assert [(answer["subject"], answer["data"]["verb"]) for answer in found] == [(name, "stop") for name in names]
+    assert form == "yaml" or json.loads(told) == found
+
+
+def test_what_all_came_to_and_what_would_be_sent_are_one_list_too() -> None:
+    backend = of("a", "b")
+    backend.becomes = [in_state(State.PAUSED) | {"recovery": name} for name in ("a", "b")]
+    ended = json.loads(run(backend, "pause", "--all", "--wait", "--reason", "r", "-o", "json").stdout)
+    printed = json.loads(run(of("a", "b"), "stop", "--all", "--reason", "r", "--print-record", "-o", "json").stdout)
+
+    assert [(document["recovery"], document["state"]) for document in ended] == [("a", "paused"), ("b", "paused")]
+    assert "internal" not in ended[0]
+    assert [record["key"] for record in printed] == ["a", "b"]
+
+
+def test_answers_to_all_as_lines_of_json_are_one_per_line() -> None:
+    lines = run(of("a", "b"), "stop", "--all", "--reason", "r", "-o", "jsonl").stdout.splitlines()
+
+    assert [json.loads(line)["subject"] for line in lines] == ["a", "b"]
+
+
+def test_what_was_answered_before_nobody_answered_is_told() -> None:
+    backend = of("a", "b")
+    backend.answer = lambda command: make_answer(command) if command["subject"] == "a" else None
+
+    result = run(backend, "throttle", "--all", "--lift", "--reason", "r", "-o", "json")
+
+    assert (result.exit_code, [answer["subject"] for answer in json.loads(result.stdout)]) == (8, ["a"])
 
 
 def test_one_that_is_refused_keeps_none_of_the_others_from_their_command() -> None:

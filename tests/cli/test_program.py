@@ -1,5 +1,6 @@
 """The program as a whole: help, version, completion, errors, the cost of its start."""
 
+import json
 import os
 import re
 import subprocess
@@ -237,20 +238,28 @@ def test_explain_takes_a_code_as_people_write_it(written: str) -> None:
 def test_explain_names_the_nearest_code() -> None:
     result = run(None, "explain", "RCV-1112")
 
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "RCV-4008 There is no code `RCV-1112`.\n  next: Did you mean RCV-1012?\n"
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert result.stderr == "RCV-1010 There is no code `RCV-1112`.\n  next: Did you mean RCV-1012?\n"
 
 
 @pytest.mark.parametrize("word", ["nonsense", "foo", "hello world", "topic"])
 def test_a_word_that_is_like_nothing_gets_no_guess(word: str) -> None:
     result = run(None, "explain", word)
-    assert result.exit_code == 2
+    assert result.exit_code == 3
     assert "Did you mean" not in result.stderr
     assert "`recoveryctl explain` lists all of them." in result.stderr
 
 
 def test_a_word_with_a_slip_gets_what_was_meant() -> None:
     assert "Did you mean STALE_PLAN?" in run(None, "explain", "stale_plann").stderr
+
+
+@pytest.mark.parametrize("word", ["RCV-1012", "slow_start", "data_lost"])
+def test_for_programs_what_a_word_means_is_always_a_list(word: str) -> None:
+    found = json.loads(run(None, "explain", word, "-o", "json").stdout)
+
+    assert all(each.get("code", each.get("word")) in {word, "RCV-3001"} for each in found)
+    assert len(found) == len(run(None, "explain", word, "-o", "name").stdout.split()) > 0
 
 
 def test_explain_without_a_code_lists_all() -> None:

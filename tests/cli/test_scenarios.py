@@ -47,8 +47,8 @@ def test_what_is_not_yet_says_why() -> None:
     assert status.strip().startswith("not yet: ")
 
 
-def test_an_id_that_is_not_there_is_a_usage_error_with_the_nearest() -> None:
+def test_an_id_that_is_not_there_is_told_with_the_nearest() -> None:
     result = run("S-WIKI-1z")
-    assert (result.returncode, result.stdout) == (2, "")
+    assert (result.returncode, result.stdout) == (3, "")
     assert "There is no scenario `S-WIKI-1z`." in result.stderr
     assert "Did you mean S-WIKI-1" in result.stderr

@@ -32,9 +32,15 @@ def test_sends_one_command_and_tells_the_answer_on_stderr(verb: str) -> None:
         (("--max-records-per-s", "100"), {"max_records_per_s": 100}),
         (("--max-records-per-s", "none"), {"max_records_per_s": None}),
         (("--lift",), {"max_bytes_per_s": None, "max_records_per_s": None}),
+        (("--weight", "2"), {"weight": 2.0}),
+        (("--tier", "0"), {"tier": 0}),
+        (
+            ("--lift", "--mode", "controller", "--weight", "0.5", "--tier", "3"),
+            {"max_bytes_per_s": None, "max_records_per_s": None, "mode": "controller", "weight": 0.5, "tier": 3},
+        ),
     ],
 )
-def test_throttle_sends_what_is_named(flags: tuple[str, ...], limits: dict[str, int | None]) -> None:
+def test_throttle_sends_what_is_named(flags: tuple[str, ...], limits: dict[str, object]) -> None:
     backend = ScriptedBackend()
 
     result = run(backend, "throttle", ID, "--reason", "r", *flags)
@@ -43,7 +49,12 @@ def test_throttle_sends_what_is_named(flags: tuple[str, ...], limits: dict[str, 
     assert backend.sent[0]["data"] == {"reason": "r", "limits": limits}
 
 
-@pytest.mark.parametrize("flags", [(), ("--lift", "--max-bytes-per-s", "1MB"), ("--max-bytes-per-s", "0")])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        (), ("--lift", "--max-bytes-per-s", "1MB"), ("--max-bytes-per-s", "0"), ("--weight", "0"), ("--tier", "10"),
+    ],
+)  # fmt: skip
 def test_throttle_without_one_clear_rate_is_a_usage_error(flags: tuple[str, ...]) -> None:
     backend = ScriptedBackend()
 

@@ -13,6 +13,15 @@ def test_every_generated_file_is_up_to_date(name: str) -> None:
     assert [str(path) for path in GENERATED[name].stale()] == [], "run python -m tools.generate"
 
 
+def test_what_may_be_left_out_of_a_command_is_in_brackets_once() -> None:
+    (page,) = GENERATED["cli"].make().values()
+    headings = [line for line in page.splitlines() if line.startswith("### ")]
+    assert "### `recoveryctl watch [ID]`" in headings
+    assert "### `recoveryctl explain [WORD]`" in headings
+    assert "### `recoveryctl topics diff [CLUSTER:]TOPIC [CLUSTER:]TOPIC`" in headings
+    assert not [line for line in headings if "[[" in line]
+
+
 def test_no_file_is_made_twice() -> None:
     files = [path for generated in GENERATED.values() for path in generated.make()]
     assert len(files) == len(set(files))

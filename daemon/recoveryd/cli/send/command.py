@@ -19,6 +19,7 @@ from recoveryd.cli.failure import invalid, usage
 from recoveryd.cli.options import Format
 from recoveryd.cli.render.output import say, show
 from recoveryd.cli.send.backend import OutgoingRecord
+from recoveryd.cli.status import Document
 from recoveryd.kernel.catalogue import Code
 from recoveryd.wire.topics import TopicNames
 
@@ -66,16 +67,21 @@ def make_record(
     return OutgoingRecord(names.control, recovery, encoded.headers, encoded.value, str(encoded.event["id"]))
 
 
-def print_record(record: OutgoingRecord, output: Format, brokers: str | None) -> None:
-    """Key, headers, value and a kcat line to stdout; without `brokers` it takes those of the variable."""
+def shown_record(record: OutgoingRecord, brokers: str | None) -> Document:
+    """Key, headers, value and a kcat line; without `brokers` it takes those of the variable."""
     value = record.value.decode()
     headers = {name: text.decode() for name, text in record.headers}
     line = kcat_line(record, brokers)
-    shown = {"topic": record.topic, "key": record.key, "headers": headers, "value": value, "kcat": line}
+    return {"topic": record.topic, "key": record.key, "headers": headers, "value": value, "kcat": line}
+
+
+def print_record(record: OutgoingRecord, output: Format, brokers: str | None) -> None:
+    """The same to stdout."""
+    shown = shown_record(record, brokers)
 
     def lines() -> list["RenderableType"]:
         for name, text in shown.items():
-            told = ", ".join(f"{k}: {v}" for k, v in headers.items()) if name == "headers" else text
+            told = ", ".join(f"{k}: {v}" for k, v in text.items()) if name == "headers" else text
             say(f"{name}: {told}")  # not through Rich, which would wrap what is meant to be copied
         return []
 

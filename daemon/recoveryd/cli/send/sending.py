@@ -46,13 +46,17 @@ class Sending:
     def _expires_s(self) -> float | None:
         return None if self.expires is None else parse_duration_s(self.expires, "--expires")
 
+    def record(self, connection: Connection, verb: str, recovery: str, data: Mapping[str, object]) -> OutgoingRecord:
+        """The checked record."""
+        return make_record(
+            verb, recovery, data, connection.names, command_id=self.command_id, expires_s=self._expires_s
+        )
+
     def make(
         self, connection: Connection, verb: str, recovery: str, data: Mapping[str, object]
     ) -> OutgoingRecord | None:
         """The checked record to send; None when it was only to be printed, which is done then."""
-        record = make_record(
-            verb, recovery, data, connection.names, command_id=self.command_id, expires_s=self._expires_s
-        )
+        record = self.record(connection, verb, recovery, data)
         if not self.print_only:
             return record
         print_record(record, self.output, connection.brokers)

@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-from recoveryd.cli.failure import ExitCode, Failure
+from recoveryd.cli.failure import Failure
 from recoveryd.cli.options import Format, Output, argument
 from recoveryd.cli.render.output import say, show
 from recoveryd.cli.verbs.explain_words import EXAMPLES, FAMILIES, TABLES
@@ -41,8 +41,7 @@ def explain(
     if output.is_table:
         say("\n\n".join(_as_text(each) for each in found))
         return
-    shown = found[0] if len(found) == 1 else found
-    show(shown, output, list, [each.get("code") or each["word"] for each in found])
+    show(found, output, list, [each.get("code") or each["word"] for each in found])
 
 
 def _find(text: str) -> list[dict[str, Any]]:
@@ -64,7 +63,7 @@ def _find(text: str) -> list[dict[str, Any]]:
     near = difflib.get_close_matches(f"RCV-{number}" if number.isdigit() else wanted, names, n=1, cutoff=_ALIKE)
     guess = f"Did you mean {near[0]}?" if near else "`recoveryctl explain` lists all of them."
     kind = "code" if number.isdigit() else "code or word"
-    raise Failure(Code.USAGE, f"There is no {kind} `{text}`.", guess, otherwise=ExitCode.USAGE)
+    raise Failure(Code.NO_SUCH_RECOVERY, f"There is no {kind} `{text}`.", guess)
 
 
 def _of_code(code: Code) -> dict[str, Any]:

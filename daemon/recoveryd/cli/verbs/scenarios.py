@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from recoveryd.scenarios.table import ScenarioRow
 
-from recoveryd.cli.failure import ExitCode, Failure
+from recoveryd.cli.failure import Failure
 from recoveryd.cli.options import Format, Output, argument
 from recoveryd.cli.render.output import say, show
 from recoveryd.kernel.catalogue import Code
@@ -53,7 +53,7 @@ def _as_written(text: str, ids: list[str]) -> str:
 def _unknown(text: str, ids: list[str]) -> Failure:
     near = difflib.get_close_matches(text.strip().upper(), ids, n=1, cutoff=0.6)
     guess = f"Did you mean {near[0]}?" if near else "`recoveryctl scenarios` lists all of them."
-    return Failure(Code.USAGE, f"There is no scenario `{text}`.", guess, otherwise=ExitCode.USAGE)
+    return Failure(Code.NO_SUCH_RECOVERY, f"There is no scenario `{text}`.", guess)
 
 
 def _record(row: "ScenarioRow") -> dict[str, Any]:
