@@ -138,13 +138,13 @@ class AttemptsSection(Section):
 class LimitsSection(Section):
     max_active_recoveries: int = option(50, "More are refused with RCV-1020.", ge=1, le=10_000)
     planning_deadline: Duration = option(
-        60_000, "A plan for which the clusters do not say what it needs within this is refused with RCV-2011."
+        60_000, "A plan is refused with RCV-2011 if a cluster has not answered within this time."
     )
     closing_deadline: Duration = option(
         86_400_000,
         (
-            "What a workflow changed for its own time only and cannot put back within this is left changed; the "
-            "workflow ends and says how to put it back."
+            "How long a workflow tries to undo its temporary changes. After that it ends and prints the commands to "
+            "undo them."
         ),
     )
     keep_terminal: Duration = option(

@@ -31,7 +31,7 @@ class Profile(Section):
     )
     nice: int = option(
         10,
-        "Its processes on this machine are so much nicer than the daemon: others get the processor first.",
+        "How much lower the processor priority of Spark processes is than the daemon's (Unix nice, 0 to 19).",
         ge=0,
         le=19,
     )
