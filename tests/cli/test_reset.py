@@ -328,16 +328,37 @@ def test_list_get_and_wait_know_workflows() -> None:
 
 
 def test_wait_stays_until_a_workflow_waits_at_a_step() -> None:
-    later = replace(WAITING, version=4, waiting_for=replace(WAITING.waiting_for, step="start_application"))
+    later = replace(WAITING, version=4, waiting_for=replace(WAITING.waiting_for, step="set_offsets"))
     backend = ScriptedBackend({ID: to_document(WAITING)}, becomes=[to_document(RUNNING), to_document(later)])
-    assert run(backend, "wait", ID, "--at", "start_application", "-o", "name").exit_code == 0
-    assert backend.documents[ID]["waiting_for"]["step"] == "start_application"
+    assert run(backend, "wait", ID, "--at", "set_offsets", "-o", "name").exit_code == 0
+    assert backend.documents[ID]["waiting_for"]["step"] == "set_offsets"
+
+
+@pytest.mark.parametrize(
+    ("step", "hint"),
+    [("set_ofsets", "Did you mean set_offsets?"), ("x", "Its steps are await_empty, snapshot, set_offsets.")],
+)
+@pytest.mark.parametrize("is_planned", [True, False])
+def test_wait_at_a_step_that_there_is_not_is_refused_as_soon_as_the_steps_are_known(
+    step: str, hint: str, is_planned: bool
+) -> None:
+    before = RUNNING if is_planned else replace(RUNNING, state=State.PLANNING, plan=None, steps=())
+    backend = ScriptedBackend({ID: to_document(before)}, becomes=[to_document(RUNNING)])
+    result = run(backend, "wait", ID, "--at", step)
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert f"RCV-1005 {ID} has no step `{step}`.\n  next: {hint}\n" in result.stderr
+
+
+def test_wait_at_a_step_of_what_has_none_is_refused() -> None:
+    document = {**to_document(RUNNING), "kind": "replay"}
+    result = run(ScriptedBackend({ID: document}), "wait", ID, "--at", "set_offsets")
+    assert (result.exit_code, result.stderr.split()[0]) == (4, "RCV-1031")
 
 
 def test_wait_at_a_step_that_cannot_come_any_more_fails() -> None:
-    result = run(ScriptedBackend({ID: to_document(COMPLETED)}), "wait", ID, "--at", "start_application")
+    result = run(ScriptedBackend({ID: to_document(COMPLETED)}), "wait", ID, "--at", "set_offsets")
     assert result.exit_code == 1
-    assert "ended as completed and does not wait at start_application" in result.stderr
+    assert "ended as completed and does not wait at set_offsets" in result.stderr
     assert run(ScriptedBackend(), "wait", ID, "--at", "x", "--for", "paused").exit_code == 2
 
 

@@ -18,6 +18,7 @@ from recoveryd.cli.status import Document, has_ended, is_settled
 from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
+from recoveryd.wire.spelling import nearest
 
 
 def add_to(app: typer.Typer) -> None:
@@ -128,11 +129,14 @@ def wait(
     """Wait until a recovery ended; the exit code says how. Ends early, with 7, when it waits for approval."""
     if wanted is not None and at is not None:
         raise usage("--for and --at cannot both be waited for.", "Give one of them.")
-    _find(connection, recovery)
+    found = _find(connection, recovery)
+    if at is not None:
+        _check_step(found, at)
     timeout_s = None if timeout is None else parse_duration_s(timeout, "--timeout")
 
     def is_reached(document: Document) -> bool:
         if at is not None:
+            _check_step(document, at)  # once more: while a plan is made, nobody knows its steps
             return has_ended(document) or _waits_at(document) == at
         return has_ended(document) or (is_settled(document) if wanted is None else document["state"] == wanted.value)
 
@@ -148,6 +152,20 @@ def wait(
         return exit_code_of_state(document) or ExitCode.FAILED
     note(f"{recovery} ended as {document['state']} and cannot become {wanted.value}.")
     return exit_code_of_state(document) or ExitCode.FAILED
+
+
+def _check_step(document: Document, step: str) -> None:
+    """Raises `Failure` where it has steps and none of this name, or will have none at all."""
+    recovery = document["recovery"]
+    if document.get("kind") != "workflow":
+        message = f"{recovery} is a {document.get('kind') or 'recovery'}, which has no steps."
+        hint = "Wait for one of its states with --for, or until it ended."
+        raise Failure(Code.NOT_FOR_THIS_KIND, message, hint, otherwise=ExitCode.REJECTED)
+    names = [each["name"] for each in document.get("steps") or ()]
+    if names and step not in names:
+        close = nearest(step, names)
+        hint = f"Did you mean {close}?" if close else f"Its steps are {', '.join(names)}."
+        raise Failure(Code.INVALID_VALUE, f"{recovery} has no step `{step}`.", hint, otherwise=ExitCode.NOT_FOUND)
 
 
 def _waits_at(document: Document) -> str | None:
