@@ -44,6 +44,7 @@ def printed(*args: str) -> dict[str, Any]:
         (("hold", "a", "b", "--cluster", "other"), {"cluster": "other", "topics": ["a", "b"]}),
         (("hold", "a", "--reads", "--ttl", "2h"), {"cluster": "main", "topics": ["a"], "reads": True, "ttl": "2h"}),
         (("release", "a", "b"), {"cluster": "main", "topics": ["a", "b"]}),
+        (("release", "a", "--cluster", "west"), {"cluster": "west", "topics": ["a"]}),
         (("release", "--id", "h1"), {}),
         (("release", "a", "--id", "h1"), {"topics": ["a"]}),
     ],
@@ -58,6 +59,7 @@ def test_each_line_has_its_record(args: tuple[str, ...], data: dict[str, Any]) -
     ("args", "says"),
     [
         (("release", "--reason", "r"), "There is nothing to release"),
+        (("release", "--id", "h1", "--cluster", "west", "--reason", "r"), "RCV-4008 --cluster says where topics are"),
         (("hold", "--reason", "r"), "TOPIC..."),
         (("hold", "a"), "--reason is missing"),
         (("hold", "_a", "--reason", "r"), "internal topic"),

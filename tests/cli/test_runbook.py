@@ -71,6 +71,10 @@ def test_what_steers_a_runbook_needs_a_reason_only(verb: str) -> None:
         (("--quota", "reader"), "CLIENT_ID=SIZE"),
         (("--waive", "live"), "GATE=REASON"),
         (("--waive", "love=it"), "love"),
+        *(
+            ((flag, ""), f"RCV-4008 {flag} is empty.")
+            for flag in ("--savepoint", "--target", "--checkpoint", "--max-bytes-per-s", "--hold")
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_told_with_a_next_step(flags: tuple[str, ...], says: str) -> None:

@@ -37,6 +37,14 @@ def test_each_flag_has_its_field(args: tuple[str, ...], data: dict[str, Any]) ->
     assert json.loads(json.loads(result.stdout)["value"])["data"] == {"reason": "r", **data}
 
 
+@pytest.mark.parametrize("flag", ["--mode", "--staged-unit", "--tail-unit", "--hold", "--cutover", "--on-incompatible"])
+def test_an_option_without_a_value_is_not_taken_for_one_that_was_left_out(flag: str) -> None:
+    words = ("upgrade", "shop", "--to-unit", "shop-v2", flag, "", "--reason", "r", "--print-record")
+    result = run(None, *words, env=ENV)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"RCV-4008 {flag} is empty.")
+
+
 @pytest.mark.scenario("S-WIKI-7a", "S-WIKI-7b")
 def test_a_person_sees_the_verdict_its_reasons_and_the_range_that_stays_with_the_replay_of_it() -> None:
     side = {"cluster": "main", "topic": "orders", "partitions": [0, 1]}

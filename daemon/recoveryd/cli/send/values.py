@@ -5,9 +5,9 @@ the record's data holds; the record as a whole is judged by `recoveryd.wire` as 
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from recoveryd.cli.failure import Failure, invalid
+from recoveryd.cli.failure import Failure, invalid, usage
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.times import TimeProblem, parse_duration_ms
 from recoveryd.wire.quantities import SizeProblem, parse_bytes
@@ -44,6 +44,13 @@ def parse_position(text: str, flag: str, words: Sequence[str]) -> Position:
     if not near and is_the_beginning(text):
         guess = " Did you mean `earliest` as --from?"
     raise invalid(Code.INVALID_VALUE, f"{flag} `{text}` is no position.{guess}", f"Use {', '.join(words)}, {_FORMS}.")
+
+
+def require_text(given: Mapping[str, str | None]) -> None:
+    """By flag. Raises `Failure` for one without a value, as where a variable of a script is not set."""
+    for flag, text in given.items():
+        if text is not None and not text.strip():
+            raise usage(f"{flag} is empty.", "Give it a value, or leave it out.")
 
 
 def parse_size(text: str, flag: str) -> int:

@@ -25,6 +25,9 @@ Ttl = Annotated[
 NewId = Annotated[str | None, option("--id", "Id of the hold; made from the first topic when left out.", "ID")]
 OldId = Annotated[str | None, option("--id", "The hold meant, whoever placed it; else those that you placed.", "ID")]
 Cluster = Annotated[str, option("--cluster", "A cluster of the daemon's config.", "NAME", shows_default=True)]
+ClusterOfTopics = Annotated[
+    str | None, option("--cluster", "A cluster of the daemon's config; main when left out, none with --id.", "NAME")
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -63,7 +66,7 @@ def release(
     connection: Connection,
     topics: Released = None,
     hold_id: OldId = None,
-    cluster: Cluster = "main",
+    cluster: ClusterOfTopics = None,
     reason: Reason = None,
     *,
     sending: Sending,
@@ -71,8 +74,10 @@ def release(
     """End the hold on topics; recoveries that it had paused go on by themselves."""
     if not topics and hold_id is None:
         raise usage("There is nothing to release.", "Name topics, or a hold with --id.")
+    if hold_id is not None and cluster is not None:
+        raise usage("--cluster says where topics are, and the hold of --id has its own.", "Leave one of them out.")
     data: Document = {"reason": reason}
-    data |= {"cluster": cluster} if hold_id is None else {}
+    data |= {"cluster": cluster or "main"} if hold_id is None else {}
     data |= {"topics": topics} if topics else {}
     name = hold_id or make_id(f"{(topics or [''])[0]}-release")
     record = sending.make(connection, "release", name, data)

@@ -12,6 +12,7 @@ from recoveryd.cli.send.command import make_id
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import Id, connected
 from recoveryd.cli.send.sending import Staying
+from recoveryd.cli.send.values import require_text
 from recoveryd.cli.status import Document
 from recoveryd.cli.verbs.begin_workflow import NewId, PlanHash, PlanOnly, begin_workflow, steer_workflow
 from recoveryd.cli.verbs.reset import parse_to
@@ -73,6 +74,7 @@ def ack(
     sending: Staying,
 ) -> int:
     """Say that a step which waits for a person is done; --wait stays until the workflow ended."""
+    require_text({"--note": message})
     data: Document = {"reason": reason, "step": step} | ({"note": message} if message else {})
     return steer_workflow(connection, "ack", workflow, data, sending)
 

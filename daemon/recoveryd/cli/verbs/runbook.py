@@ -15,7 +15,7 @@ from recoveryd.cli.send.command import make_id
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import Id, connected
 from recoveryd.cli.send.sending import Staying
-from recoveryd.cli.send.values import parse_size
+from recoveryd.cli.send.values import parse_size, require_text
 from recoveryd.cli.status import Document
 from recoveryd.cli.verbs.begin_workflow import NewId, PlanHash, PlanOnly, begin_workflow, steer_workflow
 from recoveryd.cli.verbs.reprocess import OUTPUTS, parse_choices
@@ -79,6 +79,15 @@ def run_runbook(
     sending: Staying,
 ) -> int:
     """Identify, confirm, choose, protect, execute, verify, close: one run that can be resumed, with one page."""
+    require_text(
+        {
+            "--savepoint": savepoint,
+            "--target": target,
+            "--checkpoint": checkpoint,
+            "--max-bytes-per-s": max_bytes_per_s,
+            "--hold": hold,
+        }
+    )
     copied = _ranges(ranges)
     data: Document = {"reason": reason, "unit": unit, "path": path}
     more: Document = {

@@ -9,7 +9,7 @@ from recoveryd.cli.send.command import make_id
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import connected
 from recoveryd.cli.send.sending import Staying
-from recoveryd.cli.send.values import parse_duration_s
+from recoveryd.cli.send.values import parse_duration_s, require_text
 from recoveryd.cli.status import Document
 from recoveryd.cli.verbs.begin_workflow import NewId, PlanHash, PlanOnly, begin_workflow
 
@@ -30,7 +30,7 @@ def upgrade(
         str | None, option("--staged-unit", "Online: the new version as it runs beside the old one.", "UNIT")
     ] = None,
     tail_unit: Annotated[
-        str | None, option("--tail-unit", "Online: the new version as it reads what lies between the stops.", "UNIT")
+        str | None, option("--tail-unit", "Online: unit that runs the new version on the records between the two stops.", "UNIT")
     ] = None,
     ready_lag: Annotated[
         str | None,
@@ -42,7 +42,14 @@ def upgrade(
     ] = None,
     cutover: Annotated[
         str | None,
-        option("--cutover", "Online: how often readers see what lies between the stops.", "exact|at_least_once"),
+        option(
+            "--cutover",
+            (
+                "Online. exact: each input is processed once; at_least_once: inputs between the two stops come from "
+                "both versions."
+            ),
+            "exact|at_least_once",
+        ),
     ] = None,
     on_incompatible: Annotated[
         str | None,
@@ -60,6 +67,16 @@ def upgrade(
     sending: Staying,
 ) -> int:
     """Let a new version of an application go on exactly where the old one stops."""
+    require_text(
+        {
+            "--mode": mode,
+            "--staged-unit": staged_unit,
+            "--tail-unit": tail_unit,
+            "--hold": hold,
+            "--cutover": cutover,
+            "--on-incompatible": on_incompatible,
+        }
+    )
     data: Document = {"reason": reason, "unit": unit, "to_unit": to_unit}
     given = {
         "mode": mode,
