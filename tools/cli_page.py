@@ -66,8 +66,8 @@ _HEAD: Final = f"""\
 - Every error is a code, a sentence and a next step; `{PROGRAM} explain CODE` says more about it, offline. With
   `-o json` or `-o jsonl` an error is one line of JSON on stderr:
   `{{"error":{{"code":"RCV-1010","message":"...","next":"...","exit_code":3}}}}`.
-- `status` is the same as `get`, `ls` the same as `list`. Every verb takes `-q`, `-v` and `--no-color`, wherever they
-  stand.
+- `status` is the same as `get`, `ls` the same as `list`. Every verb takes `-q`, `-v`, `--no-color` and `--debug`,
+  wherever they stand.
 - Ctrl-C while following or waiting for an answer detaches; the recovery goes on, and the command is handled. At a question
   it is a no.
 

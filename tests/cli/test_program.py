@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from typing import Any
 
@@ -133,6 +133,17 @@ def test_any_error_is_a_code_and_a_sentence_and_a_traceback_only_with_debug(
     assert (result.exit_code, result.stdout) == (exit_code, "")
     assert said in result.stderr
     assert ("Traceback" in result.stderr) is debug
+
+
+def test_every_verb_can_show_a_traceback() -> None:
+    def verbs(group: Any) -> Iterator[Any]:
+        for command in group.commands.values():
+            yield from verbs(command) if hasattr(command, "commands") else (command,)
+
+    root: Any = typer.main.get_command(app)
+    without = [verb.name for verb in verbs(root) if not any("--debug" in option.opts for option in verb.params)]
+    assert without == []
+    assert run(None, "explain", "RCV-4011", "--debug").exit_code == 0
 
 
 def test_explain_works_offline_for_every_code() -> None:
@@ -304,6 +315,36 @@ def test_completion_offers_ids_with_what_was_typed_so_far() -> None:
 
     assert run(backend, env=env).stdout.split() == ["flights-1", "flights-2"]
     assert run(None, env=env).stdout.split() == []
+
+
+REPLAY = "replay --source a --from earliest --to latest --target b --reason r"
+
+
+@pytest.mark.parametrize(
+    ("line", "exit_code", "printed", "told"),
+    [
+        ("explain RCV-1012 <&-", 0, "RCV-1012 ", ""),
+        ("explain RCV-1012 >&-", 0, "", ""),
+        ("explain RCV-1012 2>&-", 0, "RCV-1012 ", ""),
+        ("explain <&- 2>&-", 0, "CODE", ""),
+        ("get >&-", 2, "", "RCV-4008 "),
+        ("get 2>&-", 2, "", ""),  # what is told there is not taken for data
+        (f"{REPLAY} <&-", 2, "", "RCV-4008 There is no terminal to ask on."),
+        (f"{REPLAY} <&- >&- 2>&-", 2, "", ""),
+    ],
+)
+def test_a_stream_that_is_closed_is_no_terminal_and_breaks_nothing(
+    line: str, exit_code: int, printed: str, told: str
+) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RECOVERYD_")}
+    program = f"{sys.executable} -c 'from recoveryd.cli import main; main()'"
+    process = subprocess.run(
+        ["bash", "-c", f"{program} {line}"], capture_output=True, text=True, timeout=120, check=False, env=environment
+    )
+
+    assert process.returncode == exit_code, process.stderr
+    assert process.stdout.startswith(printed) if printed else process.stdout == ""
+    assert process.stderr.startswith(told) if told else process.stderr == ""
 
 
 def test_output_into_a_closed_pipe_ends_without_a_traceback() -> None:

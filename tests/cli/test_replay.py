@@ -264,6 +264,52 @@ def test_plan_only_shows_the_plan_and_the_command_that_runs_exactly_it() -> None
     )
 
 
+@pytest.mark.parametrize(
+    ("places", "said"),
+    [
+        (("--bootstrap", "a:1"), " --bootstrap a:1"),
+        (("-b", "a:1", "--http", "http://d:1"), " --bootstrap a:1 --http http://d:1"),
+        (("--config", "my config.yaml"), " --config 'my config.yaml'"),
+        (("--context", "prod"), " --context prod"),
+    ],
+)
+def test_the_command_that_runs_a_plan_says_where_as_it_was_typed(
+    tmp_path: Path, places: tuple[str, ...], said: str
+) -> None:
+    home: dict[str, str | None] = {"XDG_CONFIG_HOME": str(tmp_path)}
+    assert run(None, "context", "add", "prod", "-b", "b:1", env=home).exit_code == 0
+    backend = ScriptedBackend(becomes=[in_state(State.PLANNED)])
+    if places[0] == "--config":
+        file = tmp_path / places[1]
+        file.write_text("clusters: {main: {bootstrap.servers: 'a:1'}}\n")
+        places, said = ("--config", str(file)), f" --config '{file}'"
+
+    result = run(backend, *replay_args("--plan-only", *places), env=home)
+
+    assert result.stderr.endswith(f" --reason 'wrong delay unit'{said} --plan-hash {PLAN_HASH}\n"), result.stderr
+
+
+def test_what_a_variable_says_of_the_place_is_not_typed_again() -> None:
+    backend = ScriptedBackend(becomes=[in_state(State.PLANNED)])
+
+    result = run(backend, *replay_args("--plan-only"), env={"RECOVERYD_BOOTSTRAP_SERVERS": "a:1"})
+
+    assert "--bootstrap" not in result.stderr
+
+
+def test_a_document_of_stdin_is_asked_for_again() -> None:
+    backend = ScriptedBackend(becomes=[in_state(State.PLANNED)])
+    document = (
+        "source: {topic: flights, from: earliest, to: latest}\ntarget: {topic: flights.v42, create: true}\nreason: r\n"
+    )
+
+    result = run(backend, "replay", "-f", "-", "--id", "r-1", "--plan-only", typed=document)
+
+    assert result.stderr.endswith(
+        f"with the same document:\n  recoveryctl replay --id r-1 -f - --plan-hash {PLAN_HASH} < DOCUMENT\n"
+    ), result.stderr
+
+
 def test_plan_only_does_not_take_the_plan_of_an_earlier_dry_run() -> None:
     old = in_state(State.PLANNED, why="old")
     backend = ScriptedBackend(

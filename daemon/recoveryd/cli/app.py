@@ -18,7 +18,7 @@ from recoveryd.cli.failure import ExitCode, Failure, exit_code_of, usage
 from recoveryd.cli.options import COMPLETE_VARIABLE, PROGRAM, option
 from recoveryd.cli.render.manner import manner
 from recoveryd.cli.render.manner_options import make_manner_options
-from recoveryd.cli.render.output import note, print_failure, say, tell_traceback
+from recoveryd.cli.render.output import note, open_missing_streams, print_failure, say, tell_traceback
 from recoveryd.cli.send.connect import Tools
 from recoveryd.cli.send.waiting import Detached
 from recoveryd.cli.verbs import (
@@ -83,8 +83,9 @@ class Root(TyperGroup):
         **extra: Any,
     ) -> Any:
         """Never returns: ends with `SystemExit(exit code)`."""
+        open_missing_streams()
         manner.begin(sys.argv[1:] if args is None else args)
-        tools = extra["obj"] = extra.get("obj") or Tools()
+        extra["obj"] = extra.get("obj") or Tools()
         if COMPLETE_VARIABLE in os.environ:
             # Registers the shells' answers, which Typer does only together with options that are missing here.
             get_completion_inspect_parameters()
@@ -93,7 +94,7 @@ class Root(TyperGroup):
                 args, prog_name or PROGRAM, complete_var or COMPLETE_VARIABLE, False, windows_expand_args, **extra
             )
         except Exception as error:  # noqa: BLE001  (the one place where anything becomes an exit code)
-            if tools.debug:
+            if manner.debug:
                 tell_traceback(traceback.format_exc())
             code = _end(error)
         sys.exit(int(code) if isinstance(code, int) else ExitCode.DONE)

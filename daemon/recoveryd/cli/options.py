@@ -96,7 +96,6 @@ Context = Annotated[
 Http = Annotated[
     str | None, option("--http", "Read status from the daemon's HTTP API instead of the topic.", "URL", _PANEL)
 ]
-Debug = Annotated[bool, option("--debug", "Show the traceback of an error.", panel=_PANEL)]
 
 Reason = Annotated[str | None, option("--reason", "Why, for the record; required (1 to 500 characters).", "TEXT")]
 

@@ -24,6 +24,10 @@ def _be_colourless(wanted: bool) -> None:
     manner.colour &= not wanted
 
 
+def _tell_tracebacks(wanted: bool) -> None:
+    manner.debug |= wanted
+
+
 def _speak(
     quiet: Annotated[
         bool,
@@ -33,8 +37,11 @@ def _speak(
         bool, option("-v --verbose", "Say where it connects to and what was sent.", panel=PANEL, callback=_be_verbose)
     ] = False,
     no_color: Annotated[bool, option("--no-color", "As with NO_COLOR.", panel=PANEL, callback=_be_colourless)] = False,
+    debug: Annotated[
+        bool, option("--debug", "Show the traceback of an error.", panel=PANEL, callback=_tell_tracebacks)
+    ] = False,
 ) -> None:
-    raise AssertionError(f"only its options are wanted, not {quiet}, {verbose}, {no_color}")
+    raise AssertionError(f"only its options are wanted, not {quiet}, {verbose}, {no_color}, {debug}")
 
 
 def make_manner_options() -> list[Any]:

@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recoveryd.cli.options import Format
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 _PIPE_WIDTH = 10_000  # tables take what they need of it, so that nothing is cut or folded
+
+
+def open_missing_streams() -> None:
+    """Python has None for one that was closed by whoever started us (`2>&-`). What is told there is for nobody then,
+    and must not come out elsewhere, as `print` would have it.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  (open until the end)
 
 
 def is_interactive() -> bool:

@@ -6,7 +6,7 @@ verbs load none.
 
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -61,19 +61,27 @@ class Tools:
 
     open_backend: Callable[["Connection"], Backend] = open_backend
     is_interactive: Callable[[], bool] = is_interactive
-    debug: bool = False
 
 
 class Connection:
     """Where recoveryd is, as far as the command line says. Config and backend are opened when first needed."""
 
     def __init__(
-        self, bootstrap: str | None, config: Path | None, http: str | None, tools: Tools, context: str | None = None
+        self,
+        bootstrap: str | None,
+        config: Path | None,
+        http: str | None,
+        tools: Tools,
+        context: str | None = None,
+        typed: Sequence[str] = (),
     ) -> None:
-        """`context` is named; without one, and without brokers and config, the one in use is taken."""
+        """`context` is named; without one, and without brokers and config, the one in use is taken. `typed`: the words
+        of the command line that say where recoveryd is, for one that is to be typed next.
+        """
         self.bootstrap = bootstrap
         self.config = config
         self.tools = tools
+        self.typed = tuple(typed)
         self._http = http
         self._is_named = context is not None
         self._context_name = context

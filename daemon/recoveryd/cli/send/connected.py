@@ -17,12 +17,14 @@ from typing import Annotated, Any, Concatenate, ParamSpec
 import typer
 
 from recoveryd.cli.failure import usage
-from recoveryd.cli.options import Bootstrap, Config, Context, Debug, Format, Http, argument
+from recoveryd.cli.options import Bootstrap, Config, Context, Format, Http, argument
 from recoveryd.cli.render.harmless import harmless
 from recoveryd.cli.render.json_path import select
+from recoveryd.cli.render.manner import manner
 from recoveryd.cli.send.connect import Connection, Tools
 
 P = ParamSpec("P")
+_PLACES = ("context", "config", "bootstrap", "http")
 
 
 def complete_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
@@ -43,6 +45,7 @@ def complete_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
 def _connect(ctx: typer.Context, given: Mapping[str, Any], tools: Tools) -> Connection:
     """A context that is named wins over variables; brokers or a config that are typed beside it contradict it."""
     bootstrap, config, context = given.get("bootstrap"), given.get("config"), given.get("context")
+    words = [word for name in _PLACES if is_typed(ctx, name) for word in (f"--{name}", str(given.get(name)))]
     if context is not None:
         typed = [name for name in ("bootstrap", "config") if given.get(name) and is_typed(ctx, name)]
         if typed and is_typed(ctx, "context"):
@@ -51,7 +54,8 @@ def _connect(ctx: typer.Context, given: Mapping[str, Any], tools: Tools) -> Conn
             context = None  # of a variable
         else:
             bootstrap, config = None, None
-    return Connection(bootstrap=bootstrap, config=config, http=given.get("http"), tools=tools, context=context)
+    http = given.get("http")
+    return Connection(bootstrap=bootstrap, config=config, http=http, tools=tools, context=context, typed=words)
 
 
 def is_typed(ctx: typer.Context, name: str) -> bool:
@@ -78,14 +82,12 @@ def connected(verb: Callable[Concatenate[Connection, P], int | None]) -> Callabl
         config: Path | None,
         context: str | None,
         http: str | None,
-        debug: bool,
         **own: object,
     ) -> int | None:
         tools: Tools = ctx.find_root().obj
-        tools.debug = tools.debug or debug
         # Client libraries report lost connections to their logger while they heal them; what matters comes back as an
         # error.
-        logging.getLogger("recoveryd").setLevel(logging.DEBUG if tools.debug else logging.CRITICAL)
+        logging.getLogger("recoveryd").setLevel(logging.DEBUG if manner.debug else logging.CRITICAL)
         output = own.get("output")
         if isinstance(output, Format) and output.json_path is not None:
             select(None, output.json_path)  # a path that is none is refused before anything is sent
@@ -106,7 +108,6 @@ def connected(verb: Callable[Concatenate[Connection, P], int | None]) -> Callabl
         _parameter("config", Config, default=None),
         _parameter("context", Context, default=None),
         _parameter("http", Http, default=None),
-        _parameter("debug", Debug, default=False),
     ]
     added = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in added]
     with_connection.__signature__ = inspect.Signature(added)  # type: ignore[attr-defined]

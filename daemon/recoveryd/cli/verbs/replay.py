@@ -65,8 +65,10 @@ def make_verb(table: FlagTable, summary: str) -> Callable[..., int | None]:
                 "reason", f"is {value_at(data, ('target', 'topic'))} a copy of {value_at(data, ('source', 'topic'))}?"
             )
         recovery = new_id or make_id(str(value_at(data, ("source", "topic"))))
-        same = _next_command(table, file, recovery, flags)
-        return start(connection, table.verb, recovery, data, sending, same, plan_only=plan_only, yes=yes)
+        same, reads_stdin = _next_command(table, file, recovery, flags), str(file) == "-"
+        return start(
+            connection, table.verb, recovery, data, sending, same, plan_only=plan_only, yes=yes, reads_stdin=reads_stdin
+        )
 
     verb.__name__, verb.__doc__ = table.verb, summary
     return connected(table.on(verb))
@@ -82,9 +84,10 @@ def start(
     *,
     plan_only: bool,
     yes: bool,
+    reads_stdin: bool = False,
 ) -> int:
     """Check it, show its plan and ask, send it, hear the answer, and stay if wanted. `same_again` is the command line
-    that runs what was planned only.
+    that runs what was planned only, but for where recoveryd is; `reads_stdin` says that it needs its document again.
     """
     plan_only = plan_only or data.get("dry_run") is True
     if plan_only:
@@ -93,21 +96,25 @@ def start(
     if record is None:
         return ExitCode.DONE
     if plan_only:
-        return _plan(connection, record, sending, same_again)
+        return _plan(connection, record, sending, same_again, reads_stdin=reads_stdin)
     if not yes and not _is_wanted(connection, verb, recovery, data, sending):
         return ExitCode.REJECTED
     return (_stay if sending.wait else _leave)(connection, record, sending)
 
 
-def _plan(connection: Connection, record: OutgoingRecord, sending: Staying, next_command: str) -> int:
+def _plan(
+    connection: Connection, record: OutgoingRecord, sending: Staying, next_command: str, *, reads_stdin: bool
+) -> int:
     """Send the dry run, show what it found."""
     born_of = begin(connection, record, sending.timeout_s)
     limit_s = ANSWER_TIMEOUT_S if sending.timeout_s is None else sending.timeout_s
     document = quiet_status(connection, record.key, born_of, has_ended, limit_s)
     show_recovery(document, sending.output, with_plan=True)
     if document.get("plan"):
-        plan_hash = document["plan"]["hash"]
-        note(f"Nothing was started. Run exactly this plan with:\n  {next_command} --plan-hash {plan_hash}")
+        words = (next_command, shlex.join(connection.typed), f"--plan-hash {document['plan']['hash']}")
+        line = " ".join(filter(None, words))
+        how, source = (" the same document", " < DOCUMENT") if reads_stdin else ("", "")
+        note(f"Nothing was started. Run exactly this plan with{how}:\n  {line}{source}")
     return exit_code_of_state(document)
 
 
