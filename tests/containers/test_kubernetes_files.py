@@ -16,7 +16,7 @@ from recoveryd import settings
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "config" / "deploy"
-FILES = ("kubernetes.yaml", "kubernetes-spark.yaml")
+FILES = ("kubernetes.yaml", "kubernetes-spark.yaml", "kubernetes-guard.yaml", "kubernetes-spark-guard.yaml")
 VERSIONS = ("1.29", "1.33")  # the oldest that clouds still run, and a new one
 
 
@@ -67,6 +67,18 @@ def test_executors_find_the_driver_by_the_name_of_its_pod() -> None:
     assert PROFILE["conf"]["spark.kubernetes.driver.pod.name"] == pod
     assert PROFILE["conf"]["spark.driver.host"] == f"{pod}.{SET['serviceName']}"
     assert SET["replicas"] == 1, "a second one would have the first one's name in its config"
+
+
+def test_both_policies_together_let_drivers_make_executors_and_let_them_speak_with_each_other() -> None:
+    [guard], [spark] = documents("kubernetes-guard.yaml"), documents("kubernetes-spark-guard.yaml")
+    assert guard["metadata"]["name"] != spark["metadata"]["name"]
+    chosen = {"matchLabels": SET["template"]["metadata"]["labels"]}
+    assert guard["spec"]["podSelector"] == spark["spec"]["podSelector"] == chosen
+    executors = [{"podSelector": {"matchLabels": EXECUTOR["metadata"]["labels"]}}]
+    to_executors, to_api_server = spark["spec"]["egress"]
+    assert (spark["spec"]["ingress"], to_executors) == ([{"from": executors}], {"to": executors})
+    api_server = int(PROFILE["master"].rpartition(":")[2])
+    assert api_server in {rule["port"] for rule in to_api_server["ports"]}
 
 
 def test_the_daemons_account_has_the_role_and_executors_have_none() -> None:
