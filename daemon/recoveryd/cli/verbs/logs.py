@@ -39,7 +39,9 @@ def logs(
     ] = 200,
     output: Output = Format.TABLE,
 ) -> int:
-    """Print the log of a recovery's Spark application, from this machine or from the daemon's."""
+    """Print the log of a recovery's Spark application, from this machine or from the daemon's. With a context or
+    --http it comes from the daemon's only.
+    """
     document = connection.backend.status(recovery)
     if document is None:
         raise Failure(Code.NO_SUCH_RECOVERY, f"Nothing has the id `{recovery}`.")
