@@ -56,8 +56,8 @@ _HEAD: Final = f"""\
   `-o jsonpath=.plan.hash` a part of them, `-o name` ids only, `-o wide` a table with more columns. `NO_COLOR` is
   honoured.
 - Of the verbs that send a command, `pause`, `resume`, `stop`, `throttle`, `approve`, `reject` and `release` give the
-  answer to it, an event `command_accepted` or `command_duplicate`, or with `--wait` the status record; all others always
-  give the status record. With `--all`, `-o json` and `-o yaml` give one list of these, `-o jsonl` a line for each.
+  answer to it, an event `command_accepted` or `command_duplicate`, or with `--wait` the status record; all others give
+  the status record. With `--all`, `-o json` and `-o yaml` give one list of these, `-o jsonl` a line for each.
   `explain WORD` gives a list too: a word can mean several things.
 - A path at which nothing stands prints nothing and exits 0, as `kubectl` does with a key that is missing: many fields
   are absent until they are known, so a script tests for the empty text. A note on stderr says so. A path that cannot be

@@ -1,5 +1,5 @@
-"""How this program speaks: quietly, at length, without colour, with tracebacks, its errors as JSON. A program speaks in one manner, so
-it is kept here and not handed from verb to verb; `app` sets it before anything else happens.
+"""How this program speaks: quietly, at length, without colour, with tracebacks, its errors as JSON. A program speaks in
+one manner, so it is kept here and not handed from verb to verb; `app` sets it before anything else happens.
 """
 
 import itertools

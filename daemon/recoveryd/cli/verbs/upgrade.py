@@ -30,7 +30,8 @@ def upgrade(
         str | None, option("--staged-unit", "Online: the new version as it runs beside the old one.", "UNIT")
     ] = None,
     tail_unit: Annotated[
-        str | None, option("--tail-unit", "Online: unit that runs the new version on the records between the two stops.", "UNIT")
+        str | None,
+        option("--tail-unit", "Online: unit that runs the new version on the records between the two stops.", "UNIT"),
     ] = None,
     ready_lag: Annotated[
         str | None,
