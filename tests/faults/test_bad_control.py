@@ -112,6 +112,27 @@ def test_row_18_what_cannot_be_read_goes_to_the_dead_letters_as_it_was(stack: St
     assert letter.headers[:2] == (("h", b"1"), ("h", None))
 
 
+def test_row_18_a_large_key_that_is_small_when_compressed_keeps_no_daemon_from_leading(
+    stack: Stack, daemon: DaemonProcess
+) -> None:
+    """The control topic bounds the compressed size only."""
+    size = 9_000_000
+    sent: list[int | None] = []
+    producer = Producer(
+        {"bootstrap.servers": stack.bootstrap, "compression.type": "gzip", "message.max.bytes": 20_000_000}
+    )
+    producer.produce(
+        f"{stack.prefix}control.v1", b"{", b"k" * size, on_delivery=lambda _, message: sent.append(message.offset())
+    )
+    assert producer.flush(60) == 0
+    [letter] = stack.follower.wait(lambda: letters(stack, sent[0] or 0), 15, "the dead letter")
+    assert (letter.key, letter.value) == (b"k" * 65_536, b"{")
+    assert ("recoveryd-original-key-bytes", str(size).encode()) in letter.headers
+    daemon.kill()
+    daemon.start()
+    daemon.await_leader()
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_row_18_what_can_be_read_and_not_be_done_is_refused_with_code_and_hint(stack: Stack, name: str) -> None:
     event = {**json.loads(REFUSED[name]), "id": uuid.uuid4().hex}

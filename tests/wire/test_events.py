@@ -14,7 +14,7 @@ from recoveryd.kernel.states import State
 from recoveryd.watches.model import DeliveryState
 from recoveryd.wire.event_kinds import EVENT_KINDS, HOLD_ENDS, OTHERS, TRANSITIONS, WATCH_ENDS, WORKFLOWS
 from recoveryd.wire.events import WireRecord, encode_answer, encode_dead_letter, encode_notice
-from recoveryd.wire.topics import MAX_CONTROL_RECORD_BYTES
+from recoveryd.wire.topics import MAX_CONTROL_RECORD_BYTES, MAX_DEAD_LETTER_BYTES
 from recoveryd.workflows.model.lifecycle import MOVES as WORKFLOW_MOVES
 from tests.wire.records import NOW_MS
 
@@ -104,11 +104,24 @@ def test_a_tombstone_stays_one_and_an_empty_value_too(value: bytes | None) -> No
 
 
 def test_a_dead_letter_always_fits_its_topic() -> None:
-    huge = ControlUnreadable(0, 17, "RCV-1014", "m", None, b"x" * 10_000_000, (("h", b"x" * 5_000_000),) * 200)
+    headers = (("h", b"x" * 5_000_000), ("n" * 5_000_000, None), ("n" * 5_000, b"x" * 5_000)) * 30
+    huge = ControlUnreadable(0, 17, "RCV-1014", "m", b"k" * 9_000_000, b"x" * 10_000_000, headers)
     record = encode_dead_letter(huge, NOW_MS)
     assert record.value == b"x" * MAX_CONTROL_RECORD_BYTES
+    assert record.key == b"k" * 65_536
     assert dict(record.headers)["recoveryd-original-bytes"] == b"10000000"
-    assert sum(len(value or b"") for _, value in record.headers) < 1000
+    assert dict(record.headers)["recoveryd-original-key-bytes"] == b"9000000"
+    assert sum(len(name) + len(value or b"") for name, value in record.headers) < 1000
+
+
+def test_a_dead_letter_with_as_many_large_headers_as_are_kept_fits_its_topic() -> None:
+    headers = (("ä" * 2_000, b"x" * 4_192),) * 200
+    full = ControlUnreadable(0, 17, "RCV-1014", "m", b"k" * 9_000_000, b"x" * 10_000_000, headers)
+    record = encode_dead_letter(full, NOW_MS)
+    assert sum(name.startswith("ä") for name, _ in record.headers) == 100
+    size = len(record.key or b"") + len(record.value or b"")
+    size += sum(len(name.encode()) + len(value or b"") for name, value in record.headers)
+    assert size < MAX_DEAD_LETTER_BYTES
 
 
 OF_WORKFLOWS = {

@@ -1,5 +1,5 @@
 """What the daemon writes to the events topic and the dead-letter topic: answers and notices as CloudEvents, unreadable
-records as they came.
+records as they came, as far as they fit.
 
 Every event is one structured CloudEvent, key = recovery id, so that a consumer needs nothing but JSON. Event ids are
 UUIDv7: ordered by time, new for each record. The journal's transaction keeps an event from being written twice.
@@ -21,8 +21,11 @@ from recoveryd.wire.topics import MAX_CONTROL_RECORD_BYTES
 EVENT_TYPE: Final = "io.recoveryd.event.{}.v1"
 
 _HEADERS: Final = (("content-type", STRUCTURED_CONTENT_TYPE.encode()),)
+# Together with the cut value well below `MAX_DEAD_LETTER_BYTES`: a record may be compressed, so on the control topic
+# nothing but its compressed size is bounded.
+_MAX_KEPT_KEY_BYTES: Final = 64 * 1024
 _MAX_KEPT_HEADERS: Final = 100
-_MAX_KEPT_HEADER_BYTES: Final = 8192
+_MAX_KEPT_HEADER_BYTES: Final = 8192  # of name and value
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +60,19 @@ def encode_notice(notice: Notice, scope: str, now_ms: int) -> WireRecord:
 
 
 def encode_dead_letter(record: ControlUnreadable, now_ms: int) -> WireRecord:
-    """The control record as it came (key, bytes and headers), and in more headers what was wrong and where it was.
+    """The control record, and in more headers what was wrong and where it was.
 
-    A value larger than any control record should be is cut, and a header says how long it was: no dead letter may stop
-    the daemon.
+    It is as it came, unless it is larger than any control record should be: a long value or key is cut, and a header
+    says how long it was; a large header is left out, and so is what comes after the first hundred. A dead letter that
+    its topic refuses would keep every daemon from leading.
     """
-    cut = record.value is not None and len(record.value) > MAX_CONTROL_RECORD_BYTES
     kept = [
         (name, value)
         for name, value in record.headers[:_MAX_KEPT_HEADERS]
-        if value is None or len(value) <= _MAX_KEPT_HEADER_BYTES
+        if len(name.encode()) + len(value or b"") <= _MAX_KEPT_HEADER_BYTES
     ]
+    key, whole_key = _cut(record.key, _MAX_KEPT_KEY_BYTES)
+    value, whole_value = _cut(record.value, MAX_CONTROL_RECORD_BYTES)
     about = [
         ("recoveryd-error-code", record.code),
         ("recoveryd-error-message", record.message),
@@ -75,10 +80,14 @@ def encode_dead_letter(record: ControlUnreadable, now_ms: int) -> WireRecord:
         ("recoveryd-original-offset", str(record.offset)),
         ("recoveryd-time", format_time_ms(now_ms)),
     ]
-    if cut and record.value is not None:
-        about.append(("recoveryd-original-bytes", str(len(record.value))))
-    value = record.value[:MAX_CONTROL_RECORD_BYTES] if cut and record.value is not None else record.value
-    return WireRecord(record.key, value, (*kept, *((name, text.encode()) for name, text in about)))
+    about += [("recoveryd-original-bytes", str(whole_value))] if whole_value else []
+    about += [("recoveryd-original-key-bytes", str(whole_key))] if whole_key else []
+    return WireRecord(key, value, (*kept, *((name, text.encode()) for name, text in about)))
+
+
+def _cut(part: bytes | None, most: int) -> tuple[bytes | None, int]:
+    """At most so many bytes of it, and how many it had if it had more, else 0."""
+    return (part, 0) if part is None or len(part) <= most else (part[:most], len(part))
 
 
 def _event(

@@ -12,9 +12,9 @@ from recoveryd_jobs.contract import REPORT_BYTES_MAX
 DEFAULT_PREFIX = "recovery."
 DEFAULT_RECEIPTS_PARTITIONS = 8
 
-MAX_CONTROL_RECORD_BYTES = (
-    2 * 1024 * 1024
-)  # above what the codec accepts, so that a command which is too large gets an answer
+# Above what the codec accepts, so that a command which is too large comes in: in binary mode it gets an answer, in
+# structured mode, in which only its value says who sent it, a dead letter.
+MAX_CONTROL_RECORD_BYTES = 2 * 1024 * 1024
 MAX_DEAD_LETTER_BYTES = 4 * 1024 * 1024
 MAX_STATUS_RECORD_BYTES = 8 * 1024 * 1024
 MAX_RECORD_BYTES = 8 * 1024 * 1024  # what clients of own topics must accept
