@@ -9,6 +9,7 @@ from recoveryd.errors import ClusterProblem, Fenced
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.events import SignalReceived
 from recoveryd.kernel.states import State
+from recoveryd.live.events import OffsetsSampled
 from recoveryd.live.signals import LagSignal, SignalledPartition
 from recoveryd.ports import JournalBatch
 from recoveryd.recovery.effects import GatherFacts
@@ -82,6 +83,29 @@ async def test_while_the_journal_fails_health_knows(monkeypatch: pytest.MonkeyPa
         assert not done.done()
     assert rig.runtime.state.of(RECOVERY).recoveries == {}, "stopping while it waits adopts nothing"
     assert not done.done()
+
+
+@pytest.mark.parametrize(("took_s", "epoch"), [(19, 1), (25, 2)])
+async def test_a_leader_that_could_not_write_for_long_begins_anew_as_after_a_restart(took_s: int, epoch: int) -> None:
+    rig = Rig()
+    async with rig.leading():
+        rig.journal.gate.clear()
+        [done] = await rig.deliver(command("replay", offset=0))
+        await until(lambda: len(rig.journal.tried) == 2)
+        rig.inbox.emit(OffsetsSampled(()))
+        asked_ms = rig.clock.ms
+        rig.clock.ms += took_s * 1_000
+        rig.journal.gate.set()
+        await all_done([done])
+        await until(lambda: rig.runtime.state.daemon.epoch == epoch and rig.runtime.vitals.role == "leader")
+        await all_done(await rig.deliver(command("throttle", offset=1, max_bytes_per_s=1e6)))
+        waits_since_ms = rig.runtime.state.of(RECOVERY).observed["r1"].facts_since_ms
+        whys = [n.data["why"] for b in rig.batches_after_leadership() for n in b.notices if n.type == "leader_changed"]
+    is_anew = epoch == 2
+    assert waits_since_ms == asked_ms + (took_s * 1_000 if is_anew else 0)
+    assert whys == (["the journal could not be written for 25 s"] if is_anew else [])
+    assert any(isinstance(event, OffsetsSampled) for event in rig.heard) != is_anew, "what waited meanwhile is dropped"
+    assert rig.runtime.state.daemon.epoch == epoch
 
 
 async def test_a_fenced_daemon_leaves_at_once_without_acting() -> None:

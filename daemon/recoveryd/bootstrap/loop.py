@@ -77,6 +77,7 @@ def make_loop(
         metrics=metrics,
         book=book,
         freeze_s=values.faust.session_timeout / 2000,
+        deaf_s=values.attempts.heartbeat_timeout / 1000,
         standing=standing,
         tell=lambda decision: posts.tell(transitions_in(decision, status, clock.now_ms()) if posts.waiting else ()),
     )

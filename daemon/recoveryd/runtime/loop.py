@@ -88,9 +88,12 @@ class Runtime:
     present round.
 
     A gap of `freeze_s` between two turns of the loop, or a wall clock that jumped as it does when the machine slept,
-    means that the process was frozen and may have been replaced. `when_leading` is called once, when this daemon first
-    leads: it starts what only a leader needs. `tell` is given each decision once it is journaled, and raises nothing.
-    `standing` gives the events about the config that stand for a new leader too.
+    means that the process was frozen and may have been replaced. After a write to the journal that took longer than
+    `deaf_s`, in which nothing was decided, the leader begins anew, as after a restart.
+
+    `when_leading` is called once, when this daemon first leads: it starts what only a leader needs. `tell` is given
+    each decision once it is journaled, and raises nothing. `standing` gives the events about the config that stand for
+    a new leader too.
     """
 
     def __init__(
@@ -107,6 +110,7 @@ class Runtime:
         metrics: Metrics,
         book: MetricsBook,
         freeze_s: float = 5.0,
+        deaf_s: float = 20.0,
         tell: Callable[[Decision], None] = _tell_nobody,
         standing: Callable[[], Sequence[Event]] = _nothing_stands,
     ) -> None:
@@ -131,6 +135,8 @@ class Runtime:
         self._is_leaving = False
         self._journaled_s = self._turned_s = clock.monotonic_s()
         self._freeze_s = freeze_s
+        self._deaf_s = deaf_s
+        self._was_deaf_s = 0.0
         self._differed = False
         self._is_ours = asyncio.Event()
         self._epoch_held = asyncio.Event()
@@ -195,7 +201,10 @@ class Runtime:
             elif self.vitals.role != "leader":
                 await self._take_over()
             elif by_ms := self._clock.set_by_ms():
-                await self._lead_anew(by_ms)
+                way = "forward" if by_ms > 0 else "back"
+                await self._lead_anew(f"the clock of the daemon was set {way} by {abs(by_ms) / 1000:.0f} s")
+            elif self._was_deaf_s:
+                await self._lead_anew(f"the journal could not be written for {self._was_deaf_s:.0f} s")
             else:
                 return True
         return False
@@ -232,15 +241,15 @@ class Runtime:
             self.vitals.role = "standby"
             log.info("lost the partition while taking over", epoch=self.state.daemon.epoch)
 
-    async def _lead_anew(self, by_ms: int) -> None:
-        """Take over the time of a clock that was set. Ages and waits cannot be told across the change, so they begin
-        anew, as after a restart: running applications are adopted, and what was measured is measured again. Nothing is
-        read, since the journal holds no more than this state. The role stays `taking_over`, for whoever waits for the
-        epoch.
+    async def _lead_anew(self, why: str) -> None:
+        """Begin a new epoch, with the time of a clock that was set. Ages and waits cannot be told across such a change,
+        nor across a time in which nothing was decided, so they begin anew, as after a restart: running applications are
+        adopted, and what was measured is measured again. Nothing is read, since the journal holds no more than this
+        state. The role stays `taking_over`, for whoever waits for the epoch.
         """
-        why = f"the clock of the daemon was set {'forward' if by_ms > 0 else 'back'} by {abs(by_ms) / 1000:.0f} s"
-        log.warning("leads anew with the new time", why=why)
+        log.warning("leads anew", why=why)
         self.vitals.role = "taking_over"
+        self._was_deaf_s = 0.0
         self._clock.adopt()
         daemon = self.state.daemon
         self.state = self._core.restore(daemon, dict(self._core.known(self.state)), {})
@@ -302,8 +311,11 @@ class Runtime:
 
         # The same batch again, not a new decision: after a commit of unknown outcome records may be repeated, but must
         # not contradict each other.
+        began_s = self._clock.monotonic_s()
         await self._retrying("commit to the journal", commit)
         self._journaled_s = self._clock.monotonic_s()
+        if self._journaled_s - began_s > self._deaf_s:
+            self._was_deaf_s = self._journaled_s - began_s
 
     async def _retrying(self, what: str, operation: Callable[[], Awaitable[T]]) -> T:
         backoff_s = BACKOFF_FIRST_S
