@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from recoveryd.kernel.effects import Effect
-from recoveryd.kernel.events import Event
+from recoveryd.kernel.events import Event, Tick
 from recoveryd.kernel.states import State, StopReason
 from recoveryd.recovery.effects import LaunchAttempt, ReadLedger
 from recoveryd.recovery.events import EffectFailed
 from recoveryd.recovery.slice import RECOVERY
-from recoveryd_jobs.contract import LaneHeartbeat, LanePosition
+from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat, LanePosition
 from tests.builders.core import FOLLOWING, command, make_facts
-from tests.builders.world import PARAMS, World
+from tests.builders.world import PARAMS, Application, World
 
 LONG = make_facts((100_000, 100_000))
 QUICK = replace(PARAMS, stall_after_ms=30_000)
@@ -23,6 +23,14 @@ def running(params=PARAMS, spec=None) -> World:  # type: ignore[no-untyped-def]
     world.feed(command("replay", spec=spec))
     world.run_until(State.RUNNING)
     return world
+
+
+def run_until_attempt(world: World, number: int) -> None:
+    for _ in range(200):
+        if world.recovery().attempt.number >= number:
+            return
+        world.second()
+    raise AssertionError(f"no attempt {number}: {world.recovery().why}")
 
 
 @pytest.mark.parametrize("spec", [None, FOLLOWING])
@@ -82,6 +90,104 @@ def test_a_lane_that_stands_still_loses_the_attempt_and_the_second_time_in_a_row
     assert failed.stop.reason is StopReason.STALLED
     assert "lane 0 made nothing durable" in failed.why
     assert "in two attempts in a row" in failed.why
+
+
+def test_the_only_lane_of_a_copy_too_loses_the_attempt_first() -> None:
+    world = Stuck(make_facts((100_000,)), params=QUICK)
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    world.second(40)
+    assert (world.recovery().state, world.recovery().attempt.number) == (State.RUNNING, 2)
+    failed = world.run_until(State.FAILED)
+    assert (failed.error_code, failed.attempt.number) == ("RCV-3009", 2)
+    assert "in two attempts in a row" in failed.why
+
+
+def test_a_copy_whose_other_lanes_are_done_and_whose_last_one_never_starts_costs_attempts_too() -> None:
+    class NeverStarts(World):
+        def _launch(self, effect: LaunchAttempt) -> None:
+            super()._launch(effect)
+            self.applications[effect.recovery].frozen.add(0)
+
+    world = NeverStarts(make_facts((100_000, 20)), params=QUICK)
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    world.second(50)
+    assert "no durable position moved" in world.recovery().attempt.last_error
+    failed = world.run_until(State.FAILED)
+    assert (failed.error_code, failed.attempt.number) == ("RCV-3009", 2)
+
+
+def test_a_daemon_that_decided_nothing_for_longer_than_a_stall_ends_no_copy() -> None:
+    """As when the broker of its journal stood still."""
+    world = running()
+    world.second(3)
+    world.now_ms += 700_000
+    world.feed(Tick())
+    assert world.recovery().state is State.STARTING, "the application fell silent"
+    assert world.run_until(State.RUNNING).attempt.number == 2
+
+
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_the_first_heartbeat_after_such_a_time_ends_no_copy_either(lanes: int) -> None:
+    world = World(make_facts((100_000,) * lanes))
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    world.second(3)
+    world.now_ms += 700_000
+    world.feed(DriverHeartbeat("r1", 1, "lanes", 1))
+    assert world.recovery().state is State.STARTING
+    assert world.run_until(State.RUNNING).attempt.number == 2
+
+
+@pytest.mark.parametrize("told", ["leaseless", "paused"])
+def test_lanes_that_must_not_copy_do_not_stall(told: str) -> None:
+    class Kept(World):
+        def _heartbeat(self, app: Application, lane: int, state: str) -> LaneHeartbeat:
+            return replace(super()._heartbeat(app, lane, state), state=told)
+
+    world = Kept(LONG, params=QUICK, speed=0)
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    world.second(120)
+    assert (world.recovery().state, world.recovery().attempt.number) == (State.RUNNING, 1)
+
+
+def test_a_lane_that_moved_before_the_daemon_restarted_and_then_stalls_again_gets_another_attempt() -> None:
+    world = Stuck(LONG, params=QUICK)
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    run_until_attempt(world, 2)
+    world.run_until(State.RUNNING)
+    world.applications["r1"].stuck.clear()
+    world.second(5)
+    world.applications["r1"].stuck.add(0)
+    world.second(3)
+    world.restart_daemon()
+    run_until_attempt(world, 3)
+    assert world.recovery().state in {State.STARTING, State.RUNNING}
+    assert "in two attempts in a row" in world.run_until(State.FAILED).why
+
+
+def test_a_lane_that_stalls_where_it_did_before_ends_the_recovery_also_when_the_daemon_restarted() -> None:
+    world = Stuck(LONG, params=QUICK)
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    run_until_attempt(world, 2)
+    world.run_until(State.RUNNING)
+    world.restart_daemon()
+    assert world.run_until(State.FAILED).attempt.number == 2
+
+
+def test_another_lane_that_stalls_is_no_second_stall() -> None:
+    world = running(QUICK)
+    world.applications["r1"].stuck.add(0)
+    run_until_attempt(world, 2)
+    world.run_until(State.RUNNING)
+    world.applications["r1"].stuck.add(1)
+    run_until_attempt(world, 3)
+    assert "lane 1 made nothing durable" in world.recovery().attempt.last_error
+    assert world.recovery().state in {State.STARTING, State.RUNNING}
 
 
 def test_a_lane_that_moved_between_two_stalls_gets_another_attempt() -> None:

@@ -11,7 +11,7 @@ from recoveryd.recovery.case import Case
 from recoveryd.recovery.directing import make_directive, want
 from recoveryd.recovery.effects import KillAttempt, LaunchAttempt
 from recoveryd.recovery.lane_shares import allowances
-from recoveryd.recovery.model import Recovery, Wanted
+from recoveryd.recovery.model import Recovery, Stall, Wanted
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.quotas import allows_launch
 from recoveryd.recovery.stops.error_rate import with_failures
@@ -74,9 +74,11 @@ def _launch_next(case: Case) -> None:
     )
 
 
-def lose_attempt(case: Case, message: str, code: str = "internal", *, counts: bool = True) -> None:
+def lose_attempt(
+    case: Case, message: str, code: str = "internal", *, counts: bool = True, stall: Stall | None = None
+) -> None:
     """The attempt is gone: end what may be left of it and plan the next one. If it made progress, earlier failures do
-    not count any more.
+    not count any more. `stall`: what it was lost by, if something stalled.
     """
     attempt, params = case.recovery.attempt, case.params
     progressed = _positions(case.recovery) > attempt.positions_at_start
@@ -90,6 +92,7 @@ def lose_attempt(case: Case, message: str, code: str = "internal", *, counts: bo
         last_error=message,
         last_code=code,
         failed_ms=with_failures(attempt.failed_ms, int(counts), case.now_ms, params.max_failures_per_hour),
+        stall=stall if counts else attempt.stall,
     )
     case.effect(KillAttempt(case.id, attempt.number))
     told = {"attempt": attempt.number, "why": message, "code": code, "failures": failures, "retry_in_ms": wait_ms}

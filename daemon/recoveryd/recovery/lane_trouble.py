@@ -1,17 +1,18 @@
 """Each lane is judged by itself: one that fell silent, or makes no progress, costs the attempt even while the others
-move.
+move. Then the copy as a whole: it may stand still although no lane of it is to blame.
 
 This is for lanes of a running copy only (`recoveryd.recovery.proof_trouble` is for a verification). A lane that was
 never heard may wait for a free slot of Spark; that is an error only when following the live head, because then no slot
 ever becomes free.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recoveryd.kernel.states import State
 from recoveryd.live.slice import SampleHistory
 from recoveryd.recovery.lane_shares import returned_at
-from recoveryd.recovery.model import Recovery
+from recoveryd.recovery.model import PartitionProgress, Recovery
 from recoveryd.recovery.observed import Heard, Observed
 from recoveryd.recovery.params import Params
 
@@ -20,25 +21,29 @@ SILENT, STALLED, MISSING = "silent", "stalled", "missing"
 
 @dataclass(frozen=True, slots=True)
 class LaneTrouble:
-    """`kind` is silent, stalled or missing; `has_moved` says whether the lane made anything durable in this attempt."""
+    """`kind` is silent, stalled or missing. `lane` None: the copy, or the proof, as a whole. `at`: where it stalled, as
+    the sum of its durable positions or the offsets that the proof has passed.
+    """
 
-    lane: int
+    lane: int | None
     kind: str
     why: str
-    has_moved: bool = True
+    at: int = 0
 
 
 def lane_trouble(
     recovery: Recovery, seen: Observed, history: SampleHistory, now_ms: int, params: Params
 ) -> LaneTrouble | None:
-    """The first lane that is in trouble, or None."""
+    """The first lane that is in trouble, or the copy as a whole; None if nothing is wrong, or if the whole application
+    is silent, which is not judged here: it may be the daemon that heard nothing.
+    """
     plan, driver = recovery.plan, seen.driver
+    if now_ms - seen.heard_ms > params.heartbeat_timeout_ms:
+        return None
     if not seen.lanes:
         return _none(recovery, seen, now_ms, params)
     if plan is None or (driver is not None and driver.phase not in {"starting", "lanes"}):
         return None
-    if now_ms - seen.heard_ms > params.heartbeat_timeout_ms:
-        return None  # the whole application is silent
     returned = returned_at(recovery, seen)
     for number, partitions in enumerate(plan.lanes):
         heard = seen.lanes.get(number)
@@ -50,7 +55,7 @@ def lane_trouble(
             found = _silent(heard, now_ms, params) or _stalled(recovery, heard, partitions, history, now_ms, params)
         if found is not None:
             return found
-    return None
+    return _all_stalled(recovery, seen, now_ms, params)
 
 
 def _none(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> LaneTrouble | None:
@@ -58,7 +63,7 @@ def _none(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> La
     waited_ms = now_ms - max(recovery.attempt.started_at_ms, seen.adopted_ms)
     if seen.driver is None or seen.driver.phase not in {"starting", "lanes"} or waited_ms <= params.stall_after_ms:
         return None
-    return LaneTrouble(0, MISSING, f"no lane of it started in {waited_ms / 60_000:.0f} min", has_moved=False)
+    return LaneTrouble(None, MISSING, f"no lane of it started in {waited_ms / 60_000:.0f} min")
 
 
 def _missing(recovery: Recovery, seen: Observed, number: int, now_ms: int, params: Params) -> LaneTrouble | None:
@@ -66,7 +71,7 @@ def _missing(recovery: Recovery, seen: Observed, number: int, now_ms: int, param
     if recovery.plan is None or not recovery.plan.is_following or now_ms - since_ms <= params.launch_timeout_ms:
         return None
     waited_s = (now_ms - since_ms) / 1000
-    return LaneTrouble(number, MISSING, f"lane {number} did not start in {waited_s:.0f} s, others did", has_moved=False)
+    return LaneTrouble(number, MISSING, f"lane {number} did not start in {waited_s:.0f} s, others did")
 
 
 def _silent(heard: Heard, now_ms: int, params: Params) -> LaneTrouble | None:
@@ -94,16 +99,28 @@ def _stalled(
     idle_ms = heard.idle_ms(now_ms)
     if recovery.state is not State.RUNNING or heard.heartbeat.state == "done" or idle_ms < params.stall_after_ms:
         return None
-    left = _left(recovery, frozenset(partitions), history)
+    members = frozenset(partitions)
+    rows = [r for r in recovery.progress.partitions if r.partition in members]
+    left = _left(rows, history)
     if left == 0:
         return None
     lane = heard.heartbeat.lane
     why = f"lane {lane} made nothing durable for {idle_ms / 60_000:.0f} min although {left} records are left for it"
-    return LaneTrouble(lane, STALLED, why, has_moved=heard.has_moved)
+    return LaneTrouble(lane, STALLED, why, sum(r.position for r in rows))
 
 
-def _left(recovery: Recovery, partitions: frozenset[int], history: SampleHistory) -> int:
+def _left(rows: Sequence[PartitionProgress], history: SampleHistory) -> int:
     ends = history.samples[-1].high_watermark if history.samples else {}
-    rows = [r for r in recovery.progress.partitions if r.partition in partitions]
     stops = [ends.get(r.partition, r.position) if r.stop is None else r.stop for r in rows]
     return sum(max(0, stop - r.position) for r, stop in zip(rows, stops, strict=True))
+
+
+def _all_stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> LaneTrouble | None:
+    """Nothing at all became durable for long: lanes that have records left did not start, or said that they are done.
+    """
+    left, idle_ms = recovery.progress.lag_records, seen.idle_ms(now_ms)
+    may_copy = recovery.state is State.RUNNING and seen.progress_ms > 0 and left != 0
+    if not may_copy or idle_ms < params.stall_after_ms:
+        return None
+    why = f"no durable position moved for {idle_ms / 60_000:.0f} min although {left} records are left"
+    return LaneTrouble(None, STALLED, why, sum(r.position for r in recovery.progress.partitions))

@@ -254,6 +254,16 @@ class Wanted(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Stall:
+    """Where a lane stood when it stalled, as the sum of its durable positions; with `lane` None the copy as a whole, or
+    the proof, by the offsets that it had passed.
+    """
+
+    lane: int | None
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """Bookkeeping of Spark applications of this recovery.
 
@@ -270,6 +280,7 @@ class Attempt:
     last_error: str = ""
     last_code: str = ""
     failed_ms: tuple[int, ...] = ()  # when attempts failed, of the last hour
+    stall: Stall | None = None  # what the last failed attempt was lost by, None = by something else
 
 
 @dataclass(frozen=True, slots=True)

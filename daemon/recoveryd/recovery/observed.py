@@ -23,7 +23,6 @@ class Heard:
     received_ms: int
     before: "Heard | None" = None
     moved_ms: int = 0  # when one of its positions last moved, or it was first heard
-    has_moved: bool = False  # since it was first heard
     kept_ms: int = 0  # when it last said that a pause, the end of its lease or its rate keeps it from copying
 
     def idle_ms(self, now_ms: int) -> int:
@@ -73,8 +72,7 @@ class Observed:
     exited: AttemptExited | None = None
     exited_ms: int = 0
     progress_ms: int = 0  # when a durable position last moved, or the verification last read or compared something
-    throttled_ms: int = 0  # when a lane or task last waited for nothing but its rate, or a task for its lease
-    stalled_at: int | None = None  # offsets that the verification had passed when it last stalled, in any attempt
+    throttled_ms: int = 0  # when a lane or task last waited for nothing but its rate, its lease or the end of a pause
     directive_ms: int = 0  # when the last directive was journaled
     status_ms: int = 0  # when progress was last journaled
     told: Recovery | None = None  # the recovery as it was journaled then
@@ -103,7 +101,7 @@ class Observed:
     forecast: Forecast | None = None  # the newest one from measured rates
 
     def idle_ms(self, now_ms: int) -> int:
-        """For how long nothing of it has moved, although no rate kept it from that."""
+        """For how long nothing of it has moved, although neither rate nor lease nor pause kept it from that."""
         return now_ms - max(self.progress_ms, self.throttled_ms, self.adopted_ms)
 
     @property

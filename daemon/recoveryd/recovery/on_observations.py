@@ -41,7 +41,7 @@ def on_lane_heartbeat(draft: RecoveryDraft, event: LaneHeartbeat) -> None:
     lanes = {**seen.lanes, event.lane: _heard(event, earlier, before, draft.now_ms)}
     moved = recovery if recovery.is_proving else with_lane_positions(recovery, event, lanes)
     changes: dict[str, object] = {"lanes": lanes}
-    if event.throttled:
+    if event.throttled or event.state in _KEPT:
         changes["throttled_ms"] = draft.now_ms
     failed = event.failed_chunks - (earlier.heartbeat.failed_chunks if earlier else 0)
     if failed > 0:
@@ -83,7 +83,7 @@ def _heard(event: LaneHeartbeat, earlier: Heard | None, before: Heard | None, no
     moves = told is not known and sum(p.position for p in told) > sum(p.position for p in known)
     moved_ms = now_ms if moves else earlier.moved_ms
     kept_ms = now_ms if event.throttled or event.state in _KEPT else earlier.kept_ms
-    return Heard(event, now_ms, before, moved_ms, has_moved=earlier.has_moved or moves, kept_ms=kept_ms)
+    return Heard(event, now_ms, before, moved_ms, kept_ms)
 
 
 def _with_head(recovery: Recovery, event: LaneHeartbeat) -> Recovery:

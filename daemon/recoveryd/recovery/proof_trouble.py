@@ -19,8 +19,8 @@ _TASKS_SAY_MS = 60_000
 
 
 def proof_trouble(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> LaneTrouble | None:
-    """The first task that is in trouble, or the proof as a whole (`lane` is 0 then); None if nothing is wrong, or if
-    the whole application is silent, which is not judged here.
+    """The first task that is in trouble, or the proof as a whole; None if nothing is wrong, or if the whole application
+    is silent, which is not judged here.
     """
     if now_ms - seen.heard_ms > params.heartbeat_timeout_ms:
         return None
@@ -35,7 +35,7 @@ def _none(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> La
     waited_ms = now_ms - max(recovery.attempt.started_at_ms, seen.adopted_ms, seen.progress_ms)
     if waited_ms <= params.stall_after_ms:
         return None
-    return LaneTrouble(0, MISSING, f"no task of the verification was heard in {waited_ms / 60_000:.0f} min")
+    return LaneTrouble(None, MISSING, f"no task of the verification was heard in {waited_ms / 60_000:.0f} min")
 
 
 def _stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> LaneTrouble | None:
@@ -45,5 +45,4 @@ def _stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Params) ->
         return None
     done, whole = recovery.progress.verified_offsets, recovery.progress.offsets_to_verify
     why = f"the verification read and compared nothing for {idle_ms / 60_000:.0f} min, at {done:,} of {whole:,} offsets"
-    has_moved = seen.stalled_at is None or done > seen.stalled_at
-    return LaneTrouble(0, STALLED, why, has_moved=has_moved)
+    return LaneTrouble(None, STALLED, why, done)

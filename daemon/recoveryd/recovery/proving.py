@@ -30,8 +30,10 @@ def begin_proof(case: Case, why: str) -> None:
         settle(case, State.COMPLETED, why, skipped)
         return
     idle = replace(progress, records_per_s=0.0, bytes_per_s=0.0, eta_seconds=None)
-    case.move(State.VERIFYING, f"{why}; compares source and target", resume_state=State.VERIFYING, progress=idle)
-    case.observe(ledger=None, ledger_wanted_ms=0, ledger_since_ms=0, progress_ms=case.now_ms, stalled_at=None)
+    proves = f"{why}; compares source and target"
+    attempt = replace(case.recovery.attempt, stall=None)  # of the copy, which says nothing of the proof
+    case.move(State.VERIFYING, proves, resume_state=State.VERIFYING, progress=idle, attempt=attempt)
+    case.observe(ledger=None, ledger_wanted_ms=0, ledger_since_ms=0, progress_ms=case.now_ms)
     want(case, Wanted.VERIFY, why)
 
 

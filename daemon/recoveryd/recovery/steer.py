@@ -32,7 +32,7 @@ from recoveryd.recovery.ledger import (
     use_ledger,
 )
 from recoveryd.recovery.losses import awaits_look
-from recoveryd.recovery.model import Wanted
+from recoveryd.recovery.model import Stall, Wanted
 from recoveryd.recovery.planning import ask_facts, facts_given_up
 from recoveryd.recovery.progress import describe_rate, says_the_same
 from recoveryd.recovery.proof_trouble import proof_trouble
@@ -185,8 +185,8 @@ def _running(case: Case) -> None:
 
 
 def _lane_lost(case: Case) -> bool:
-    """One lane in trouble costs the attempt; one that stalls again without having moved in between ends the recovery.
-    True if a lane is in trouble.
+    """One lane in trouble costs the attempt, and so does a copy that stands still; what stalls again without having
+    moved in between ends the recovery. True if something is wrong.
     """
     recovery = case.recovery
     if recovery.plan is None or recovery.attempt.released:
@@ -200,12 +200,13 @@ def _lane_lost(case: Case) -> bool:
 
 def _lose_by(case: Case, trouble: LaneTrouble) -> None:
     """Trouble costs the attempt; what stalls twice in a row and did not move in between ends the recovery."""
+    known = case.recovery.attempt.stall
     if trouble.kind != STALLED:
         lose_attempt(case, trouble.why)
-    elif not trouble.has_moved and case.recovery.attempt.last_code == STALLED:
+    elif known is not None and trouble.lane == known.lane and trouble.at <= known.at:
         fail(case, STALLED, f"{trouble.why}, in two attempts in a row")
     else:
-        lose_attempt(case, trouble.why, STALLED)
+        lose_attempt(case, trouble.why, STALLED, stall=Stall(trouble.lane, trouble.at))
 
 
 def _drained(case: Case) -> None:
@@ -258,8 +259,6 @@ def _proof_lost(case: Case) -> bool:
     trouble = None if recovery.attempt.released else proof_trouble(recovery, seen, case.now_ms, case.params)
     if trouble is None:
         return False
-    if trouble.kind == STALLED:
-        case.observe(stalled_at=recovery.progress.verified_offsets)
     _lose_by(case, trouble)
     return True
 

@@ -131,7 +131,7 @@ class AttemptsSection(Section):
     keep_paused: Duration = option(600_000, "The application of a paused recovery is kept alive for this long.")
     stall_after: Duration = option(
         600_000,
-        "No progress for this long ends a recovery as stalled; a verification has a minute more, in which its tasks say why.",
+        "No progress for this long ends the attempt, and twice in a row the recovery as stalled; a proof has a minute more.",
     )
 
 

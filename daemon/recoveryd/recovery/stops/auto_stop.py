@@ -28,7 +28,8 @@ class StopVerdict:
 
 def judge(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> StopVerdict | None:
     """Why the recovery, whose lanes or verification run, must stop now; None to go on. A verification ends by its time
-    alone: what is wrong with its tasks costs the attempt first (`recoveryd.recovery.proof_trouble`).
+    alone. What is wrong with lanes or tasks, also that they stall, costs the attempt first
+    (`recoveryd.recovery.lane_trouble`, `recoveryd.recovery.proof_trouble`).
     """
     late = timed_out(recovery, now_ms)
     if late is not None or recovery.is_proving:
@@ -37,7 +38,6 @@ def judge(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> St
         _caught_up(recovery, seen, now_ms, params)
         or _by_heads(recovery, seen, now_ms, params)
         or _retention_race(recovery, seen)
-        or _stalled(recovery, seen, now_ms, params)
     )
 
 
@@ -154,18 +154,3 @@ def _retention_race(recovery: Recovery, seen: Observed) -> StopVerdict | None:
     if condition is None or (found.loss_in_s <= 0 and found.speed_up >= 1):
         return None
     return StopVerdict(condition.reason, State.STOPPED, condition.why, None, condition.evidence)
-
-
-def _stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> StopVerdict | None:
-    if recovery.state is not State.RUNNING or not seen.progress_ms or recovery.progress.lag_records == 0:
-        return None
-    idle_ms = seen.idle_ms(now_ms)
-    if idle_ms < params.stall_after_ms or is_at_floor(recovery, params):
-        return None
-    why = (
-        f"no durable position moved for {idle_ms / 60_000:.0f} min although {recovery.progress.lag_records} "
-        "records are left"
-    )
-    return StopVerdict(
-        StopReason.STALLED, State.FAILED, why, None, {"idle_ms": idle_ms, "lag_records": recovery.progress.lag_records}
-    )
