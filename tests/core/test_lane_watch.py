@@ -254,6 +254,7 @@ def test_a_drain_whose_receipts_cannot_be_read_ends_with_the_reason(
         world.run_until(State.RUNNING)
         world.feed(command(verb, offset=1))
     failed = world.run_until(State.FAILED, seconds=within_s + 10)
+    assert (failed.error_code, failed.stop.reason) == ("RCV-3004", StopReason.TARGET_UNAVAILABLE)
     assert "no right to read recovery.receipts.v1" in failed.why
     assert "the positions are the last ones heard" in failed.why
 

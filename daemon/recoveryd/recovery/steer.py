@@ -6,6 +6,7 @@ most important check comes first.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.effects import WakeAt
@@ -303,15 +304,21 @@ def _stopping(case: Case) -> None:
     if awaits_look(case) or late is None:
         renew_lease(case)
     elif not read_when_drained(case, frozenset({"done"})):
-        unreadable = unreadable_ledger(case)
-        if unreadable:
-            case.journal(
-                completeness=case.recovery.completeness or last_heard_completeness(case.recovery),
-                is_position_exact=False,
-            )
-            settle(case, S.FAILED, f"{case.recovery.why}; {unreadable}, so the positions are the last ones heard")
+        if unreadable := unreadable_ledger(case):
+            _ended_unread(case, unreadable)
     else:
         _ended(case, late)
+
+
+def _ended_unread(case: Case, unreadable: str) -> None:
+    """End without the receipts. That they cannot be read is why it has failed, unless it was to end as failed."""
+    recovery, stop = case.recovery, case.recovery.stop
+    if stop is not None and recovery.stop_state is not S.FAILED:
+        stop = replace(stop, reason=StopReason.TARGET_UNAVAILABLE)
+    table = recovery.completeness or last_heard_completeness(recovery)
+    case.journal(completeness=table, is_position_exact=False, stop=stop)
+    why = f"{recovery.why}; {unreadable}, so the positions are the last ones heard"
+    settle(case, S.FAILED, why, code=recovery.error_code or Code.TARGET_UNAVAILABLE.value)
 
 
 def _ended(case: Case, late: str) -> None:
