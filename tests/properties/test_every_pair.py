@@ -135,14 +135,12 @@ def test_every_event_in_every_state_moves_only_as_the_table_says(name: str) -> N
     before = world.state.of(RECOVERY).recoveries.get("r1")
     for event in events():
         for later_ms in (0, 3_600_000):
-            after = (
-                make_decider(PARAMS)
-                .decide(world.state, event, world.now_ms + later_ms)
-                .state.of(RECOVERY)
-                .recoveries.get("r1")
-            )
+            decision = make_decider(PARAMS).decide(world.state, event, world.now_ms + later_ms)
+            assert all(answer.hint for answer in decision.answers if answer.kind in {"rejected", "expired"}), event
+            after = decision.state.of(RECOVERY).recoveries.get("r1")
             if before is None or after is None:
                 continue
+            assert after.state is not S.FAILED or after.error_code, (event, after.why)
             assert after.state in reachable(before.state) | {before.state} or _is_new_life(before, after), (
                 event,
                 after.why,

@@ -6,7 +6,9 @@ capability sees it through a view of its own, which knows its slice of the state
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
+
+from recoveryd.kernel.catalogue import Code
 
 from recoveryd.kernel.commands import RefusedCommand
 from recoveryd.kernel.decision import Answer, Decision, Notice, Noun
@@ -17,6 +19,9 @@ from recoveryd_jobs.contract import Directive
 
 V = TypeVar("V", bound="View")
 MakeView = Callable[["Draft"], Any]
+
+_REFUSALS: Final = frozenset({"rejected", "expired"})
+_NEXT_STEPS: Final[Mapping[str, str]] = {code.value: code.next_step for code in Code}
 
 
 class Draft:
@@ -96,7 +101,11 @@ class Draft:
         self.answer(event, "rejected", refused.message, refused.code.value, refused.hint)
 
     def answer_later(self, answer: Answer) -> None:
-        """The answer to an earlier command, which waited for its outcome."""
+        """The answer to an earlier command, which waited for its outcome. A refusal without a hint gets the next step
+        of its code.
+        """
+        if answer.kind in _REFUSALS and not answer.hint:
+            answer = replace(answer, hint=_NEXT_STEPS.get(answer.code, ""))
         self._answers.append(answer)
 
     def finish(self) -> Decision:

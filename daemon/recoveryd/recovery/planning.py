@@ -139,7 +139,7 @@ def _proceed(case: Case) -> None:
 
 def refuse(case: Case, code: Code, message: str, hint: str = "") -> None:
     """End as rejected and answer the command so."""
-    case.draft.answer_creation(case.recovery, "rejected", message, code.value, hint or code.next_step)
+    case.draft.answer_creation(case.recovery, "rejected", message, code.value, hint)
     case.move(State.REJECTED, message, {"code": code.value}, error_code=code.value)
 
 

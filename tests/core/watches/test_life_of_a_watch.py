@@ -282,7 +282,7 @@ def test_what_steers_lanes_is_refused_for_a_watch(verb: str) -> None:
         ({"cluster": "mian"}, Code.UNKNOWN_CLUSTER, "did you mean 'main'?"),
         ({"then": CallHook("stopit")}, Code.UNKNOWN_WEBHOOK, "did you mean 'stop-it'?"),
         ({"then": CallHook("zzz")}, Code.UNKNOWN_WEBHOOK, "the config has: stop-it"),
-        ({"topics": ("recovery.status.v1",)}, Code.INTERNAL_TOPIC, ""),
+        ({"topics": ("recovery.status.v1",)}, Code.INTERNAL_TOPIC, Code.INTERNAL_TOPIC.next_step),
     ],
 )
 def test_a_watch_of_what_the_config_does_not_have_is_refused(changes: dict[str, object], code: Code, hint: str) -> None:

@@ -110,7 +110,7 @@ def ask_again(draft: WorkflowDraft, workflow: Workflow) -> None:
 
 def refuse(draft: WorkflowDraft, workflow: Workflow, code: Code, message: str, hint: str = "") -> None:
     """Nothing was changed; the answer to its command is `rejected`."""
-    answered = draft.answer_creation(workflow, "rejected", message, code.value, hint or code.next_step)
+    answered = draft.answer_creation(workflow, "rejected", message, code.value, hint)
     draft.move(answered, State.REJECTED, message, {"code": code.value}, error_code=code.value)
 
 
