@@ -315,6 +315,12 @@ class ControlRecord:
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
+    @property
+    def size(self) -> int:
+        """How many bytes key, value and headers have; where the record was compressed, the topic does not bound it."""
+        headers = sum(len(name) + len(value or b"") for name, value in self.headers)
+        return len(self.key or b"") + len(self.value or b"") + headers
+
 
 class ControlLog(Protocol):
     """Reads a part of the control topic without any group."""

@@ -106,6 +106,29 @@ async def test_a_full_inbox_makes_control_records_wait_and_lets_them_on_after_a_
     assert [item.record.offset for item in taken if item.record] == [1, 2, 3]
 
 
+async def test_large_control_records_wait_for_room_by_their_bytes_and_one_always_passes() -> None:
+    inbox = Inbox(control_bytes=100)
+    large = replace(record(0), key=b"k" * 100, value=b"v" * 100, headers=(("name", b"h" * 100), ("none", None)))
+    assert large.size == 308
+    await within(inbox.put_control(large, command("pause", offset=0)))
+    waiting = asyncio.create_task(inbox.put_control(record(1), command("pause", offset=1)))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    assert len(await inbox.take(10, 0.01)) == 1
+    await within(waiting)
+    await within(inbox.put_control(record(2), command("pause", offset=2)))
+
+
+async def test_a_round_ends_at_its_bytes_and_has_one_record_at_least() -> None:
+    inbox = Inbox()
+    for offset in range(5):
+        await inbox.put_control(replace(record(offset), value=b"v" * 60), command("pause", offset=offset))
+        inbox.emit(AttemptExited("r1", offset, 0, ""))
+    taken = [await inbox.take(10, 0.01, bytes_at_most) for bytes_at_most in (100, 1, 10_000)]
+    assert [[item.record.offset for item in items if item.record] for items in taken] == [[0, 1], [2], [3, 4]]
+    assert sum(len(items) for items in taken) == 10
+
+
 async def test_hints_beyond_the_room_are_dropped_and_results_never() -> None:
     inbox = Inbox(capacity=5)
     for lane in range(8):

@@ -15,7 +15,7 @@ from recoveryd.ports import JournalBatch
 from recoveryd.recovery.effects import GatherFacts
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.slice import RECOVERY
-from recoveryd.runtime.inbox import Item
+from recoveryd.runtime.inbox import Inbox, Item
 from recoveryd.runtime.rounds import Round, Rounds, merge
 from recoveryd.runtime.seen import SeenLedger
 from tests.builders.core import NOW_MS, command, noun_state
@@ -83,6 +83,20 @@ def test_covered_signals_are_journaled_with_the_next_batch_or_when_they_must() -
 def test_nothing_to_journal_is_no_batch() -> None:
     assert merge([Decision(CoreState()), Decision(CoreState(), effects=(GatherFacts("r1", None),))]) is None  # type: ignore[arg-type]
     assert take([item(Tick())]).batch is None
+
+
+async def test_a_round_of_large_records_that_cannot_be_read_is_a_small_transaction() -> None:
+    inbox, value = Inbox(), b"x" * (2 * 1024 * 1024)
+    for offset in range(30):
+        large = replace(record(offset), value=value)
+        await inbox.put_control(large, ControlUnreadable(0, offset, "RCV-1014", "too large", None, value, ()))
+    found: list[int] = []
+    while len(found) < 30:
+        batch = take(await inbox.take(512, 0.01), covered=len(found) - 1).batch
+        assert batch is not None
+        assert sum(len(letter.value or b"") for letter in batch.dead_letters) <= 16 * 1024 * 1024
+        found += [letter.offset for letter in batch.dead_letters]
+    assert found == list(range(30))
 
 
 def _breaks_on(kind: type[Event], *more: type[Event]) -> Rounds:

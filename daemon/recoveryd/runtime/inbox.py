@@ -1,8 +1,9 @@
 """Where events wait for the loop: one queue in order of arrival, with bounded numbers of control records and of hints.
 
-For control records there is back-pressure: `put_control` waits for room. A hint (heartbeat, offset sample, tick)
-replaces a waiting one of the same lane, driver, group or kind, because only the newest matters, and keeps its place.
-Results of effects are few (one per effect) and are never dropped.
+For control records there is back-pressure: `put_control` waits for room, by their number and by their bytes, since
+anybody may write large ones. A hint (heartbeat, offset sample, tick) replaces a waiting one of the same lane, driver,
+group or kind, because only the newest matters, and keeps its place. Results of effects are few (one per effect) and are
+never dropped.
 """
 
 import asyncio
@@ -10,6 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from recoveryd.holds.events import GroupSeen
 from recoveryd.kernel.events import Event, Tick
@@ -17,6 +19,11 @@ from recoveryd.live.events import OffsetsSampled, ReaderSampled, ReadingTaken
 from recoveryd.ports import ControlRecord
 from recoveryd.units.events import RetentionSeen
 from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat
+
+
+WAITING_BYTES: Final = 64 * 1024 * 1024
+# A record that cannot be read is journaled whole, as a dead letter, and a round is one transaction.
+ROUND_BYTES: Final = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +40,15 @@ class Item:
 class Inbox:
     """`emit` may be called from any thread, everything else from the loop only."""
 
-    def __init__(self, capacity: int = 10_000) -> None:
+    def __init__(self, capacity: int = 10_000, control_bytes: int = WAITING_BYTES) -> None:
         self.dropped_hints = 0
         self._capacity = capacity
+        self._control_bytes_most = control_bytes
         self._lock = threading.Lock()
         self._items: OrderedDict[Hashable, Item] = OrderedDict()
         self._serial = 0
         self._control = 0
+        self._control_bytes = 0
         self._hints = 0
         self._filled = asyncio.Event()
         self._has_room = asyncio.Event()
@@ -67,20 +76,23 @@ class Inbox:
         self._wake()
 
     async def put_control(self, record: ControlRecord, event: Event) -> asyncio.Future[None]:
-        """Wait for room and put the record in. Returns a future that resolves once its outcome is journaled."""
-        while self._control >= self._capacity:
+        """Wait for room and put the record in, however large it is. Returns a future that resolves once its outcome is
+        journaled.
+        """
+        while self._is_full():
             self._has_room.clear()
             await self._has_room.wait()
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with self._lock:
             self._control += 1
+            self._control_bytes += record.size
             self._append(Item(event, record, done))
         self._wake()
         return done
 
-    async def take(self, at_most: int, wait_s: float) -> list[Item]:
-        """The oldest `at_most` items; waits up to `wait_s` for the first one, then returns what is there, possibly
-        nothing.
+    async def take(self, at_most: int, wait_s: float, bytes_at_most: int = ROUND_BYTES) -> list[Item]:
+        """The oldest `at_most` items, fewer if control records among them are large, but one at least; waits up to
+        `wait_s` for the first one, then returns what is there, possibly nothing.
         """
         self._loop = asyncio.get_running_loop()
         if not self._items:
@@ -90,9 +102,14 @@ class Inbox:
                     await asyncio.wait_for(self._filled.wait(), wait_s)
                 except TimeoutError:
                     return []
+        items: list[Item] = []
+        size = 0
         with self._lock:
-            items = [self._pop() for _ in range(min(at_most, len(self._items)))]
-        if self._control < self._capacity:
+            while self._items and len(items) < at_most and size < bytes_at_most:
+                item = self._pop()
+                items.append(item)
+                size += item.record.size if item.record is not None else 0
+        if not self._is_full():
             self._has_room.set()
         return items
 
@@ -106,6 +123,9 @@ class Inbox:
         """Let a waiting `take` return at once, with nothing."""
         self._wake()
 
+    def _is_full(self) -> bool:
+        return self._control >= self._capacity or self._control_bytes >= self._control_bytes_most
+
     def _append(self, item: Item) -> None:
         self._serial += 1
         self._items[self._serial] = item
@@ -114,6 +134,7 @@ class Inbox:
         _, item = self._items.popitem(last=False)
         if item.record is not None:
             self._control -= 1
+            self._control_bytes -= item.record.size
         elif _hint_key(item.event) is not None:
             self._hints -= 1
         return item

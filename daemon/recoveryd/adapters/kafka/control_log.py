@@ -5,11 +5,10 @@ Open and aborted transactions are read as well, as the group's consumer does: al
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from itertools import islice
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from recoveryd.adapters.kafka.client import Properties, make_consumer, problem
 from recoveryd.adapters.kafka.reading import control_record, read_to
@@ -17,6 +16,7 @@ from recoveryd.ports import ControlRecord
 
 CONTROL_ISOLATION: Final = "read_uncommitted"  # of whoever reads the control topic; Faust's consumer has no other
 PAGE_RECORDS: Final = 1_000
+PAGE_BYTES: Final = 16 * 1024 * 1024
 DEADLINE_S: Final = 30.0
 
 
@@ -34,8 +34,8 @@ class KafkaControlLog:
             begin, end = await asyncio.to_thread(self._bounds, consumer, start, stop)
             if begin < end:
                 messages = read_to(consumer, self._topic, 0, begin, end, DEADLINE_S)
-                while page := await asyncio.to_thread(lambda: list(islice(messages, PAGE_RECORDS))):
-                    yield [control_record(message) for message in page]
+                while page := await asyncio.to_thread(_next_page, messages):
+                    yield page
         finally:
             await asyncio.to_thread(consumer.close)
 
@@ -45,3 +45,16 @@ class KafkaControlLog:
         except KafkaException as error:
             raise problem(error, f"find the ends of {self._topic}", "Describe", self._topic) from error
         return max(start, log_start), log_end if stop is None else min(stop, log_end)
+
+
+def _next_page(messages: Iterator[Message]) -> list[ControlRecord]:
+    """The next records, until they are many or large; [] at the end."""
+    page: list[ControlRecord] = []
+    size = 0
+    for message in messages:
+        record = control_record(message)
+        page.append(record)
+        size += record.size
+        if len(page) >= PAGE_RECORDS or size >= PAGE_BYTES:
+            break
+    return page
