@@ -198,6 +198,16 @@ async def test_a_topic_that_holds_records_is_not_taken_for_the_created_target(ha
     assert (caught.value.code, caught.value.retriable) == (Code.TARGET_NOT_EMPTY, False)
 
 
+async def test_a_topic_that_holds_records_is_taken_by_a_copy_that_appends(harness: Harness, unique: str) -> None:
+    topic_id = harness.create(unique + "target", 2)
+    harness.write(unique + "target", records(harness, 1), 1)
+    creation = replace(make_creation(unique + "target", 2), appends=True)
+    assert await harness.clusters().create_target(creation) == TargetReady("r1", topic_id, 2)
+    with pytest.raises(ClusterProblem) as caught:
+        await harness.clusters().create_target(replace(creation, partitions=3))
+    assert (caught.value.code, caught.value.retriable) == (Code.TARGET_CREATE_FAILED, False)
+
+
 async def test_a_topic_of_another_width_is_not_taken_for_the_created_target(harness: Harness, unique: str) -> None:
     harness.create(unique + "target", 2)
     with pytest.raises(ClusterProblem) as caught:

@@ -9,6 +9,7 @@ import pytest
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.events import Tick
 from recoveryd.kernel.states import State
+from recoveryd.recovery.effects import CreateTarget
 from recoveryd.recovery.events import EffectFailed, FactsGathered
 from recoveryd.recovery.plan_facts import PlanFacts, TopicFacts
 from recoveryd.replay.spec import ReplaySpec, TargetRef
@@ -160,6 +161,30 @@ def test_a_target_that_is_still_to_be_made_may_be_missing_but_not_be_there_with_
     other.facts = replace(other.facts, target=make_target(records=3))
     approve(other)
     assert other.recovery().error_code == "RCV-2005"
+
+
+def test_a_target_that_another_replay_made_and_fills_meanwhile_is_appended_to() -> None:
+    """Both were to create it, and both append."""
+    create = make_spec(target=TargetRef("flights.v2", create=True, on_existing="append"))
+    world = waiting(create, make_facts(no_target=True))
+    world.facts = replace(world.facts, target=replace(make_target(), ends={0: 7, 1: 4}))
+    before = world.recovery().plan
+    world.failing.add("CreateTarget")
+    approve(world)
+    after = world.recovery().plan
+    assert world.run_until(State.COMPLETED)
+    assert (before.target_starts, after.target_starts) == ((), ((0, 7), (1, 4)))
+    assert (before.hash, after.target.topic_id) == (after.hash, "target-topic-id")
+
+
+def test_a_target_that_is_to_be_created_is_taken_as_it_is_only_by_a_copy_that_appends() -> None:
+    for on_existing in ("refuse", "append"):
+        world = World(make_facts(no_target=True))
+        spec = make_spec(target=TargetRef("flights.v2", create=True, on_existing=on_existing))
+        world.lost_effects = True
+        world.feed(command("replay", spec=spec))
+        planned = world.feed(FactsGathered("r1", world.facts))
+        assert [e.appends for e in planned.effects if isinstance(e, CreateTarget)] == [on_existing == "append"]
 
 
 def test_the_answer_of_the_clusters_is_waited_for_over_a_restart_and_not_for_ever() -> None:

@@ -25,7 +25,7 @@ class GatherFacts:
 @dataclass(frozen=True, slots=True)
 class CreateTarget:
     """Create the target topic, or accept one made by an earlier run of this same effect → TargetReady or
-    EffectFailed("create_target").
+    EffectFailed("create_target"). With `appends` it may hold records by now, of others who append to it.
     """
 
     recovery: str
@@ -34,6 +34,7 @@ class CreateTarget:
     partitions: int
     replication_factor: int
     configs: Mapping[str, str]
+    appends: bool = False
 
 
 @dataclass(frozen=True, slots=True)

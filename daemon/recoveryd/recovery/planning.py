@@ -94,7 +94,19 @@ def _start_approved(case: Case, facts: PlanFacts) -> None:
     elif conflict is not None:
         refuse(case, Code.TARGET_IN_USE, f"{conflict}; {recovery.approved}")
     else:
-        case.move(State.STARTING, recovery.approved, started_ms=case.now_ms)
+        plan = _with_target_there(case.plan, facts)
+        case.move(State.STARTING, recovery.approved, plan=plan, started_ms=case.now_ms)
+
+
+def _with_target_there(plan: Plan, facts: PlanFacts) -> Plan:
+    """The plan, with a target that was to be created and that somebody has made meanwhile: the copy lies behind what it
+    holds now. The hash stays the same.
+    """
+    found = facts.target
+    if found is None or plan.target.topic_id or not plan.create_target:
+        return plan
+    target = replace(plan.target, topic_id=found.topic_id, partitions=found.partitions)
+    return replace(plan, target=target, target_starts=tuple(sorted(found.ends.items())))
 
 
 def _on_first_facts(case: Case, facts: PlanFacts) -> None:

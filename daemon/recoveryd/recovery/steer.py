@@ -113,9 +113,10 @@ def _create_target(case: Case) -> None:
         return  # what does not exist yet may be held, too
     elif not seen.target_wanted_ms or case.now_ms - seen.target_wanted_ms >= case.params.facts_retry_ms:
         case.observe(target_wanted_ms=case.now_ms)
-        target, replicas = plan.target, plan.replication_factor
+        target, replicas, configs = plan.target, plan.replication_factor, plan.create_configs
+        appends = case.recovery.spec.appends
         case.effect(
-            CreateTarget(case.id, target.cluster, target.topic, target.partitions, replicas, plan.create_configs)
+            CreateTarget(case.id, target.cluster, target.topic, target.partitions, replicas, configs, appends)
         )
 
 

@@ -82,8 +82,8 @@ class KafkaClusters:
             return await self._facts.gather(effect)
 
     async def create_target(self, effect: CreateTarget) -> TargetReady:
-        """Make the topic, or accept the empty one of the right width that an earlier run of this effect made. Raises
-        `ClusterProblem`.
+        """Make the topic, or accept the one of the right width that an earlier run of this effect made: an empty one,
+        unless the effect appends. Raises `ClusterProblem`.
         """
         async with self._let_in(effect.cluster):
             return await self._questions.of(effect.cluster).run(self._create_target, effect)
@@ -234,10 +234,12 @@ class KafkaClusters:
 
 
 def _refuse_foreign(admin: AdminClient, shape: TopicShape, effect: CreateTarget) -> None:
-    """A topic that exists is ours to use only if it is as wide as wanted and holds nothing."""
+    """A topic that exists is ours to use only if it is as wide as wanted, and holds nothing or may hold something."""
     if shape.partitions != effect.partitions:
         text = f"{effect.topic} exists with {shape.partitions} partitions, {effect.partitions} were to be created."
         raise ClusterProblem(text, code=Code.TARGET_CREATE_FAILED, retriable=False)
+    if effect.appends:
+        return
     starts = read_offsets(admin, shape.keys, EARLIEST, _TIMEOUT_S)
     ends = read_offsets(admin, shape.keys, LATEST, _TIMEOUT_S)
     if starts != ends:

@@ -74,7 +74,7 @@ class MemoryClusters:
         if len(topic.logs) != effect.partitions:
             text = f"{effect.topic} exists with {len(topic.logs)} partitions, {effect.partitions} were to be created."
             raise ClusterProblem(text, code=Code.TARGET_CREATE_FAILED, retriable=False)
-        if any(log.start != log.high_watermark for log in topic.logs):
+        if not effect.appends and any(log.start != log.high_watermark for log in topic.logs):
             text = f"{effect.topic} exists and holds records already."
             raise ClusterProblem(text, code=Code.TARGET_NOT_EMPTY, retriable=False)
         return TargetReady(effect.recovery, topic.topic_id, len(topic.logs))
