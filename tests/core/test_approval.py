@@ -214,6 +214,51 @@ def test_a_second_approval_changes_nothing() -> None:
     assert "already" in world.answers[-1].message
 
 
+def replay_to(world: World, subject: str, offset: int, **more: object) -> None:
+    spec = make_spec(target=TargetRef(f"{subject}.copy"), **more)
+    world.feed(command("replay", subject, offset=offset, spec=spec))
+
+
+def test_an_approval_that_there_is_no_room_for_is_refused_and_the_plan_goes_on_waiting() -> None:
+    world = World(params=replace(ASKING, max_active_recoveries=2))
+    replay_to(world, "r1", 0)
+    approve(world, "r1", 1)
+    replay_to(world, "r2", 2)
+    replay_to(world, "r3", 3)
+    world.lost_effects = True  # what is approved and looked at again counts
+    approve(world, "r2", 4)
+    assert (world.recovery("r1").state, world.recovery("r2").state) == (State.STARTING, State.AWAITING_APPROVAL)
+    approve(world, "r3", 5)
+    assert [a.code for a in world.answers] == ["", "", "", "", "", "RCV-1020"]
+    assert (world.recovery("r3").state, world.recovery("r3").approved) == (State.AWAITING_APPROVAL, "")
+    world.lost_effects = False
+    world.run_until(State.COMPLETED)
+    plan_hash = world.recovery("r3").plan.hash
+    world.feed(command("approve", "r3", "later", offset=6, plan_hash=plan_hash))
+    assert world.run_until(State.COMPLETED, recovery_id="r3")
+
+
+def test_no_more_plans_wait_for_approval_than_recoveries_may_be_active() -> None:
+    world = World(params=replace(ASKING, max_active_recoveries=2))
+    for number in range(3):
+        replay_to(world, f"r{number}", number)
+    assert [a.code for a in world.answers] == ["", "", "RCV-1020"]
+    assert "2 plans wait for approval" in world.answers[-1].message
+    assert world.answers[-1].hint.startswith("Approve or reject one")
+    assert world.recovery("r2").state is State.REJECTED
+
+
+def test_no_more_dry_runs_are_planned_at_once_than_recoveries_may_be_active_and_they_take_no_room() -> None:
+    world = World(params=replace(PARAMS, max_active_recoveries=2))
+    world.lost_effects = True
+    for number in range(3):
+        replay_to(world, f"d{number}", number, dry_run=True)
+    assert [(a.subject, a.code) for a in world.answers] == [("d2", "RCV-1020")]
+    for number in range(3):
+        replay_to(world, f"r{number}", 3 + number)
+    assert [(a.subject, a.code) for a in world.answers] == [("d2", "RCV-1020"), ("r2", "RCV-1020")]
+
+
 def test_a_throttle_lets_no_plan_wait_longer_for_its_approval() -> None:
     world = waiting()
     world.now_ms += 23 * HOUR_MS

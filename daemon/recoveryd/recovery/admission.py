@@ -32,12 +32,41 @@ def refuse_recovery(spec: Spec, recoveries: Iterable[Recovery], params: Params) 
             return internal_topic(topic, field)
     if spec.source.cluster == spec.target.cluster and spec.source.topic == spec.target.topic:
         return Refused(Code.SAME_TOPIC, f"source and target are both {spec.source.topic}")
-    busy = sum(1 for r in recoveries if r.state in ACTIVE or r.state is State.PLANNING)
-    if not spec.dry_run and busy >= params.max_active_recoveries:
-        return Refused(
-            Code.TOO_MANY_RECOVERIES, f"{busy} recoveries are active, the config allows {params.max_active_recoveries}"
-        )
-    return None
+    return refuse_dry_run(recoveries, params) if spec.dry_run else refuse_over_limit(recoveries, params)
+
+
+def refuse_over_limit(recoveries: Iterable[Recovery], params: Params) -> Refused | None:
+    """Whether as many recoveries as the config allows work, or will do so without anybody's word."""
+    busy = sum(1 for r in recoveries if _is_busy(r))
+    if busy < params.max_active_recoveries:
+        return None
+    message = f"{busy} recoveries are active, the config allows {params.max_active_recoveries}"
+    return Refused(Code.TOO_MANY_RECOVERIES, message)
+
+
+def _is_busy(recovery: Recovery) -> bool:
+    is_approved = recovery.state is State.AWAITING_APPROVAL and bool(recovery.approved)
+    is_planning = recovery.state is State.PLANNING and not recovery.spec.dry_run
+    return recovery.state in ACTIVE or is_approved or is_planning
+
+
+def refuse_dry_run(recoveries: Iterable[Recovery], params: Params) -> Refused | None:
+    """Whether as many dry runs are being planned as recoveries may be active: each asks the clusters a lot."""
+    planning = sum(1 for r in recoveries if r.state is State.PLANNING and r.spec.dry_run)
+    if planning < params.max_active_recoveries:
+        return None
+    message = f"{planning} dry runs are being planned, the config allows {params.max_active_recoveries}"
+    return Refused(Code.TOO_MANY_RECOVERIES, message)
+
+
+def refuse_to_wait(recoveries: Iterable[Recovery], params: Params) -> Refused | None:
+    """Whether as many plans wait for approval as recoveries may be active: each is kept in memory and looked at."""
+    waiting = sum(1 for r in recoveries if r.state is State.AWAITING_APPROVAL and not r.approved)
+    if waiting < params.max_active_recoveries:
+        return None
+    message = f"{waiting} plans wait for approval, the config allows {params.max_active_recoveries}"
+    hint = "Approve or reject one, or raise `limits.max_active_recoveries`."
+    return Refused(Code.TOO_MANY_RECOVERIES, message, hint)
 
 
 def needs_approval(case: Case, plan: Plan) -> str | None:

@@ -11,7 +11,7 @@ from recoveryd.kernel.commands import Command, Meta, StopCommand
 from recoveryd.kernel.events import CommandReceived
 from recoveryd.kernel.refusals import id_in_use, not_in_this_state
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
-from recoveryd.recovery.admission import refuse_recovery
+from recoveryd.recovery.admission import refuse_over_limit, refuse_recovery
 from recoveryd.recovery.beside import refuse_taken_away, taken_away_now
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.commands import Approve, Pause, Reject, Resume, Throttle
@@ -185,8 +185,8 @@ def _approve(case: Case, event: CommandReceived, command: Approve) -> None:
         _reject(case, event, Code.STALE_PLAN, f"the plan waiting for approval has the hash {recovery.plan.hash}")
     elif recovery.approved:
         _accept(case, event, f"{recovery.id} is approved already")
-    elif held := held_now(case):
-        case.draft.refuse(event, held)
+    elif refused := held_now(case) or refuse_over_limit(case.draft.live(), case.params):
+        case.draft.refuse(event, refused)
     elif conflict := target_conflict(recovery, case.draft.live()):
         _reject(case, event, Code.TARGET_IN_USE, conflict)
     elif over_slo := refuse_over_slo(case.draft, recovery):

@@ -6,7 +6,7 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.states import State
 from recoveryd.live.traffic import Copied
-from recoveryd.recovery.admission import needs_approval
+from recoveryd.recovery.admission import needs_approval, refuse_to_wait
 from recoveryd.recovery.beside import taken_away_finding, taken_away_now
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.concerned import concerned_units
@@ -142,8 +142,12 @@ def _proceed(case: Case) -> None:
     if over_slo := refuse_over_slo(case.draft, case.recovery):
         refuse(case, Code.LIVE_OVER_SLO, over_slo)
         return
+    why = needs_approval(case, plan)
+    if why and (full := refuse_to_wait(case.draft.live(), case.params)):
+        refuse(case, full.code, full.message, full.hint)
+        return
     case.draft.answer_creation(case.recovery, "accepted", f"planned: {size}")
-    if why := needs_approval(case, plan):
+    if why:
         case.move(State.AWAITING_APPROVAL, f"waits for approval: {why}", _told(plan))
     else:
         case.move(State.STARTING, f"plan made: {size}", _told(plan), started_ms=case.now_ms)
