@@ -104,6 +104,23 @@ def test_a_command_that_comes_while_it_leaves_is_planned_and_not_begun() -> None
     world.run_until(State.COMPLETED)
 
 
+def test_a_hold_that_ends_while_the_daemon_leaves_starts_no_application() -> None:
+    world = World(make_facts((2_000, 1_000)), speed=50)
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    world.feed(command("hold", "h1", offset=1))
+    world.run_until(State.PAUSED)
+    leave(world)
+    world.feed(command("release", "h1", offset=2))
+    assert world.answers[-1].kind == "accepted"
+    leave(world)
+    recovery = world.recovery()
+    assert (recovery.state, recovery.held, recovery.attempt.released) == (State.PAUSED, LEAVING, True)
+    assert world.launches == [("r1", 1)]
+    world.restart_daemon()
+    assert world.run_until(State.COMPLETED).attempt.number == 2
+
+
 def test_what_a_person_paused_stays_paused_and_is_nothing_left() -> None:
     world = World(make_facts((2_000, 1_000)), speed=50)
     world.feed(command("replay"))

@@ -18,12 +18,12 @@ from recoveryd.recovery.stops.error_rate import with_failures
 
 
 def ensure_application(case: Case, *, launch: bool = True) -> None:
-    """Check that the application lives, or start the next attempt once its time has come."""
+    """Check that the application lives, or start the next attempt once its time has come, unless this daemon leaves."""
     attempt, seen, params, now_ms = case.recovery.attempt, case.seen, case.params, case.now_ms
     if attempt.released:
         may_be_held = case.recovery.brings_records and not case.draft.are_holds_known
-        is_time = launch and not may_be_held and is_due(attempt.retry_at_ms, now_ms, params)
-        if is_time and allows_launch(case.draft, case.recovery):
+        may_launch = launch and not may_be_held and not case.draft.is_leaving
+        if may_launch and is_due(attempt.retry_at_ms, now_ms, params) and allows_launch(case.draft, case.recovery):
             _launch_next(case)
     elif seen.exited is not None:
         if now_ms - seen.exited_ms >= params.exit_report_wait_ms:
