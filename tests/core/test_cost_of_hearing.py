@@ -3,9 +3,15 @@
 import pytest
 
 from recoveryd.kernel.states import State
+from recoveryd.live.events import TopicSample
+from recoveryd.live.slice import SampleHistory
 from recoveryd.recovery import forecast_run
 from recoveryd.recovery.forecasting import ForecastQuestion, LaneWork, Stretch, ask
-from tests.builders.core import command, make_facts
+from recoveryd.recovery.observed import Heard, Observed
+from recoveryd.recovery.stops.caught_up import evaluate_caught_up
+from recoveryd_jobs.contract import LaneHeartbeat, LanePosition
+from tests.builders.core import NOW_MS, command, make_facts
+from tests.builders.records import make_plan, make_recovery
 from tests.builders.world import PARAMS, World
 
 MINUTE_S = 60
@@ -58,6 +64,32 @@ def test_a_forecast_goes_over_its_partitions_as_often_for_many_as_for_few(*, is_
         stretches = Counted(Stretch(p, 1_000.0, 60.0, live=1.0) for p in range(partitions))
         ask(ForecastQuestion((LaneWork(stretches, 50_000.0),), is_moving, hourly=(5.0,) * 24))
         return Counted.visits
+
+    assert visits(100) == visits(2)
+
+
+class Positions(tuple[LanePosition, ...]):
+    """A tuple that counts how often it is iterated."""
+
+    __slots__ = ()
+    visits = 0
+
+    def __iter__(self):
+        Positions.visits += 1
+        return super().__iter__()
+
+
+def test_zero_lag_is_looked_for_once_in_the_positions_of_a_lane_however_many_there_are() -> None:
+    def visits(partitions: int) -> int:
+        recovery = make_recovery(plan=make_plan(*((p, 0, None) for p in range(partitions))))
+        rows = Positions(LanePosition(p, 1_000, None, "copying") for p in range(partitions))
+        beat = LaneHeartbeat("r1", 1, 0, 1, "copying", False, 0.0, 0.0, rows, "")
+        ends = dict.fromkeys(range(partitions), 1_000)
+        sample = TopicSample("main", "flights", recovery.plan.source.topic_id, {}, ends, ends, NOW_MS, partitions)
+        seen = Observed(lanes={0: Heard(beat, NOW_MS - 100)})
+        Positions.visits = 0
+        assert evaluate_caught_up(recovery, seen, SampleHistory((sample,)), NOW_MS, PARAMS) is not None
+        return Positions.visits
 
     assert visits(100) == visits(2)
 

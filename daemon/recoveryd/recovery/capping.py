@@ -13,7 +13,7 @@ from recoveryd.recovery.lane_shares import returned_at
 from recoveryd.recovery.model import Recovery, Wanted
 from recoveryd.recovery.observed import Observed
 from recoveryd.recovery.params import Params
-from recoveryd.recovery.stops.caught_up import judge_partition
+from recoveryd.recovery.stops.caught_up import judge_partitions
 
 
 def idle_part(recovery: Recovery, seen: Observed, history: SampleHistory, now_ms: int, params: Params) -> str:
@@ -28,7 +28,7 @@ def idle_part(recovery: Recovery, seen: Observed, history: SampleHistory, now_ms
     waiting = [p.partition for p in plan.partitions if p.partition not in returned]
     if not short or not waiting:
         return ""
-    if not all(judge_partition(p, seen, history, now_ms, params, returned).holds for p in waiting):
+    if not all(clause.holds for clause in judge_partitions(waiting, seen, history, now_ms, params, returned)):
         return ""
     return (
         f"the part of the cap for partition {min(short)} is used up and records are left, the others wait at the head: "

@@ -8,7 +8,7 @@ A partition without data is unknown, never at zero lag. The maximum over partiti
 not break the row, but does not count either.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from recoveryd.kernel.states import State
@@ -52,7 +52,8 @@ def evaluate_caught_up(
         return None  # partitions were added that nobody copies yet
     before = seen.candidate
     returned = returned_at(recovery, seen)
-    clauses = [judge_partition(p.partition, seen, history, now_ms, params, returned) for p in recovery.plan.partitions]
+    planned = [p.partition for p in recovery.plan.partitions]
+    clauses = list(judge_partitions(planned, seen, history, now_ms, params, returned))
     if not all(c.holds for c in clauses):
         # While every violated clause is a lag within the hysteresis, the row goes on without counting this evaluation.
         return before if all(c.holds or c.is_near for c in clauses) else None
@@ -81,12 +82,26 @@ def is_caught_up(candidate: Candidate | None, now_ms: int, params: Params) -> bo
     )
 
 
-def judge_partition(
-    partition: int, seen: Observed, history: SampleHistory, now_ms: int, params: Params, returned: Mapping[int, int]
-) -> CaughtUpClause:
-    """Whether this partition is near the head. If its lane has `returned`, because its part of a cap is used up, it
-    must be at the very end, since its position stays.
+def judge_partitions(
+    partitions: Iterable[int],
+    seen: Observed,
+    history: SampleHistory,
+    now_ms: int,
+    params: Params,
+    returned: Mapping[int, int],
+) -> Iterator[CaughtUpClause]:
+    """Of each partition, whether it is near the head. If its lane has `returned`, because its part of a cap is used up,
+    it must be at the very end, since its position stays.
     """
+    heard = _heard_positions(seen, history.samples[-1], now_ms, params)
+    for partition in partitions:
+        found = returned.get(partition, heard.get(partition, "its lane was never heard"))
+        yield _judge(partition, found, history, now_ms, params, stays=partition in returned)
+
+
+def _judge(
+    partition: int, found: int | str, history: SampleHistory, now_ms: int, params: Params, *, stays: bool
+) -> CaughtUpClause:
     sample = history.samples[-1]
     end = sample.high_watermark.get(partition)
     if end is None:
@@ -95,32 +110,32 @@ def judge_partition(
         return CaughtUpClause(partition, False, "the sample of the ends is old")
     if len(history.samples) > 1 and end < history.samples[-2].high_watermark.get(partition, 0):
         return CaughtUpClause(partition, False, "the end moved back")
-    found = returned[partition] if partition in returned else _heard_position(partition, seen, sample, now_ms, params)
     if isinstance(found, str):
         return CaughtUpClause(partition, False, found)
-    tolerance = 0.0 if partition in returned else _live_rate(partition, history) * _grace_ms(params)
+    tolerance = 0.0 if stays else _live_rate(partition, history) * _grace_ms(params)
     lag = end - found
     if lag < 0:
         return CaughtUpClause(partition, False, "the position lies past the end")
     return CaughtUpClause(partition, lag <= tolerance, f"lag {lag}", found, end, tolerance)
 
 
-def _heard_position(partition: int, seen: Observed, sample: TopicSample, now_ms: int, params: Params) -> int | str:
-    """The newest position heard before the ends were asked for (a later one would understate the lag), or a sentence
-    why there is none.
+def _heard_positions(seen: Observed, sample: TopicSample, now_ms: int, params: Params) -> dict[int, int | str]:
+    """By partition: the newest position heard before the ends were asked for (a later one would understate the lag), or
+    a sentence why there is none.
     """
+    found: dict[int, int | str] = {}
     for latest in seen.lanes.values():
-        if all(p.partition != partition for p in latest.heartbeat.positions):
-            continue
         heard = latest if latest.received_ms <= sample.sampled_at_ms else latest.before
+        missing, positions = "its lane was not heard", dict[int, int]()
         if heard is None or heard.received_ms > sample.sampled_at_ms:
-            return "its lane was not heard before the ends were asked for"
-        if now_ms - heard.received_ms > 2 * params.sample_period_ms:
-            return "its lane was not heard lately"
-        return next(
-            (p.position for p in heard.heartbeat.positions if p.partition == partition), "its lane was not heard"
-        )
-    return "its lane was never heard"
+            missing = "its lane was not heard before the ends were asked for"
+        elif now_ms - heard.received_ms > 2 * params.sample_period_ms:
+            missing = "its lane was not heard lately"
+        else:
+            positions = {p.partition: p.position for p in heard.heartbeat.positions}
+        for told in latest.heartbeat.positions:
+            found.setdefault(told.partition, positions.get(told.partition, missing))
+    return found
 
 
 def _live_rate(partition: int, history: SampleHistory) -> float:
