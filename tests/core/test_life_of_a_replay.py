@@ -14,7 +14,7 @@ from recoveryd.recovery.events import AttemptExited, FactsGathered
 from recoveryd.recovery.observed import Candidate, Heard, Observed
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.slice import RECOVERY
-from recoveryd.recovery.spec import CaughtUp, Limits, Never
+from recoveryd.recovery.spec import CaughtUp, Latest, Limits, Never
 from recoveryd.recovery.stops.caught_up import evaluate_caught_up, is_caught_up
 from recoveryd.replay.spec import TargetRef
 from recoveryd_jobs.contract import ERROR_CODES, DriverHeartbeat, LaneHeartbeat, LanePosition, Verification
@@ -418,6 +418,29 @@ def test_two_replays_into_different_partitions_of_one_target_are_refused_unless_
     replay("d", 1, "append")
     replay("e", 0, "append")
     assert [(a.subject, a.code) for a in world.answers[3:]] == [("d", ""), ("e", "")]
+
+
+def following(world: World, subject: str, source: str, target: str, stop: object = None) -> str:
+    """The code with which a copy that follows is answered, "" = it is accepted."""
+    plain = make_spec(stop=stop or Never(), target=TargetRef(target, on_existing="append"))  # type: ignore[arg-type]
+    spec = replace(plain, source=replace(plain.source, topic=source))
+    world.feed(command("replay", subject, offset=len(world.answers), spec=spec))
+    return world.answers[-1].code
+
+
+@pytest.mark.parametrize("stop", [Never(), CaughtUp()])
+def test_copies_that_would_follow_each_other_in_a_ring_are_refused(stop: object) -> None:
+    world = World(speed=1)
+    assert [following(world, "a", "x", "y", stop), following(world, "b", "y", "x", stop)] == ["", "RCV-1019"]
+    assert "recovery a follows x back into y" in world.answers[-1].message
+    assert following(world, "c", "y", "z", stop) == ""
+    assert following(world, "d", "z", "x", stop) == "RCV-1019"
+    assert "recoveries a, c follow x back into z" in world.answers[-1].message
+    assert following(world, "e", "w", "x", stop) == ""
+    assert following(world, "f", "z", "x", Latest()) == "", "it ends, whatever comes back"
+    world.feed(command("stop", "a", offset=50))
+    world.run_until(State.STOPPED, recovery_id="a")
+    assert following(world, "g", "z", "x", stop) == ""
 
 
 def test_a_deleted_source_fails_a_running_recovery() -> None:

@@ -188,7 +188,7 @@ def _approve(case: Case, event: CommandReceived, command: Approve) -> None:
     elif refused := held_now(case) or refuse_over_limit(case.draft.live(), case.params):
         case.draft.refuse(event, refused)
     elif conflict := target_conflict(recovery, case.draft.live()):
-        _reject(case, event, Code.TARGET_IN_USE, conflict)
+        case.draft.refuse(event, conflict)
     elif over_slo := refuse_over_slo(case.draft, recovery):
         _reject(case, event, Code.LIVE_OVER_SLO, over_slo)
     else:

@@ -87,12 +87,10 @@ def awaits_facts(draft: RecoveryDraft, event: FactsGathered | EffectFailed) -> b
 def _start_approved(case: Case, facts: PlanFacts) -> None:
     recovery = case.recovery
     found = case.draft.kinds[recovery.kind].stale(case.plan, recovery.spec, facts)
-    conflict = target_conflict(recovery, case.draft.live())
     found = found or held_now(case) or taken_away_now(case.draft, recovery)
+    found = found or target_conflict(recovery, case.draft.live())
     if found is not None:
         refuse(case, found.code, f"{found.message}; {recovery.approved}")
-    elif conflict is not None:
-        refuse(case, Code.TARGET_IN_USE, f"{conflict}; {recovery.approved}")
     else:
         plan = _with_target_there(case.plan, facts)
         case.move(State.STARTING, recovery.approved, plan=plan, started_ms=case.now_ms)
@@ -137,7 +135,7 @@ def _proceed(case: Case) -> None:
         refuse(case, held.code, held.message)
         return
     if conflict := target_conflict(case.recovery, case.draft.live()):
-        refuse(case, Code.TARGET_IN_USE, conflict)
+        refuse(case, conflict.code, conflict.message)
         return
     if over_slo := refuse_over_slo(case.draft, case.recovery):
         refuse(case, Code.LIVE_OVER_SLO, over_slo)
