@@ -5,12 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from recoveryd.kernel.events import Seen
+from recoveryd.kernel.effects import Effect
+from recoveryd.kernel.events import Event, Seen
 from recoveryd.kernel.states import State, StopReason
 from recoveryd.live.events import TopicSample
 from recoveryd.live.slice import SampleHistory
+from recoveryd.recovery.effects import LaunchAttempt
 from recoveryd.recovery.ending import FAILURES
-from recoveryd.recovery.events import AttemptExited, FactsGathered
+from recoveryd.recovery.events import AttemptExited, EffectFailed, FactsGathered
 from recoveryd.recovery.observed import Candidate, Heard, Observed
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.slice import RECOVERY
@@ -478,6 +480,45 @@ def test_the_stop_reason_names_the_side_that_another_attempt_cannot_mend(error: 
     done = world.run_until(State.FAILED)
     assert (done.stop.reason, done.attempt.number) == (reason, 1)
     assert "it says why" in done.why
+
+
+class NeverStarts(World):
+    """A world in which no application can be started; `is_retriable` says whether trying again may help."""
+
+    is_retriable = False
+
+    def _run(self, effect: Effect) -> list[Event]:
+        if isinstance(effect, LaunchAttempt):
+            code, what = ("RCV-3012", "no memory") if self.is_retriable else ("RCV-4007", "no java on PATH")
+            return [EffectFailed(effect.recovery, "launch", effect.attempt, code, what, self.is_retriable)]
+        return super()._run(effect)
+
+
+@pytest.mark.parametrize(
+    ("is_retriable", "code", "attempts"), [(False, "RCV-4007", 1), (True, "RCV-3012", PARAMS.max_failures)]
+)
+@pytest.mark.parametrize("verb", ["replay", "verify"])
+def test_an_application_that_cannot_be_started_ends_the_recovery_with_the_code_of_that(
+    verb: str, is_retriable: bool, code: str, attempts: int
+) -> None:
+    world = NeverStarts()
+    world.is_retriable = is_retriable
+    world.feed(command(verb))
+    failed = world.run_until(State.FAILED)
+    assert (failed.error_code, failed.stop.reason) == (code, StopReason.SPARK_UNAVAILABLE)
+    assert failed.attempt.number == attempts
+    assert ("no memory" if is_retriable else "no java on PATH") in failed.why
+
+
+def test_an_application_that_cannot_be_started_keeps_a_pause_from_nothing() -> None:
+    world = World()
+    world.lost_effects = True
+    world.feed(command("replay"))
+    world.feed(FactsGathered("r1", world.facts))
+    world.feed(command("pause", offset=1))
+    world.lost_effects = False
+    world.feed(EffectFailed("r1", "launch", 1, "RCV-4007", "no java on PATH", False))
+    assert world.run_until(State.PAUSED).attempt.released
 
 
 def test_every_error_of_a_job_has_a_stop_reason_of_its_own() -> None:

@@ -50,6 +50,7 @@ FINAL_ERRORS = frozenset(
         "spark_unsecured",
     }
 )
+_CODES = frozenset(code.value for code in Code)
 
 
 def begin_end(
@@ -73,12 +74,20 @@ def begin_end(
 
 
 def fail(case: Case, error: str, message: str) -> None:
-    """End as failed because of an error that a lane, the driver or a collector reported."""
+    """End as failed because of an error that a lane, the driver or a collector reported, or of the code with which its
+    application could not be started.
+    """
     if case.recovery.state is State.STOPPING:
         return
-    reason, code = FAILURES.get(error, FAILURES["internal"])
+    reason, code = _failure(error)
     why = f"{code.sentence} {message}".strip()
     begin_end(case, reason, State.FAILED, why, evidence={"message": message}, code=code)
+
+
+def _failure(error: str) -> tuple[StopReason, Code]:
+    if error in _CODES:
+        return StopReason.SPARK_UNAVAILABLE, Code(error)
+    return FAILURES.get(error, FAILURES["internal"])
 
 
 def completeness(recovery: Recovery, ledger: tuple[LedgerPartition, ...]) -> tuple[CompletenessRow, ...]:

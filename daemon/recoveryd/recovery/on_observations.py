@@ -10,9 +10,10 @@ from recoveryd.live.slice import SampleHistory
 from recoveryd.recovery.attempts import backoff_ms
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.draft import RecoveryDraft
+from recoveryd.recovery.ending import fail
 from recoveryd.recovery.events import AttemptExited, EffectFailed, LedgerMoved, LedgerRead
 from recoveryd.recovery.growth import keep_up
-from recoveryd.recovery.model import ACTIVE, PartitionProgress, Progress, Recovery
+from recoveryd.recovery.model import ACTIVE, WORKING, PartitionProgress, Progress, Recovery
 from recoveryd.recovery.observed import Heard, Observed
 from recoveryd.recovery.own_traffic import tell_ingress
 from recoveryd.recovery.planning import awaits_facts, refuse
@@ -149,7 +150,9 @@ def on_ledger_moved(draft: RecoveryDraft, event: LedgerMoved) -> None:
 
 
 def on_effect_failed(draft: RecoveryDraft, event: EffectFailed) -> None:
-    """After a retriable failure `steer` tries again in time; any other ends what needed the effect."""
+    """After a retriable failure `steer` tries again in time; any other ends what needs facts, a target, an application
+    or the receipts.
+    """
     recovery = draft.recovery(event.recovery)
     if recovery is None or recovery.is_terminal:
         return
@@ -166,20 +169,37 @@ def on_effect_failed(draft: RecoveryDraft, event: EffectFailed) -> None:
     is_present = event.attempt == recovery.attempt.number
     if event.effect == "gather_facts":
         _facts_failed(Case(draft, recovery.id), event)
-    elif event.effect == "create_target" or (event.effect == "launch" and is_present):
+    elif event.effect == "create_target":
         failures = recovery.attempt.failures + 1
-        code = "target_unavailable" if event.effect == "create_target" else "internal"
+        code = "target_unavailable"
         attempt = replace(recovery.attempt, failures=failures, last_error=event.message, last_code=code)
-        if event.effect == "launch":
-            attempt = replace(attempt, released=True, retry_at_ms=draft.now_ms + backoff_ms(failures, draft.params))
         draft.journal(replace(recovery, attempt=attempt))
         draft.observe(recovery.id, effect_error=event)
+    elif event.effect == "launch" and is_present:
+        _launch_failed(Case(draft, recovery.id), event)
     elif event.effect == "read_ledger" and is_present and event.sequence == recovery.wanted_sequence:
         if not draft.observed(recovery.id).ledger_wanted_ms:
             return
         params = draft.params
         asked_ms = draft.now_ms - params.ledger_retry_ms + params.effect_retry_ms
         draft.observe(recovery.id, ledger_wanted_ms=asked_ms, ledger_error=event)
+
+
+def _launch_failed(case: Case, event: EffectFailed) -> None:
+    """The attempt is over before it began. What can never be started is not tried again, but by a resume."""
+    failures = case.recovery.attempt.failures + 1
+    attempt = replace(
+        case.recovery.attempt,
+        released=True,
+        failures=failures,
+        retry_at_ms=case.now_ms + backoff_ms(failures, case.params),
+        last_error=event.message,
+        last_code=event.code,
+        stall=None,
+    )
+    case.journal(attempt=attempt)
+    if not event.retriable and case.recovery.state in WORKING:
+        fail(case, event.code, event.message)
 
 
 def _facts_failed(case: Case, event: EffectFailed) -> None:
