@@ -70,6 +70,23 @@ def test_a_position_behind_the_end_of_the_range_is_passed_over() -> None:
     assert world.recovery().progress.partitions[0].position < 100_000
 
 
+@pytest.mark.parametrize("phase", ["copy", "verify"])
+def test_a_late_heartbeat_of_a_lost_attempt_is_no_sign_that_the_next_one_runs(phase: str) -> None:
+    world = running()
+    world.applications["r1"].alive = False
+    for _ in range(20):
+        if world.recovery().attempt.released:
+            break
+        world.second()
+    assert (world.recovery().state, world.recovery().attempt.released) == (State.STARTING, True)
+    before = world.state.of(RECOVERY)
+    told = (LanePosition(0, 99_000, 100_000, "copying", 99_000),)
+    world.feed(LaneHeartbeat("r1", 1, 0, 99, "copying", True, 5.0, 500.0, told, "", phase=phase))
+    after = world.state.of(RECOVERY)
+    assert (after.recoveries["r1"], after.observed["r1"]) == (before.recoveries["r1"], before.observed["r1"])
+    assert world.run_until(State.RUNNING).attempt.number == 2
+
+
 class Stuck(World):
     """A world in which lane 0 never copies, in any attempt."""
 

@@ -27,9 +27,13 @@ _KEPT = frozenset({"paused", "leaseless"})  # states of a lane that must not cop
 
 
 def on_lane_heartbeat(draft: RecoveryDraft, event: LaneHeartbeat) -> None:
-    """Remember the heartbeat of a lane of the present attempt, and update the progress."""
+    """Remember the heartbeat of a lane of the present attempt, and update the progress. A late one of an attempt that
+    was lost or let go says nothing of what runs, and what it made durable is in the receipts.
+    """
     recovery = draft.recovery(event.recovery)
     if recovery is None or event.attempt != recovery.attempt.number or recovery.state not in ACTIVE:
+        return
+    if recovery.attempt.released:
         return
     if event.phase == "verify":
         _on_reader_heartbeat(draft, event, recovery)
