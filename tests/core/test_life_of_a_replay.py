@@ -482,6 +482,62 @@ def test_the_stop_reason_names_the_side_that_another_attempt_cannot_mend(error: 
     assert "it says why" in done.why
 
 
+def lost_whys(world: World) -> list[tuple[object, object]]:
+    return [(n.data["code"], n.data["why"]) for n in world.notices if n.type == "attempt_lost"]
+
+
+def driver_fails(world: World, error: str, why: str) -> None:
+    world.applications["r1"].alive = False
+    world.feed(DriverHeartbeat("r1", 1, "failed", 99, None, error, why))
+
+
+@pytest.mark.parametrize("state", [State.RUNNING, State.VERIFYING])
+@pytest.mark.parametrize(("error", "code"), [("internal", None), ("topic_recreated", "RCV-3002")])
+def test_a_driver_that_fails_while_it_comes_to_rest_costs_the_attempt_and_for_a_final_error_the_recovery(
+    state: State, error: str, code: str | None
+) -> None:
+    world = World(make_facts((200, 200)), speed=50)
+    world.verify_s = 100
+    world.feed(command("replay"))
+    world.run_until(state)
+    world.feed(command("pause", offset=1))
+    driver_fails(world, error, "this is why")
+    assert lost_whys(world) == [(error, "this is why")]
+    ended = world.run_until(State.PAUSED, State.FAILED)
+    assert (ended.state, ended.error_code) == (State.FAILED if code else State.PAUSED, code)
+    assert ended.attempt.released
+    assert illegal_moves(world) == []
+
+
+@pytest.mark.parametrize("error", ["internal", "topic_recreated"])
+def test_a_driver_that_fails_while_it_is_stopped_is_told_of_and_the_stop_ends_as_it_was_meant(error: str) -> None:
+    world = World(make_facts((10_000, 10_000)))
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    world.feed(command("stop", offset=1))
+    driver_fails(world, error, "this is why")
+    assert lost_whys(world) == [(error, "this is why")]
+    stopped = world.run_until(State.STOPPED)
+    assert (stopped.stop.reason, stopped.error_code) == (StopReason.OPERATOR, None)
+
+
+@pytest.mark.parametrize(("error", "code"), [("internal", None), ("data_lost", "RCV-3001")])
+def test_a_driver_that_fails_at_zero_lag_costs_the_attempt_and_for_a_final_error_the_recovery(
+    error: str, code: str | None
+) -> None:
+    world = World(speed=50)
+    world.live_per_s = 3
+    world.feed(command("replay", spec=make_spec(stop=CaughtUp())))
+    world.run_until(State.STOPPING)
+    driver_fails(world, error, "offsets [10, 20) of partition 0 are gone")
+    ended = world.run_until(State.COMPLETED, State.FAILED)
+    assert lost_whys(world) == [(error, "offsets [10, 20) of partition 0 are gone")]
+    assert (ended.state, ended.error_code) == (State.FAILED if code else State.COMPLETED, code)
+    assert ended.stop.reason is (StopReason.DATA_LOST if code else StopReason.ZERO_LAG)
+    if code:
+        assert "offsets [10, 20) of partition 0 are gone" in ended.why
+
+
 class NeverStarts(World):
     """A world in which no application can be started; `is_retriable` says whether trying again may help."""
 

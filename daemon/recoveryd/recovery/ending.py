@@ -75,13 +75,15 @@ def begin_end(
 
 def fail(case: Case, error: str, message: str) -> None:
     """End as failed because of an error that a lane, the driver or a collector reported, or of the code with which its
-    application could not be started.
+    application could not be started. One that stops already fails only if it was to be completed.
     """
-    if case.recovery.state is State.STOPPING:
-        return
     reason, code = _failure(error)
-    why = f"{code.sentence} {message}".strip()
-    begin_end(case, reason, State.FAILED, why, evidence={"message": message}, code=code)
+    why, evidence = f"{code.sentence} {message}".strip(), {"message": message}
+    if case.recovery.state is not State.STOPPING:
+        begin_end(case, reason, State.FAILED, why, evidence=evidence, code=code)
+    elif case.recovery.stop_state is State.COMPLETED:
+        stop = Stop(reason, None, case.now_ms, evidence)
+        case.journal(stop=stop, stop_state=State.FAILED, error_code=code.value, why=why)
 
 
 def _failure(error: str) -> tuple[StopReason, Code]:

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State, StopReason
-from recoveryd.recovery.attempts import durable_positions, ensure_application, release_application
+from recoveryd.recovery.attempts import durable_positions, ensure_application, lose_attempt, release_application
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.directing import renew_lease
 from recoveryd.recovery.effects import ReadLedger
-from recoveryd.recovery.ending import completeness, fail
+from recoveryd.recovery.ending import FINAL_ERRORS, completeness, fail
 from recoveryd.recovery.events import LedgerPartition, LedgerRead
 from recoveryd.recovery.losses import with_losses
 from recoveryd.recovery.model import Recovery
@@ -28,17 +28,34 @@ def read_when_drained(case: Case, lane_states: frozenset[str]) -> bool:
     """Take the next step of the drain. True once the exact ledger has been put into the recovery."""
     if use_ledger(case) is not None:
         return True
-    driver = case.seen.driver
+    if lost_while_draining(case):
+        return False
     if case.recovery.attempt.released:
         ask_ledger(case, fence=case.recovery.attempt.number > 0)
     elif _drain_is_over(case, lane_states):
         ask_ledger(case, fence=False)
-    elif (driver is not None and driver.phase == "failed") or is_drain_late(case):
+    elif is_drain_late(case):
         release_application(case, "it did not drain in time")
     else:
         ensure_application(case, launch=False)
     renew_lease(case)
     return False
+
+
+def lost_while_draining(case: Case) -> bool:
+    """React to a driver that fails while it is to come to rest: that costs the attempt, and an error against which no
+    other one helps ends what was to pause or to complete. True if it failed.
+    """
+    driver, recovery = case.seen.driver, case.recovery
+    if driver is None or driver.phase != "failed" or recovery.attempt.released:
+        return False
+    if recovery.state is State.STOPPING and recovery.stop_state is State.FAILED:
+        release_application(case, "it has failed")  # most likely of what ends the recovery, which was told
+        return True
+    lose_attempt(case, driver.error_message or "the application failed", driver.error_code)
+    if driver.error_code in FINAL_ERRORS:
+        fail(case, driver.error_code, driver.error_message)
+    return True
 
 
 def is_drain_late(case: Case) -> bool:

@@ -12,7 +12,7 @@ from recoveryd.recovery.attempts import ensure_application, release_application
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.directing import renew_lease, want
 from recoveryd.recovery.ending import settle
-from recoveryd.recovery.ledger import RESTING, is_drain_late
+from recoveryd.recovery.ledger import RESTING, is_drain_late, lost_while_draining
 from recoveryd.recovery.model import Recovery, Wanted
 from recoveryd_jobs.contract import Verification
 
@@ -57,10 +57,11 @@ def is_at_rest(case: Case) -> bool:
     """Take the next step to bring the verification to rest. True once the driver and every reading task obeyed the
     present imperative.
     """
-    driver = case.seen.driver
+    if lost_while_draining(case):
+        return case.recovery.state is State.PAUSING
     if case.recovery.attempt.released or _has_obeyed(case):
         return True
-    if (driver is not None and driver.phase == "failed") or is_drain_late(case):
+    if is_drain_late(case):
         release_application(case, "the verification did not stand still in time")
         return True
     ensure_application(case, launch=False)
