@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from recoveryd.kernel.catalogue import Code
-
 from recoveryd.kernel.commands import RefusedCommand
 from recoveryd.kernel.decision import Answer, Decision, Notice, Noun
 from recoveryd.kernel.events import CommandReceived, ControlUnreadable

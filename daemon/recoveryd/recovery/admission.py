@@ -36,7 +36,7 @@ def refuse_recovery(spec: Spec, recoveries: Iterable[Recovery], params: Params) 
 
 
 def refuse_over_limit(recoveries: Iterable[Recovery], params: Params) -> Refused | None:
-    """Whether as many recoveries as the config allows work, or will do so without anybody's word."""
+    """The refusal where as many recoveries as the config allows work, or will without anybody's word; or None."""
     busy = sum(1 for r in recoveries if _is_busy(r))
     if busy < params.max_active_recoveries:
         return None
@@ -51,7 +51,7 @@ def _is_busy(recovery: Recovery) -> bool:
 
 
 def refuse_dry_run(recoveries: Iterable[Recovery], params: Params) -> Refused | None:
-    """Whether as many dry runs are being planned as recoveries may be active: each asks the clusters a lot."""
+    """The refusal where as many dry runs are being planned as recoveries may be active; or None."""
     planning = sum(1 for r in recoveries if r.state is State.PLANNING and r.spec.dry_run)
     if planning < params.max_active_recoveries:
         return None
@@ -60,7 +60,7 @@ def refuse_dry_run(recoveries: Iterable[Recovery], params: Params) -> Refused | 
 
 
 def refuse_to_wait(recoveries: Iterable[Recovery], params: Params) -> Refused | None:
-    """Whether as many plans wait for approval as recoveries may be active: each is kept in memory and looked at."""
+    """The refusal where as many plans wait for approval as recoveries may be active; or None."""
     waiting = sum(1 for r in recoveries if r.state is State.AWAITING_APPROVAL and not r.approved)
     if waiting < params.max_active_recoveries:
         return None

@@ -116,8 +116,7 @@ def _left(rows: Sequence[PartitionProgress], history: SampleHistory) -> int:
 
 
 def _all_stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> LaneTrouble | None:
-    """Nothing at all became durable for long: lanes that have records left did not start, or said that they are done.
-    """
+    """Nothing at all became durable for long: lanes with records left did not start, or said that they are done."""
     left, idle_ms = recovery.progress.lag_records, seen.idle_ms(now_ms)
     may_copy = recovery.state is State.RUNNING and seen.progress_ms > 0 and left != 0
     if not may_copy or idle_ms < params.stall_after_ms:
