@@ -12,7 +12,16 @@ import pytest
 from recoveryd.kernel.catalogue import Code
 from recoveryd_sandbox.gameday.__main__ import main as gameday
 from recoveryd_sandbox.gameday.day import Day, verdicts
-from recoveryd_sandbox.gameday.judge import Quiet, Second, Tally, judge_cut, judge_death, judge_quiet, judge_run, judge_target
+from recoveryd_sandbox.gameday.judge import (
+    Quiet,
+    Second,
+    Tally,
+    judge_cut,
+    judge_death,
+    judge_quiet,
+    judge_run,
+    judge_target,
+)
 from recoveryd_sandbox.gameday.observer import _behind_s, _quantile
 from recoveryd_sandbox.gameday.report import draw, page, rows, section
 from recoveryd_sandbox.gameday.runs import CONTROLLER, CUT, QUIET, UNLIMITED, Phase, Poll
@@ -198,7 +207,9 @@ def test_a_run_that_ends_before_telemetry_is_cut_proves_nothing() -> None:
 @pytest.mark.parametrize(
     ("at_the_end", "after", "passed"), [(0, 8e6, True), (10_000, 8e6, True), (40_000, 8e6, False), (0, 2e6, False)]
 )
-def test_without_a_daemon_lanes_must_get_slow_and_the_rate_come_back(at_the_end: int, after: float, passed: bool) -> None:
+def test_without_a_daemon_lanes_must_get_slow_and_the_rate_come_back(
+    at_the_end: int, after: float, passed: bool
+) -> None:
     """Records of 100 bytes, of which the floor lets 10,000 pass per second."""
     quick = [(5.0 + 5 * step, 100_000 * step) for step in range(4)]
     landed = [*quick, (45.0, 300_000), (55.0, 300_000 + 10 * at_the_end), (65.0, 300_000 + 20 * at_the_end)]

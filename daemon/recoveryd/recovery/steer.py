@@ -115,9 +115,7 @@ def _create_target(case: Case) -> None:
         case.observe(target_wanted_ms=case.now_ms)
         target, replicas, configs = plan.target, plan.replication_factor, plan.create_configs
         appends = case.recovery.spec.appends
-        case.effect(
-            CreateTarget(case.id, target.cluster, target.topic, target.partitions, replicas, configs, appends)
-        )
+        case.effect(CreateTarget(case.id, target.cluster, target.topic, target.partitions, replicas, configs, appends))
 
 
 def _complete_empty(case: Case) -> None:

@@ -20,7 +20,6 @@ from recoveryd.ports import ControlRecord
 from recoveryd.units.events import RetentionSeen
 from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat
 
-
 WAITING_BYTES: Final = 64 * 1024 * 1024
 # A record that cannot be read is journaled whole, as a dead letter, and a round is one transaction.
 ROUND_BYTES: Final = 16 * 1024 * 1024

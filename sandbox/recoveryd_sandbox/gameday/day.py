@@ -7,7 +7,16 @@ from statistics import median
 
 from recoveryd.simulation.response import packaged_response
 from recoveryd_sandbox.flights import FLIGHTS_TOTAL
-from recoveryd_sandbox.gameday.judge import Quiet, Tally, Verdict, judge_cut, judge_death, judge_quiet, judge_run, judge_target
+from recoveryd_sandbox.gameday.judge import (
+    Quiet,
+    Tally,
+    Verdict,
+    judge_cut,
+    judge_death,
+    judge_quiet,
+    judge_run,
+    judge_target,
+)
 from recoveryd_sandbox.gameday.runs import CONTROLLER, CUT, DEATH, FIXED, UNLIMITED, Phase, Runs
 from recoveryd_sandbox.gameday.scenario import TOPIC, Scenario
 from recoveryd_sandbox.gameday.search import bad_seconds_most, best_rate, next_rate

@@ -84,7 +84,9 @@ def choose(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int
         return cut
     if not seen.pressures and not seen.gated:
         alone = ", ".join(sorted(state.dropped)[:3])
-        return Move(state.rate, Rule.PROTECT, f"{alone} is not ours to move, and nothing else tells of live traffic: holds")
+        return Move(
+            state.rate, Rule.PROTECT, f"{alone} is not ours to move, and nothing else tells of live traffic: holds"
+        )
     if seen.gated:
         late = ", ".join(seen.gated[:3])
         return Move(state.rate, Rule.GATE, f"waits for samples of {late} taken since the last cut")
