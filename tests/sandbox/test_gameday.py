@@ -248,7 +248,7 @@ TODAY = (FOLDER / "today.yaml").read_text(encoding="utf-8")
     ("text", "code", "said", "hint"),
     [
         ("- 1", Code.CONFIG_UNREADABLE, "must be one mapping", ""),
-        (TODAY + "lood: {}", Code.CONFIG_UNKNOWN_KEY, "day.yaml:9: There is no key lood.", "Did you mean load?"),
+        (TODAY + "lood: {}", Code.CONFIG_UNKNOWN_KEY, "day.yaml:10: There is no key lood.", "Did you mean load?"),
         (TODAY.replace("4000,", "-4,"), Code.CONFIG_INVALID, "load.live_records_per_s", "today.yaml"),
         (TODAY.replace("30ms", "soon"), Code.CONFIG_INVALID, "day.yaml:3: slo.p99", "today.yaml"),
         (TODAY.replace("best fixed", "the wind"), Code.CONFIG_INVALID, "target.against", "today.yaml"),

@@ -151,29 +151,14 @@ class Runs:
         return self._closed(phase)
 
     def _follow(self, phase: Phase, recovery: str, bad_most_s: float) -> SlowBroker | None:
-        """Poll to the end; slow the broker, cut telemetry and kill the daemon when the copy has reached their shares,
-        and stop a run that has had too many bad seconds.
-        """
-        slowing = self._scenario.slow_broker
-        cutting = self._scenario.cut if phase.name == CUT else None
-        killing = self._scenario.death if phase.name == DEATH else None
+        """Poll to the end, disturb the run when its time has come, and stop one that has had too many bad seconds."""
         total, slow, told_s = sum(self._ends), None, 0.0
         give_up_s = phase.start_s + self._scenario.run_deadline / 1000
         while time.time() < give_up_s:
             poll = self._poll(phase, recovery)
             if poll is not None:
                 share = poll.copied / total
-                if slowing is not None and slow is None and share >= slowing.at:
-                    slow = self._slow()
-                    phase.slow = slow.span
-                if cutting is not None and phase.cut is None and share >= cutting.at:
-                    phase.cut = (poll.at_s, poll.at_s + cutting.lasts / 1000)
-                    self._stack.mute.touch()
-                    self._say(f"  telemetry of the live application is cut for {cutting.lasts / 1000:.0f} s")
-                if killing is not None and phase.dead is None and share >= killing.at:
-                    phase.dead = (time.time(), math.inf)
-                    self._stack.daemon.kill()
-                    self._say(f"  the daemon is killed, and started again in {killing.lasts / 1000:.0f} s")
+                slow = slow or self._disturb(phase, share)
                 if poll.at_s - told_s >= _REPORT_S:
                     told_s = poll.at_s
                     self._say(_line(poll, share))
@@ -182,8 +167,8 @@ class Runs:
                     break
             if phase.cut is not None and time.time() >= phase.cut[1]:
                 self._stack.mute.unlink(missing_ok=True)
-            if killing is not None and phase.dead is not None and phase.dead[1] == math.inf:
-                self._without_a_daemon(phase, f"flights.{recovery}", phase.dead[0] + killing.lasts / 1000)
+            if phase.dead is not None and phase.dead[1] == math.inf:
+                self._without_a_daemon(phase, phase.dead[0], f"flights.{recovery}")
             if not phase.is_given_up and self._bad_s(phase) > bad_most_s:
                 phase.is_given_up = True
                 self._stack.command("stop", recovery, {})
@@ -192,14 +177,35 @@ class Runs:
         self._stack.mute.unlink(missing_ok=True)
         return slow
 
-    def _without_a_daemon(self, phase: Phase, target: str, until_s: float) -> None:
+    def _disturb(self, phase: Phase, share: float) -> SlowBroker | None:
+        """Cut telemetry, kill the daemon and slow the broker once the copy has reached their shares. The slow broker,
+        if it begins to be slow now.
+        """
+        slowing = self._scenario.slow_broker
+        cutting = self._scenario.cut if phase.name == CUT else None
+        killing = self._scenario.death if phase.name == DEATH else None
+        if cutting is not None and phase.cut is None and share >= cutting.at:
+            phase.cut = (time.time(), time.time() + cutting.lasts / 1000)
+            self._stack.mute.touch()
+            self._say(f"  telemetry of the live application is cut for {cutting.lasts / 1000:.0f} s")
+        if killing is not None and phase.dead is None and share >= killing.at:
+            phase.dead = (time.time(), math.inf)
+            self._stack.daemon.kill()
+            self._say(f"  the daemon is killed, and started again in {killing.lasts / 1000:.0f} s")
+        if slowing is None or phase.slow is not None or share < slowing.at:
+            return None
+        slow = self._slow()
+        phase.slow = slow.span
+        return slow
+
+    def _without_a_daemon(self, phase: Phase, since_s: float, target: str) -> None:
         """See what lands in the target, and start the daemon again when it is time."""
-        assert phase.dead is not None
+        assert self._scenario.death is not None
         if not phase.landed or time.time() - phase.landed[-1][0] >= _LANDED_S:
             landed = sum(Topics(self._stack.broker.bootstrap).end_offsets(target))
             phase.landed.append((time.time(), landed))
-        if time.time() >= until_s:
-            phase.dead = (phase.dead[0], time.time())
+        if time.time() >= since_s + self._scenario.death.lasts / 1000:
+            phase.dead = (since_s, time.time())
             self._stack.start_daemon_again()
 
     def _bad_s(self, phase: Phase) -> int:

@@ -8,7 +8,7 @@ from recoveryd.live.budget_shares import Claim
 from recoveryd.live.budgets import Claimant, DomainSignals, Mode, throttle
 from recoveryd.live.freshness import Reading
 from recoveryd.live.law.memory import HOUR_MS, Memory, WorkKind, hour_of
-from recoveryd.live.law.types import ControllerParams, Rule
+from recoveryd.live.law.types import ControllerParams
 from recoveryd.live.slice import LIVE
 from tests.builders.core import command
 from tests.builders.live_world import LiveWorld
@@ -43,16 +43,12 @@ def test_a_proof_begins_at_the_rate_of_the_copy_and_grows_quickly_from_there() -
 
 
 def test_a_proof_goes_on_growing_at_once_where_its_copy_used_next_to_nothing_of_any_slo() -> None:
-    rig = started(10.0)
-    rig.settle(0.0)
-    before = rig.state.rate
-    rates = [reading(rig).state.rate, *(rig.tick(0.0).wanted_bytes_per_s for _ in range(3))]
-    assert before < rates[0] < rates[1] < rates[2] < rates[3], rates
-    # The same where a proof ends and a copy begins: what was seen of reading tells nothing of bringing.
-    held = started(10.0).settle(0.6)
-    rate = held.state.rate
-    assert reading(held, 0.6).state.rate == pytest.approx(rate)
-    assert held.tick(0.6, age_ms=PERIOD_MS).rule is Rule.GATE
+    quick, slow = started(10.0).settle(0.0, lag_s=1.0), started(10.0).settle(0.0, lag_s=4.0)
+    before, waiting = quick.state.rate, slow.state.rate
+    quick.work = slow.work = WorkKind.READ
+    rates = [quick.tick(0.0, lag_s=1.0).wanted_bytes_per_s for _ in range(3)]
+    assert before < rates[0] < rates[1] < rates[2], rates
+    assert slow.tick(0.0, lag_s=4.0).wanted_bytes_per_s == pytest.approx(waiting), "it waits for samples of its own"
 
 
 def test_a_copy_behind_a_proof_waits_for_samples_of_its_own_however_little_is_used() -> None:

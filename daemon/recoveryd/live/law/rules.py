@@ -82,17 +82,8 @@ def choose(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int
         return _harder(cut, _decay(state, seen, floor, now_ms, params))
     if cut is not None:
         return cut
-    if not seen.pressures and not seen.gated:
-        alone = ", ".join(sorted(state.dropped)[:3])
-        return Move(
-            state.rate, Rule.PROTECT, f"{alone} is not ours to move, and nothing else tells of live traffic: holds"
-        )
-    if seen.gated:
-        late = ", ".join(seen.gated[:3])
-        return Move(state.rate, Rule.GATE, f"waits for samples of {late} taken since the last cut")
-    if not seen.news:
-        return Move(state.rate, Rule.GATE, "no new sample since the last step")
-    return _steer(state, seen, inputs, now_ms, params) if is_budget else step_up(state, seen, inputs, now_ms, params)
+    steer = _steer if is_budget else step_up
+    return _wait(state, seen) or steer(state, seen, inputs, now_ms, params)
 
 
 def _harder(cut: Move | None, decay: Move) -> Move:
@@ -100,6 +91,20 @@ def _harder(cut: Move | None, decay: Move) -> Move:
     if cut is not None and cut.cut and cut.rate < decay.rate:
         return cut
     return decay if cut is None or cut.cut else decay._replace(causes=cut.causes)
+
+
+def _wait(state: ControllerState, seen: Assessment) -> Move | None:
+    """2. Nothing tells what the present rate does; or, where the one signal that is protected was left out (8), what a
+    higher one would do.
+    """
+    if seen.gated:
+        late = ", ".join(seen.gated[:3])
+        return Move(state.rate, Rule.GATE, f"waits for samples of {late} taken since the last cut")
+    if not seen.pressures:
+        alone = ", ".join(sorted(state.dropped)[:3])
+        why = f"{alone} is not ours to move, and nothing else tells of live traffic: holds"
+        return Move(state.rate, Rule.PROTECT, why)
+    return None if seen.news else Move(state.rate, Rule.GATE, "no new sample since the last step")
 
 
 def _decay(state: ControllerState, seen: Assessment, floor: float, now_ms: int, params: ControllerParams) -> Move:
