@@ -107,6 +107,20 @@ def test_the_change_is_no_chance_to_be_over_the_slo_unseen() -> None:
     assert rates[-1] <= 0.7 * 40.0
 
 
+def test_harm_soon_after_the_copy_ended_is_harm_of_the_copy_too() -> None:
+    """A lag grows for a while before it is at its SLO."""
+    soon, late = started(40.0), started(40.0)
+    for rig in (soon, late):
+        rig.state = replace(rig.state, memory=Memory({HOUR: 50.0}))
+        reading(rig, 0.5)
+    for _ in range(PARAMS.loop_delay_ms // PERIOD_MS):
+        late.tick(0.5)
+    soon.tick(0.5, lag_s=31.0)
+    late.tick(0.5, lag_s=31.0)
+    assert (soon.state.memory.safe_at(soon.now_ms) or 0.0) <= 30.0
+    assert (late.state.memory.safe_at(late.now_ms) or 0.0) > 45.0
+
+
 def test_what_was_counted_while_copying_comes_back_with_the_next_copy() -> None:
     rig = started(40.0)
     for _ in range(6):

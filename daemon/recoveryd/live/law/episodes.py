@@ -9,7 +9,7 @@ from dataclasses import replace
 from recoveryd.live.law.assessment import Assessment, assess, is_hardly_used, may_rise, with_baselines
 from recoveryd.live.law.cause import is_accused, is_doubtful, without_trials
 from recoveryd.live.law.learning import seen_of, with_learned
-from recoveryd.live.law.memory import WorkKind
+from recoveryd.live.law.memory import Tried, WorkKind
 from recoveryd.live.law.moves import Move, begin_rate, bounds, displaced, finite_or
 from recoveryd.live.law.noise import with_counted, with_work
 from recoveryd.live.law.publishing import decision
@@ -96,6 +96,7 @@ def go_on(
         budget=rate + displaced(state),
         comfortable=_comfortable_with_other_work(before, state, now_ms),
         work_ms=now_ms,
+        left=Tried(now_ms, before.rate, before.work),
         untold_ms=state.untold_ms if is_told else now_ms,
         cut_ms=now_ms + params.cut_latency_ms if is_answered and is_new and not is_told else state.cut_ms,
         guarded_ms=None if state.work is WorkKind.READ else state.guarded_ms,

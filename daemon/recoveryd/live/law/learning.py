@@ -9,9 +9,10 @@ from dataclasses import replace
 from recoveryd.live.freshness import Track
 from recoveryd.live.law.assessment import Assessment, assess, may_rise
 from recoveryd.live.law.cause import open_doubt
-from recoveryd.live.law.memory import Tried
+from recoveryd.live.law.memory import Memory, Tried
 from recoveryd.live.law.moves import Move, bounds, granted_least
 from recoveryd.live.law.types import (
+    SAFE_SHARE,
     ControllerParams,
     ControllerState,
     Inputs,
@@ -28,7 +29,7 @@ def with_learned(
     that led to a cut was not.
     """
     if move.cut and move.comfortable is not None and move.rule is Rule.GUARD:
-        return replace(state, memory=state.memory.with_most(move.comfortable, now_ms, state.work), tried=())
+        return replace(state, memory=_with_harm(state, move.comfortable, seen, now_ms), tried=())
     is_raising = may_rise(seen, params)
     if seen.gated:  # samples that are too old to raise a rate by tell of the rates before
         seen = assess(replace(state, cut_ms=None), seen.newest, now_ms, params)
@@ -41,6 +42,17 @@ def with_learned(
     old = seen_of(tuple(one for one in tried if now_ms - one.at_ms >= seen.delay_ms), state, params)
     left = tuple(one for one in tried if one not in old)
     return replace(state, memory=state.memory.with_tried(old, now_ms), tried=left)
+
+
+def _with_harm(state: ControllerState, safe: float, seen: Assessment, now_ms: int) -> Memory:
+    """Within a loop delay after the kind of work has changed, harm may be that of either kind: a lag grows for a while
+    before it is at its SLO.
+    """
+    memory = state.memory.with_most(safe, now_ms, state.work)
+    is_of_both = state.left is not None and 0 <= now_ms - state.left.at_ms < seen.delay_ms
+    if state.left is None or not is_of_both:
+        return memory
+    return memory.with_most(min(safe, SAFE_SHARE * state.left.rate), now_ms, state.left.work)
 
 
 def seen_of(tried: tuple[Tried, ...], state: ControllerState, params: ControllerParams) -> tuple[Tried, ...]:

@@ -40,11 +40,10 @@ from recoveryd.live.law.moves import (
     limited,
     told,
 )
-from recoveryd.live.law.types import ControllerParams, ControllerState, Inputs, Law, Rule
+from recoveryd.live.law.types import SAFE_SHARE, ControllerParams, ControllerState, Inputs, Law, Rule
 from recoveryd.live.law.usual import step_with_room
 from recoveryd.live.pressure import Pressure, SignalKind
 
-SAFE_SHARE = 0.75  # of the rate at a cut: what was safe
 PROBE = 0.25  # the first rise per loop delay beyond a rate that was safe at another time
 PROBE_UNHARMED = 1.0  # and where next to nothing of any SLO is used, and no rate is known to have been too much
 PROBE_AFTER_CUT = 0.03  # and beyond one that was safe before a cut

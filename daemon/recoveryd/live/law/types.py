@@ -12,6 +12,8 @@ from recoveryd.live.freshness import FreshnessParams, Reading, RejectReason, Tra
 from recoveryd.live.law.memory import Memory, Tried, WorkKind
 from recoveryd.live.pressure import Pressure, Protection, SignalKind
 
+SAFE_SHARE = 0.75  # of the rate at a cut: what was safe
+
 
 class Rule(IntEnum):
     """The rules by number, as in docs/policies/throttle.md; a decision has the number of the rule that set its rate."""
@@ -189,6 +191,7 @@ class ControllerState:
     counted: Mapping[str, Counted] = field(default_factory=dict)  # by signal, under this kind of work
     work: WorkKind = WorkKind.WRITE
     work_ms: int | None = None  # since when, if the kind changed while some recovery was active
+    left: Tried | None = None  # the kind of work before that, with its last rate
     untold_ms: int | None = None  # only samples taken later tell how much this kind of work may have
     put_by: Mapping[WorkKind, Mapping[str, Counted]] = field(default_factory=dict)  # counted under other kinds of work
     publications: tuple[tuple[int, float], ...] = ()
