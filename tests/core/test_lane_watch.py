@@ -163,9 +163,10 @@ def test_lanes_that_must_not_copy_do_not_stall(told: str) -> None:
         def _heartbeat(self, app: Application, lane: int, state: str) -> LaneHeartbeat:
             return replace(super()._heartbeat(app, lane, state), state=told)
 
-    world = Kept(LONG, params=QUICK, speed=0)
+    world = Kept(LONG, params=QUICK)
     world.feed(command("replay"))
     world.run_until(State.RUNNING)
+    world.applications["r1"].stuck |= {0, 1}
     world.second(120)
     assert (world.recovery().state, world.recovery().attempt.number) == (State.RUNNING, 1)
 
