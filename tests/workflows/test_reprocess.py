@@ -160,6 +160,7 @@ def test_who_reads_on_is_waited_for_as_long_as_it_reads() -> None:
         (lambda _: None, {"to": AtOffset(101)}, Code.OFFSET_OUTSIDE_LOG, "101"),
         (lambda _: None, {"to": AtTopicOffsets({"ordres": {0: 5}})}, Code.INVALID_VALUE, "ordres"),
         (lambda _: None, {"to": AtTopicOffsets({"orders": {2: 5}})}, Code.SOURCE_PARTITION_MISSING, "partition 2"),
+        (lambda _: None, {"to": AtTopicOffsets({"orders": {0: 17}})}, Code.INVALID_VALUE, "orders 1"),
         (lambda _: None, {"to": AtTime(1)}, Code.OFFSET_OUTSIDE_LOG, "no record is that new"),
         (lambda w: setattr(w, "kind", GroupType.SHARE), {}, Code.GROUP_TYPE, "share"),
     ],
@@ -174,6 +175,18 @@ def test_what_cannot_be_is_refused_before_anything_is_changed(
     assert world.reprocess(**more) == "rejected"  # type: ignore[arg-type]
     assert world.answers[-1].code == code.value
     assert says in world.answers[-1].message
+    assert (world.done, world.committed) == ([], before)
+
+
+def test_a_commit_of_which_no_offset_is_named_ends_it_also_where_it_comes_after_the_plan() -> None:
+    world = AppWorld()
+    at = world.committed.pop(("orders", 1))
+    assert world.reprocess(AtTopicOffsets({"orders": {0: 17}})) == "accepted"
+    world.committed["orders", 1] = at
+    before = dict(world.committed)
+    world.stops()
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.STALE_PLAN.value)
+    assert "app committed on orders 1 since the plan" in world.workflow.why
     assert (world.done, world.committed) == ([], before)
 
 

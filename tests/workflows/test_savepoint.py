@@ -12,13 +12,14 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.states import State
 from recoveryd.recovery.kept_topics import AS_WRITTEN, FOREVER
+from recoveryd.recovery.spec import Earliest
 from recoveryd.replay.spec import Replay
 from recoveryd.units.facts import Member, PartitionEnds
 from recoveryd.units.topology import parse_topology
 from recoveryd.workflows.model.commands import Reset, RestoreSavepoint, Rollback, Savepoint
 from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
 from recoveryd.workflows.model.events import GatheringFailed, Outcome, StepReported, WorkflowFacts
-from recoveryd.workflows.model.positions import OfSavepoint, PartitionLook
+from recoveryd.workflows.model.positions import OfSavepoint, OfSnapshot, PartitionLook, To
 from recoveryd.workflows.model.spec import (
     OutputChoice,
     OutputPolicy,
@@ -687,6 +688,42 @@ def test_a_reset_and_a_reprocess_can_begin_at_a_savepoint() -> None:
     assert world.reprocess_as("w3", OfSavepoint("before")) == "accepted"
     assert world.reprocess_as("w4", OfSavepoint("after")) == "rejected"
     assert world.answers[-1].code == Code.NO_SUCH_SAVEPOINT.value
+
+
+@pytest.mark.parametrize("before_the_plan", [True, False])
+@pytest.mark.parametrize("to", [OfSavepoint("before"), OfSnapshot("w1")])
+def test_a_reprocess_takes_a_commit_away_where_there_was_none_when_its_offsets_were_noted(
+    *, to: To, before_the_plan: bool
+) -> None:
+    """Else that partition would go on in the middle of what the others read again, with empty state."""
+    world, place = AppWorld(), ("orders", 1)
+    at = world.committed.pop(place)
+    if isinstance(to, OfSavepoint):
+        save(world)
+        world.run_through()
+    else:
+        world.members = []
+        spec = ResetSpec("", "", Earliest(), unit=UNIT.name, state=StateChoice.KEEP)
+        assert world.send(lambda meta: Reset(meta, spec)) == "accepted"
+        world.pass_time(40)
+    assert world.workflow.state is State.COMPLETED
+    world.committed.pop(place, None)
+    if before_the_plan:
+        world.committed[place] = at
+    world.members = [Member("m1", "shop-1", "host")]
+    assert world.reprocess_as("w2", to) == "accepted"
+    assert any("1 partitions of the inputs had no commit then" in told for told in world.look("w2").plan.findings)  # type: ignore[union-attr]
+    world.committed[place] = at  # its application went on until it was stopped
+    world.stops()
+    assert world.waiting("w2") == "clean_local_state"
+    assert world.committed["orders", 0] == 60
+    assert place not in world.committed
+    [change] = [c for c in world.look("w2").plan.changes if (c.name, c.partition) == place]  # type: ignore[union-attr]
+    assert (change.before, change.after) == (at, None)
+    world.send(StopCommand, subject="w2")
+    assert world.send(Rollback, subject="w2") == "accepted"
+    world.run_through("w2")
+    assert world.committed[place] == at
 
 
 @pytest.mark.parametrize("verb", ["reset", "reprocess"])

@@ -28,9 +28,9 @@ def looked_up(to: To, cluster: str, group: str, workflows: Workflows) -> To | Re
     match to:
         case OfSnapshot(run):
             noted = workflows.get(run)
-            found = {} if noted is None or noted.spec.cluster != cluster else _offsets(noted.undo, group)
+            found, bare = _offsets(() if noted is None or noted.spec.cluster != cluster else noted.undo, group)
             if found and noted is not None:
-                return AtTopicOffsets(found, _ids(noted, group, found))
+                return AtTopicOffsets(found, _ids(noted, group, {*found, *bare}), bare)
             message = f"{run} noted no offsets of {group} on {cluster}"
             return Refused(Code.NO_SUCH_SAVEPOINT, message, "Name a workflow that did; `recoveryctl list` shows them.")
         case OfSavepoint(name):
@@ -43,7 +43,8 @@ def looked_up(to: To, cluster: str, group: str, workflows: Workflows) -> To | Re
                 return Refused(Code.INVALID_VALUE, message, "Name a time, or a savepoint of the same cluster.")
             by_topic = saved.cut.offsets.items()
             offsets = {topic: {p: at for p, at in ats.items() if at is not None} for topic, ats in by_topic}
-            return AtTopicOffsets(offsets, saved.cut.topic_ids)
+            left = {topic: tuple(p for p, at in ats.items() if at is None) for topic, ats in by_topic}
+            return AtTopicOffsets(offsets, saved.cut.topic_ids, {topic: bare for topic, bare in left.items() if bare})
         case _:
             return to
 
@@ -68,9 +69,15 @@ def _ids(noted: Workflow, group: str, topics: Collection[str]) -> dict[str, str]
     return found
 
 
-def _offsets(rows: tuple[object, ...], group: str) -> Offsets:
+def _offsets(rows: tuple[object, ...], group: str) -> tuple[Offsets, dict[str, tuple[int, ...]]]:
+    """And where there was none."""
     found: Offsets = {}
+    bare: dict[str, tuple[int, ...]] = {}
     for row in rows:
-        if isinstance(row, OffsetUndo) and row.group == group and row.to is not None:
+        if not isinstance(row, OffsetUndo) or row.group != group:
+            continue
+        if row.to is None:
+            bare[row.name] = (*bare.get(row.name, ()), row.partition)
+        else:
             found.setdefault(row.name, {})[row.partition] = row.to
-    return found
+    return found, bare

@@ -135,6 +135,20 @@ def with_positions(workflow: Workflow, event: StepReported, group: str, after: M
     return replace(workflow, plan=replace(workflow.plan, changes=tuple(changes))).with_undo(undo)
 
 
+def commits_since(workflow: Workflow, event: StepReported) -> list[OffsetUndo]:
+    """Of places of which the plan says nothing, because the group had no commit there when it was made."""
+    changes = () if workflow.plan is None else workflow.plan.changes
+    planned = {change_key(change) for change in changes if change.what == "offset"}
+    return [row for place, row in rows_of(event).items() if place not in planned and row.to is not None]
+
+
+def with_commits_since(workflow: Workflow, event: StepReported) -> Workflow:
+    """With those, to be taken away as well."""
+    assert workflow.plan is not None
+    new = (Change("offset", row.name, row.partition, row.to, None) for row in commits_since(workflow, event))
+    return replace(workflow, plan=replace(workflow.plan, changes=(*workflow.plan.changes, *new)))
+
+
 def without_commits(workflow: Workflow, topics: Collection[str]) -> Workflow:
     """The commits of the group on these went with them."""
     return workflow.with_undo(

@@ -21,11 +21,13 @@ from recoveryd.workflows.kinds.noting import (
     Place,
     change_key,
     change_of,
+    commits_since,
     inside_log,
     moved_with,
     planned_partitions,
     refuse_grown,
     rows_of,
+    with_commits_since,
     with_new_topics_told,
     with_positions,
     with_start_as_before,
@@ -219,11 +221,18 @@ def _kept_rows(spec: ReprocessSpec, unit: Unit, found: Found) -> Iterator[Config
 
 
 def _positions(spec: ReprocessSpec, found: Found) -> list[tuple[NewPosition, PartitionLook]]:
-    """Raises `PositionRefused`."""
+    """With those where a commit is to go, because there was none when the others were noted: what the application read
+    since would be in no state. Raises `PositionRefused`.
+    """
     inputs, between = found.groups
     resolved = [(resolve(spec.to, look, spec.on_out_of_range, spec.on_no_record), look) for look in inputs.looks]
     resolved += [(_between(spec, look), look) for look in between.looks]
-    return [(position, look) for position, look in resolved if position.offset is not None]
+    return [(position, look) for position, look in resolved if position.offset is not None or _is_taken(spec, look)]
+
+
+def _is_taken(spec: ReprocessSpec, look: PartitionLook) -> bool:
+    is_bare = isinstance(spec.to, AtTopicOffsets) and spec.to.is_bare(look.topic, look.partition)
+    return is_bare and look.committed is not None
 
 
 def _between(spec: ReprocessSpec, look: PartitionLook) -> NewPosition:
@@ -260,8 +269,12 @@ def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> 
     if step.name != NOTE or workflow.plan is None or not isinstance(spec, ReprocessSpec):
         return workflow.with_undo(event.undo)
     noted = rows_of(event)
-    after = {change_key(c): _after(spec, c, event, noted) for c in workflow.plan.changes if c.what == "offset"}
-    problem = refuse_grown(_partitions(workflow, spec), event) or _lost_meanwhile(spec, after, event)
+    problem = refuse_grown(_partitions(workflow, spec), event) or _unnamed_since(workflow, spec, event)
+    if isinstance(spec.to, AtTopicOffsets):
+        workflow = with_commits_since(workflow, event)
+    changes = () if workflow.plan is None else workflow.plan.changes
+    after = {change_key(c): _after(spec, c, event, noted) for c in changes if c.what == "offset"}
+    problem = problem or _lost_meanwhile(spec, after, event)
     if problem is not None:
         return problem
     try:
@@ -305,6 +318,19 @@ def _inputs(spec: ReprocessSpec, places: Mapping[Place, int | None]) -> list[str
     return list(dict.fromkeys(topic for topic, _ in places if topic not in spec.intermediate))
 
 
+def _unnamed_since(workflow: Workflow, spec: ReprocessSpec, event: StepReported) -> Refused | None:
+    """A commit that came since the plan, of which neither the command nor what was noted says anything."""
+    to = spec.to
+    if not isinstance(to, AtTopicOffsets):
+        return None
+    since = (row for row in commits_since(workflow, event) if not to.is_bare(row.name, row.partition))
+    row = next(since, None)
+    if row is None:
+        return None
+    message = f"{spec.group} committed on {row.name} {row.partition} since the plan, which names no offset for it"
+    return Refused(Code.STALE_PLAN, message, "Name an offset for each partition of the inputs.")
+
+
 def _lost_meanwhile(spec: ReprocessSpec, after: Mapping[Place, int | None], event: StepReported) -> Refused | None:
     """Retention goes on while an application is being stopped. Of a shift, what lies in front of the log was answered
     by its own policy.
@@ -329,7 +355,8 @@ def _hash(
     positions: list[tuple[NewPosition, PartitionLook]],
 ) -> str:
     """The hash leaves out positions that change while the application runs."""
-    inputs = [meaning(spec.to, look, p) for p, look in positions if p.topic not in spec.intermediate]
+    named = [(p, look) for p, look in positions if p.topic not in spec.intermediate and p.offset is not None]
+    inputs = [meaning(spec.to, look, p) for p, look in named]
     ids: dict[str, str | None] = {}
     for group in found.groups:
         ids |= group.topic_ids

@@ -11,7 +11,7 @@ from recoveryd.workflows.kinds.earlier import refuse_created_again
 from recoveryd.workflows.kinds.noting import Place
 from recoveryd.workflows.kinds.outputs import findings_of_outputs, output_problem
 from recoveryd.workflows.kinds.reset import refuse_group, refuse_nowhere
-from recoveryd.workflows.model.facts import Found
+from recoveryd.workflows.model.facts import Found, GroupFound
 from recoveryd.workflows.model.positions import AtTopicOffsets, NewPosition, PartitionLook
 from recoveryd.workflows.model.size import refuse_size
 from recoveryd.workflows.model.spec import ReprocessSpec
@@ -30,6 +30,7 @@ def find_problem(spec: ReprocessSpec, unit: Unit, found: Found, positions: Posit
     for problem in (
         refuse_created_again(noted, inputs.topic_ids),
         refuse_nowhere(spec.to, {}, inputs),
+        _refuse_unnamed(spec, inputs),
         refuse_group(spec.group, inputs.group),
         refuse_size(spec.group, [look for _, look in positions], _committed(found)),
         _wrong_group(unit, inputs.group),
@@ -39,6 +40,23 @@ def find_problem(spec: ReprocessSpec, unit: Unit, found: Found, positions: Posit
         if problem is not None:
             return problem
     return None
+
+
+def _refuse_unnamed(spec: ReprocessSpec, inputs: GroupFound) -> Refused | None:
+    """A partition that is left where it is would go on there with empty state, and nobody would see what it lacks."""
+    to = spec.to
+    if not isinstance(to, AtTopicOffsets):
+        return None
+    committed = (look for look in inputs.looks if look.committed is not None and not to.is_bare(*look.key))
+    left = [look for look in committed if look.partition not in to.offsets.get(look.topic, {})]
+    if not left:
+        return None
+    more = f" and {len(left) - 5} more" if len(left) > 5 else ""
+    message = (
+        f"from: no offset is named for {', '.join(map(str, left[:5]))}{more}: {spec.group} has a commit there, and would "
+        "go on with empty state; nothing is changed"
+    )
+    return Refused(Code.INVALID_VALUE, message, "Name an offset for each partition of the inputs.")
 
 
 def _committed(found: Found) -> Mapping[str, Mapping[int, Committed]]:
@@ -96,6 +114,8 @@ def _of_inputs(spec: ReprocessSpec, unit: Unit, found: Found, positions: Positio
     missing = missing_in(spec, _places(spec, positions))
     if missing:
         yield f"{sum(missing.values()):,} records in front of the inputs may be gone, which was accepted"
+    if isinstance(spec.to, AtTopicOffsets) and (bare := sum(spec.to.is_bare(*k.key) for k in found.groups[0].looks)):
+        yield f"{bare} partitions of the inputs had no commit then: {unit.name} begins there by its auto.offset.reset"
     topics = found.units[unit.name].topics
     for name in unit.inputs:
         if (topic := topics.get(name)) is not None and topic.is_compacted:

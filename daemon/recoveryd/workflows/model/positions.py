@@ -39,11 +39,16 @@ class Shift:
 @dataclass(frozen=True, slots=True)
 class AtTopicOffsets:
     """An offset for each partition of each topic; a partition that is not named stays where it is. `topic_ids`: of
-    topics of which it is known to which of that name the offsets belong.
+    topics of which it is known to which of that name the offsets belong. `uncommitted`: by topic, partitions of which
+    it was noted that nothing was committed there.
     """
 
     offsets: Mapping[str, Mapping[int, int]]
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    uncommitted: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def is_bare(self, topic: str, partition: int) -> bool:
+        return partition in self.uncommitted.get(topic, ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,10 @@ _WORD_OF = {type(to): word for word, to in _WORDS.items()}
 def write_to(to: Any) -> Any:
     """As commands have it, apart from times, which are absolute."""
     match to:
-        case AtTopicOffsets(by_topic, topic_ids):
+        case AtTopicOffsets(by_topic, topic_ids, uncommitted):
             offsets = {t: {str(p): at for p, at in found.items()} for t, found in by_topic.items()}
-            return {"offsets": offsets, **({"topic_ids": dict(topic_ids)} if topic_ids else {})}
+            bare = {"uncommitted": {t: list(found) for t, found in uncommitted.items()}} if uncommitted else {}
+            return {"offsets": offsets, **({"topic_ids": dict(topic_ids)} if topic_ids else {}), **bare}
         case AtTime(time_ms):
             return format_time_ms(time_ms)
         case AtOffset(value) | Shift(value) | OfSnapshot(value) | OfSavepoint(value):
@@ -42,7 +43,8 @@ def read_to(data: Any) -> Any:
     if "savepoint" in data:
         return OfSavepoint(data["savepoint"])
     offsets = {t: {int(p): at for p, at in found.items()} for t, found in data["offsets"].items()}
-    return AtTopicOffsets(offsets, data.get("topic_ids", {}))
+    uncommitted = {t: tuple(found) for t, found in data.get("uncommitted", {}).items()}
+    return AtTopicOffsets(offsets, data.get("topic_ids", {}), uncommitted)
 
 
 _TO_SCHEMA = {"anyOf": [{"type": "string"}, {"type": "object"}]}

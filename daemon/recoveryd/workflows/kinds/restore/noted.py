@@ -12,7 +12,7 @@ from recoveryd.workflows.kinds.noting import (
     change_key,
     inside_log,
     refuse_grown,
-    rows_of,
+    with_commits_since,
     with_positions,
     with_start_as_before,
     without_commits,
@@ -33,7 +33,7 @@ from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.positions import PositionRefused
 from recoveryd.workflows.model.spec import RestoreSpec
 from recoveryd.workflows.model.step_names import CATCH_UP, COPY, NOTE
-from recoveryd.workflows.model.workflow import Change, UndoState, Workflow, WorkflowStep
+from recoveryd.workflows.model.workflow import UndoState, Workflow, WorkflowStep
 
 
 def after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> Workflow | Refused:
@@ -52,9 +52,8 @@ def after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> W
 
 
 def _noted(workflow: Workflow, spec: RestoreSpec, event: StepReported) -> Workflow | Refused:
-    assert workflow.plan is not None
     cut = cut_of(spec)
-    workflow = _with_commits_since(workflow, event)
+    workflow = with_commits_since(workflow, event)
     assert workflow.plan is not None
     after = _whole({change_key(c): c.after for c in workflow.plan.changes if c.what == "offset"})
     try:
@@ -69,15 +68,6 @@ def _noted(workflow: Workflow, spec: RestoreSpec, event: StepReported) -> Workfl
     }
     steps = tuple(replace(s, action=pinned[s.name]) if s.name in pinned else s for s in workflow.steps)
     return with_positions(replace(workflow, steps=steps), event, spec.group, after)
-
-
-def _with_commits_since(workflow: Workflow, event: StepReported) -> Workflow:
-    """With those that the group made since the plan, where there was none, to be taken away as well."""
-    assert workflow.plan is not None
-    planned = {change_key(c) for c in workflow.plan.changes if c.what == "offset"}
-    new = (row for place, row in rows_of(event).items() if place not in planned and row.to is not None)
-    changes = (*workflow.plan.changes, *(Change("offset", row.name, row.partition, row.to, None) for row in new))
-    return replace(workflow, plan=replace(workflow.plan, changes=changes))
 
 
 def _whole(after: Mapping[tuple[str, int], object]) -> dict[tuple[str, int], int | None]:
