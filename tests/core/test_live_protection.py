@@ -11,6 +11,7 @@ from recoveryd.kernel.states import State
 from recoveryd.live.events import OffsetsSampled, TopicSample
 from recoveryd.live.freshness import RejectReason
 from recoveryd.live.lag.verdicts import LagVerdict
+from recoveryd.live.lag.window import LagSample
 from recoveryd.live.law.types import ControlVerdict, Rule
 from recoveryd.live.signals import HealthSignal, LagSignal
 from recoveryd.live.signals import SignalledPartition as SignalSample
@@ -293,6 +294,37 @@ def test_a_partition_that_is_not_told_makes_the_lag_unknown_and_no_reading() -> 
     group = world.state.of(LIVE).protecting.lags[BOARD].group
     assert (group.verdict, group.offset_lag, group.time_lag_s, group.coverage) == (LagVerdict.UNKNOWN, None, None, 0.5)
     assert LAG.name not in world.state.of(LIVE).protecting.states["main"].tracks
+
+
+@pytest.mark.scenario("S-RUN-15")
+def test_a_group_that_commits_rarely_costs_a_replay_nothing_until_it_stands() -> None:
+    """Each 20 s, with an SLO of 30 s."""
+    params = make_params(LATENCY, LAG)
+    live = replace(params.live, lags={BOARD: replace(params.live.lag, wait_most_ms=25_000)})
+    world, rates = LiveWorld(replace(params, live=live)), []
+    for i in range(100):
+        committed = min(i, 80) // 4 * 4
+        world.feed(lag_look(world.now_ms, committed * 500, i * 500))
+        if i == 20:
+            world.feed(command("replay"))
+        world.live(5)
+        rates.append(world.directive_rate if i > 25 else MAX)
+    assert min(rate for rate in rates[60:80] if rate is not None) > 0.5 * MAX
+    assert rates[88] < 0.5 * MAX
+    assert rates[-1] < 0.1 * MAX
+
+
+def test_a_partition_to_which_nothing_was_written_keeps_no_replay_at_the_floor() -> None:
+    world = LiveWorld(make_params(LATENCY, LAG))
+    for i in range(60):
+        look = lag_look(world.now_ms, i * 500, i * 500, partitions=2)
+        bare = (1, LagSample(None, world.now_ms - 10, 0, world.now_ms))
+        world.feed(replace(look, samples=(*look.samples, bare)))
+        if i == 20:
+            world.feed(command("replay"))
+        world.live(5)
+    assert world.state.of(LIVE).protecting.lags[BOARD].group.verdict is LagVerdict.IDLE
+    assert (world.directive_rate or 0) > 0.5 * MAX
 
 
 def test_a_group_that_nobody_looks_at_any_more_is_unknown() -> None:

@@ -52,11 +52,9 @@ def make_live_params(monitor: MonitorSection, control: ControlSection) -> LivePa
         domains={cluster: _domain(tuple(found), control) for cluster, found in protections.items()},
         lag=lag,
         lags={
-            _reader(topic): replace(
-                lag, is_read_committed=topic.read_committed, advance_most_per_s=topic.max_records_per_s
-            )
+            _reader(topic): found
             for topic in monitor.topics
-            if topic.read_committed or topic.max_records_per_s is not None
+            if topic.group is not None and (found := _lag_of(topic, lag)) != lag
         },
         readers=frozenset(_reader(t) for t in monitor.topics if t.group is not None),
         protected={_reader(t): lag_reading_name(t.topic, t.group or "") for t in monitor.topics if t.is_protected},
@@ -66,6 +64,18 @@ def make_live_params(monitor: MonitorSection, control: ControlSection) -> LivePa
 
 def _reader(topic: MonitoredTopic) -> Reader:
     return Reader(topic.cluster, topic.topic, topic.group or "")
+
+
+def _lag_of(topic: MonitoredTopic, lag: LagParams) -> LagParams:
+    """A group that does not move has to be seen before its SLO is reached, one look later at most, however rarely it
+    commits.
+    """
+    return replace(
+        lag,
+        is_read_committed=topic.read_committed,
+        advance_most_per_s=topic.max_records_per_s,
+        wait_most_ms=None if topic.slo is None else max(0, topic.slo - lag.period_ms),
+    )
 
 
 def _of_lag(topic: MonitoredTopic, lag: LagParams) -> Protection:

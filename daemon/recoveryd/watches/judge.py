@@ -5,8 +5,9 @@ unknown. A look is one sample of the group's positions and the log ends.
                   reached the wanted offset; it stays done
     2  caught_up  at each look and for every partition of every topic: position and end are known and fresh, the
                   position was asked for before the end, topic and log are the same, and the lag is no more than
-                  what arrives between two commits and two looks, or at most ten seconds old; never while the
-                  group stands still or has stopped behind the end, or was rewound
+                  the command tolerates, was at most ten seconds old at the last commit, or is no more than what
+                  arrives between two commits and two looks of a group that still moves; never while the group
+                  stands still or has stopped behind the end, or was rewound
     3             enough looks in a row must hold, over a long enough span, without a gap; a rewind, a change
                   between active and empty, or one look that violates a clause starts over
     4             a partition that never held a record needs no commit, if the group committed on another
@@ -19,13 +20,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from recoveryd.live.lag.book import Reader
-from recoveryd.live.lag.evaluate import evaluate_partition
+from recoveryd.live.lag.commits import lag_at_commit_s, wait_ms
+from recoveryd.live.lag.evaluate import WITHIN_TOLERANCE, evaluate_partition, evaluate_partitions
 from recoveryd.live.lag.verdicts import LagVerdict, PartitionLag
 from recoveryd.live.lag.window import LagParams, Window
 from recoveryd.watches.known import Span
 
 _MAY_BE_THERE = frozenset({LagVerdict.OK, LagVerdict.IDLE, LagVerdict.CATCHING_UP, LagVerdict.FALLING_BEHIND})
-_WITHIN_TOLERANCE_RULE = 13
 _GAP_PERIODS = 3
 _TIME_LAG_LEAST_MS = 10_000
 
@@ -56,23 +57,19 @@ def judge_caught_up(
     params: LagParams,
 ) -> tuple[Clause, ...]:
     """A clause for each planned partition. `before`: the windows before the newest look (the same = nothing new)."""
-    partitions = tuple(dict.fromkeys(planned))
-    commits = any(windows[p].position is not None for p in partitions if p in windows)
     return tuple(
-        _clause(topic, p, windows.get(p, Window()), before.get(p, Window()), now_ms, params, commits)
-        for p in partitions
+        _clause(topic, found, windows.get(found.partition, Window()), before.get(found.partition, Window()), params)
+        for found in evaluate_partitions(windows, planned, now_ms, params)
     )
 
 
-def _clause(
-    topic: str, partition: int, window: Window, before: Window, now_ms: int, params: LagParams, commits: bool
-) -> Clause:
-    found = evaluate_partition(partition, window, now_ms, params)
-    if commits and _never_held_anything(window, now_ms, params):
-        empty = found._replace(verdict=LagVerdict.IDLE, offset_lag=0, time_lag_s=0.0, coverage=1.0)
-        return _told(topic, empty, window, True, "nothing was ever written to it")
-    if not _is_within_reach(found, params):
-        return _told(topic, found, window, False, found.why)
+def _clause(topic: str, found: PartitionLag, window: Window, before: Window, params: LagParams) -> Clause:
+    if found.rule == WITHIN_TOLERANCE and window.position is None:
+        return _told(topic, found, window, True, "nothing was ever written to it")
+    if not _is_within_reach(found, window, params):
+        is_standing = found.rule == WITHIN_TOLERANCE
+        why = f"the position stands, {found.offset_lag or 0:,} records wait" if is_standing else found.why
+        return _told(topic, found, window, False, why)
     if window.position is not None and before.position is not None and window.position < before.position:
         return _told(topic, found, window, False, "the position moved back")
     if None not in {window.is_active, before.is_active} and window.is_active is not before.is_active:
@@ -80,19 +77,17 @@ def _clause(
     return _told(topic, found, window, True, found.why)
 
 
-def _is_within_reach(found: PartitionLag, params: LagParams) -> bool:
+def _is_within_reach(found: PartitionLag, window: Window, params: LagParams) -> bool:
     if found.verdict not in _MAY_BE_THERE or found.coverage < 1.0 or found.offset_lag is None:
         return False
-    if found.rule == _WITHIN_TOLERANCE_RULE:
+    if found.offset_lag <= max(params.allowed_lag, params.markers):
         return True
-    late_s = max(2 * params.commit_interval_ms, _TIME_LAG_LEAST_MS) / 1000
-    return found.time_lag_s is not None and found.time_lag_s <= late_s
-
-
-def _never_held_anything(window: Window, now_ms: int, params: LagParams) -> bool:
-    if window.position is not None or window.mark is not None or not window.ends:
+    if window.is_active is False:
         return False
-    return window.ends[-1] == 0 and now_ms - window.ends_ms[-1] <= 2 * params.period_ms
+    late_s = max(2 * params.commit_interval_ms, _TIME_LAG_LEAST_MS) / 1000
+    seconds = lag_at_commit_s(window, found.time_lag_s, params)
+    is_late = seconds is None or seconds > late_s
+    return not is_late or (found.rule == WITHIN_TOLERANCE and wait_ms(window, params) is not None)
 
 
 def judge_offset(

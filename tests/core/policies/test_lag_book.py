@@ -1,5 +1,7 @@
 """Many readers in one bounded book: polled samples and signals meet by sample time."""
 
+from dataclasses import replace
+
 from recoveryd.live.freshness import Reading, RejectReason
 from recoveryd.live.lag import book as lag_book
 from recoveryd.live.lag.book import (
@@ -88,6 +90,35 @@ def test_the_controller_hears_of_a_group_only_while_every_partition_is_known() -
     )
     assert lag_reading("shop", evaluate_reader(book, SHOP, (0, 1, 2), now_ms, PARAMS), now_ms) is None
     assert lag_reading("shop", evaluate_reader(book, SHOP, (0, 1), now_ms + 60_000, PARAMS), now_ms + 60_000) is None
+
+
+def test_a_partition_to_which_nothing_was_ever_written_needs_no_commit() -> None:
+    """As of a topic with keys: its consumers commit nothing there."""
+    book, now_ms = filled(partitions=1)
+    bare = [(1, LagSample(None, now_ms + 1, 0, now_ms + 1))]
+    book = with_samples(book, SHOP, bare, now_ms + 1, PARAMS, WATCHED)
+    group = evaluate_reader(book, SHOP, (0, 1), now_ms + 500, PARAMS)
+    assert (group.verdict, group.offset_lag, group.coverage, group.fill) == (LagVerdict.IDLE, 0, 1.0, 0.6)
+    assert lag_reading("shop", group, now_ms + 500) == Reading("shop", 0.0, now_ms)
+    written = with_samples(book, SHOP, [(1, LagSample(None, now_ms + 2, 1, now_ms + 2))], now_ms + 2, PARAMS, WATCHED)
+    nobody = with_samples(LagBook(), SHOP, bare, now_ms + 1, PARAMS, WATCHED)
+    for known, planned, later_ms in ((written, (0, 1), 500), (nobody, (0, 1), 500), (book, (0, 1), 11_000)):
+        group = evaluate_reader(known, SHOP, planned, now_ms + later_ms, PARAMS)
+        assert (group.verdict, group.offset_lag, group.time_lag_s) == (LagVerdict.UNKNOWN, None, None)
+        assert lag_reading("shop", group, now_ms + later_ms) is None
+
+
+def test_the_controller_hears_nothing_of_the_wait_for_rare_commits_and_in_time_of_a_group_that_stands() -> None:
+    """It commits each 30 s and has an SLO of 40 s; from the 42nd look on it commits no more."""
+    params, book, heard = replace(PARAMS, wait_most_ms=35_000), LagBook(), []
+    for i in range(51):
+        now_ms = NOW_MS + i * 5_000
+        at = min(i, 42) // 6 * 6
+        book = with_samples(book, SHOP, [(0, look(at * 500, i * 500, now_ms))], now_ms, params, WATCHED)
+        reading = lag_reading("shop", evaluate_reader(book, SHOP, (0,), now_ms, params), now_ms)
+        heard.append(reading.value if reading else None)
+    assert max(value for value in heard[12:50] if value is not None) <= 10
+    assert heard[-1] == 40
 
 
 def test_readers_nobody_watches_any_more_are_forgotten() -> None:

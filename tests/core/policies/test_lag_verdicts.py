@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from recoveryd.live.lag.commits import commit_gap_ms, lag_at_commit_s
 from recoveryd.live.lag.evaluate import evaluate_group, evaluate_partition
 from recoveryd.live.lag.verdicts import SEVERITY, LagVerdict
 from recoveryd.live.lag.window import LagParams, LagSample, Window, with_sample
@@ -296,6 +297,57 @@ def test_no_false_zero_and_no_false_lag(row: FalseZero) -> None:
         row.lag,
         pytest.approx(row.time_lag_s),
     ), group.why
+
+
+@pytest.mark.parametrize(("active", "verdict"), [(True, V.STALLED), (False, V.STOPPED)])
+def test_what_was_written_before_a_silence_hides_no_reader_that_stopped_in_it(active: bool, verdict: V) -> None:
+    """Five minutes of 100 records/s, then nothing: neither of writers nor of the reader, which lacks 600."""
+    rising = [500 * i for i in range(60)]
+    still = rising[-1:] * 11
+    found = samples([*rising, *still], [at + 600 for at in (*rising, *still)])
+    found = [sample if at < 60 else sample._replace(is_active=active) for at, sample in enumerate(found)]
+    window, now_ms = watched(found)
+    told = evaluate_partition(0, window, now_ms, PARAMS)
+    assert (told.verdict, told.offset_lag) == (verdict, 600), told.why
+
+
+def rare(looks: int, every: int, until: int) -> list[LagSample]:
+    """A reader that keeps up and commits at each so manyth look, and at none from `until` on."""
+    ends = [500 * i for i in range(looks)]
+    return samples([ends[min(i, until - 1) // every * every] for i in range(looks)], ends)
+
+
+@pytest.mark.parametrize("every", [2, 4, 6, 8])
+def test_a_reader_that_commits_rarely_is_well_between_two_commits(every: int) -> None:
+    found = rare(60, every, 60)
+    for looks in range(3 * every, 60):
+        window, now_ms = watched(found[:looks])
+        told = evaluate_partition(0, window, now_ms, PARAMS)
+        assert (told.verdict, told.rule) == (V.OK, 13), told.why
+        assert told.steady_s is not None
+        assert told.steady_s <= 10
+        assert (lag_at_commit_s(window, told.time_lag_s, PARAMS) or 0) <= 1
+
+
+def test_the_lag_of_a_reader_that_does_not_commit_in_time_is_told_as_it_is() -> None:
+    """It commits each thirty seconds, and lacks 40 s by then; with an SLO of 40 s it is told just as early."""
+    window, now_ms = watched(rare(39, 6, 31))
+    for params in (PARAMS, replace(PARAMS, wait_most_ms=35_000)):
+        told = evaluate_partition(0, window, now_ms, params)
+        assert told.steady_s == told.time_lag_s == pytest.approx(40, abs=0.2)
+    window, now_ms = watched(rare(36, 6, 31))
+    assert evaluate_partition(0, window, now_ms, replace(PARAMS, wait_most_ms=20_000)).steady_s == pytest.approx(
+        25, abs=0.2
+    )
+
+
+def test_waits_with_nothing_to_read_and_a_single_long_one_say_nothing_of_how_often_a_group_commits() -> None:
+    quiet = samples([i // 8 for i in range(60)], [i // 8 for i in range(60)])
+    assert commit_gap_ms(watched(quiet)[0], PARAMS) == 5_000
+    ends = [500 * i for i in range(60)]
+    once = samples([*ends[:40], *[ends[39]] * 10, *ends[50:]], ends)
+    assert commit_gap_ms(watched(once[:52])[0], PARAMS) == 5_000
+    assert commit_gap_ms(watched(rare(60, 12, 60))[0], PARAMS) == 50_000, "no longer than the ring"
 
 
 def test_a_group_is_as_bad_as_its_worst_planned_partition() -> None:

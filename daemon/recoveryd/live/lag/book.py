@@ -94,8 +94,9 @@ def evaluate_reader(book: LagBook, reader: Reader, planned: Iterable[int], now_m
 
 def lag_reading(name: str, group: GroupLag, now_ms: int) -> Reading | None:
     """The time lag of a protected group as a reading for the controller, with the age of its oldest sample; None while
-    a planned partition is not known.
+    a planned partition is not known. The lag as it is would go up and down with rare commits, and be no less for a
+    lower rate.
     """
-    if group.time_lag_s is None or group.sample_age_ms is None or group.coverage < 1.0:
+    if group.steady_s is None or group.sample_age_ms is None or group.coverage < 1.0:
         return None
-    return Reading(name, group.time_lag_s, now_ms - group.sample_age_ms)
+    return Reading(name, group.steady_s, now_ms - group.sample_age_ms)

@@ -1,13 +1,15 @@
 """Lag verdicts per partition and per group. Zero lag has to be observed: without an observation the verdict is UNKNOWN.
 
-Per partition the first rule that matches wins. Rules 11 to 15 are rules 1 to 5 of Burrow (LinkedIn's lag monitor) with
-four faults mended: a ring less than half full is UNKNOWN, so is an empty history, a position past the end is INVALID
-instead of zero lag, and all planned partitions count, not only those with commits.
+Per partition the first rule that matches wins, in this order but for two: a group without members is IDLE or STOPPED
+before rule 10 is asked, and 13 is asked before 11 and 12. Rules 11 to 15 are rules 1 to 5 of Burrow (LinkedIn's lag
+monitor) with four faults mended: a ring less than half full is UNKNOWN, so is an empty history, a position past the end
+is INVALID instead of zero lag, and all planned partitions count, not only those with commits.
 
     1  UNKNOWN         never observed
     2  INVALID         the topic was created again, or its end moved back
     3  UNKNOWN         position or end older than two periods
-    4  UNKNOWN         no committed offset
+    4  UNKNOWN         no committed offset; unless nothing was ever written there and the group committed on another
+                       partition of the topic, which is 13
     5  DATA_LOST       position before the log start
     6  INVALID         position past the end
     7  INVALID         the position jumped further than any reader reads
@@ -29,20 +31,23 @@ The worst verdict of its planned partitions is the group's.
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from operator import ge
+from typing import Final
 
+from recoveryd.live.lag.commits import commit_gap_ms, steady_s, wait_ms
 from recoveryd.live.lag.verdicts import SEVERITY, GroupLag, LagVerdict, PartitionLag
 from recoveryd.live.lag.window import LagParams, Window
 
+WITHIN_TOLERANCE: Final = 13  # rules
+_NO_COMMIT: Final = 4
 _NEVER_SEEN = Window()
 
 
 def evaluate_group(windows: Mapping[int, Window], planned: Iterable[int], now_ms: int, params: LagParams) -> GroupLag:
     """The verdict over `planned` partitions; one without a window is UNKNOWN."""
-    found = windows.get
-    parts = tuple([evaluate_partition(p, found(p, _NEVER_SEEN), now_ms, params) for p in dict.fromkeys(planned)])
+    parts = evaluate_partitions(windows, planned, now_ms, params)
     if not parts:
         return GroupLag(LagVerdict.UNKNOWN, None, None, 0.0, None, 0.0, 0, ())
-    _, verdicts, _, offset_lags, time_lags, coverages, ages, fills, losses = zip(*parts, strict=True)
+    _, verdicts, _, offset_lags, time_lags, coverages, ages, fills, losses, steady = zip(*parts, strict=True)
     return GroupLag(
         verdict=_worst(verdicts),
         offset_lag=None if None in offset_lags else sum(offset_lags),
@@ -52,7 +57,26 @@ def evaluate_group(windows: Mapping[int, Window], planned: Iterable[int], now_ms
         fill=min(fills),
         lost=sum(losses),
         partitions=parts,
+        steady_s=None if None in steady else max(steady),
     )
+
+
+def evaluate_partitions(
+    windows: Mapping[int, Window], planned: Iterable[int], now_ms: int, params: LagParams
+) -> tuple[PartitionLag, ...]:
+    """The verdict on each of the `planned` partitions. A group that reads a topic commits nothing on a partition to
+    which nothing was ever written, as where keys choose the partitions.
+    """
+    found = windows.get
+    parts = [evaluate_partition(p, found(p, _NEVER_SEEN), now_ms, params) for p in dict.fromkeys(planned)]
+    bare = [at for at, part in enumerate(parts) if part.rule == _NO_COMMIT and windows[part.partition].ends[-1] == 0]
+    if bare and any(found(part.partition, _NEVER_SEEN).position is not None for part in parts):
+        for at in bare:
+            parts[at] = parts[at]._replace(
+                verdict=LagVerdict.IDLE, rule=WITHIN_TOLERANCE, offset_lag=0, time_lag_s=0.0, coverage=1.0, fill=1.0,
+                steady_s=0.0,
+            )  # fmt: skip
+    return tuple(parts)
 
 
 def _worst(verdicts: tuple[LagVerdict, ...]) -> LagVerdict:
@@ -85,9 +109,10 @@ def evaluate_partition(partition: int, window: Window, now_ms: int, params: LagP
         return PartitionLag(partition, *untrue, held, None, float(is_held), age_ms, fill)
     lag = max(0, reach - position)
     verdict, rule = _behaviour(window, lag, fill, now_ms, params)
-    is_read = verdict is LagVerdict.IDLE and lag <= _markers(params)  # what nobody reads is not near for being little
+    is_read = verdict is LagVerdict.IDLE and lag <= params.markers  # what nobody reads is not near for being little
     seconds = 0.0 if is_read else time_lag_s(window, position, lag, params)
-    return PartitionLag(partition, verdict, rule, lag, seconds, 1.0, age_ms, fill)
+    steady = steady_s(window, seconds, params)
+    return PartitionLag(partition, verdict, rule, lag, seconds, 1.0, age_ms, fill, 0, steady)
 
 
 def _untold(window: Window, age_ms: int, now_ms: int, params: LagParams) -> tuple[LagVerdict, int] | None:
@@ -124,7 +149,7 @@ def _behaviour(window: Window, lag: int, fill: float, now_ms: int, params: LagPa
         return LagVerdict.UNKNOWN, 10
     times, positions, ends = window.times_ms, window.positions, window.ends
     if lag <= allowed:
-        still = positions[0] == positions[-1] and ends[0] == ends[-1] and lag <= _markers(params)
+        still = positions[0] == positions[-1] and ends[0] == ends[-1] and lag <= params.markers
         return (LagVerdict.IDLE if still else LagVerdict.OK), 13
     if now_ms - times[-1] > times[-1] - times[0] and not _was_at_end(window):
         return LagVerdict.STOPPED, 11
@@ -163,24 +188,24 @@ def _was_at_end(window: Window) -> bool:
 
 def tolerance(window: Window, params: LagParams) -> float:
     """How many records may lie between position and end of a reader that keeps up: markers, and what arrives between
-    two commits and two samples.
+    two commits and two samples, by what came in the time of the ring: what was written before that says nothing of a
+    reader that stopped with the writers.
     """
-    ends, ends_ms = window.ends, window.ends_ms
-    elapsed_ms = ends_ms[-1] - ends_ms[0] if ends else 0
-    per_ms = (ends[-1] - ends[0]) / elapsed_ms if elapsed_ms > 0 else 0.0
-    arriving = per_ms * (params.commit_interval_ms + params.period_ms)
-    return max(params.allowed_lag, _markers(params), arriving)
-
-
-def _markers(params: LagParams) -> int:
-    return params.marker_records if params.is_read_committed else 0
+    least, ends, ends_ms, times = max(params.allowed_lag, params.markers), window.ends, window.ends_ms, window.times_ms
+    if not ends or not times:
+        return least
+    first = max(0, bisect_right(ends_ms, ends_ms[-1] - (times[-1] - times[0])) - 1)
+    elapsed_ms = ends_ms[-1] - ends_ms[first]
+    per_ms = (ends[-1] - ends[first]) / elapsed_ms if elapsed_ms > 0 else 0.0
+    between_ms = params.commit_interval_ms if wait_ms(window, params) is None else commit_gap_ms(window, params)
+    return max(least, per_ms * (between_ms + params.period_ms))
 
 
 def time_lag_s(window: Window, position: int, lag: int, params: LagParams) -> float | None:
     """How old the position is: the time since the log ended there, interpolated between two samples of the end (or
     extrapolated from the first and last). None = not known.
     """
-    if lag <= _markers(params):
+    if lag <= params.markers:
         return 0.0
     ends, ends_ms = window.ends, window.ends_ms
     if len(ends) < 2:

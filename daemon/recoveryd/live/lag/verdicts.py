@@ -32,7 +32,8 @@ class PartitionLag(NamedTuple):
     None = never observed.
 
     `coverage` is 1.0 when position and end are known and fresh, else 0.0. `fill`: filled part of the ring. `lost`:
-    records deleted before they were read.
+    records deleted before they were read. `steady_s`: the time lag, less the wait by which its group commits more
+    rarely than most.
     """
 
     partition: int
@@ -44,6 +45,7 @@ class PartitionLag(NamedTuple):
     sample_age_ms: int | None
     fill: float
     lost: int = 0
+    steady_s: float | None = None
 
     @property
     def why(self) -> str:
@@ -53,7 +55,7 @@ class PartitionLag(NamedTuple):
 
 
 class GroupLag(NamedTuple):
-    """The worst verdict of the planned partitions. Lags are the sum of records and the largest time; None unless every
+    """The worst verdict of the planned partitions. Lags are the sum of records and the largest times; None unless every
     planned partition is known.
     """
 
@@ -65,6 +67,7 @@ class GroupLag(NamedTuple):
     fill: float
     lost: int
     partitions: tuple[PartitionLag, ...]
+    steady_s: float | None = None
 
     @property
     def worst(self) -> PartitionLag | None:

@@ -24,11 +24,12 @@ _RESTART_AFTER = 3  # so many decreased ends in a row mean that the log was trun
 @dataclass(frozen=True, slots=True)
 class LagParams:
     """Times in ms. `slots`: length of the ring of positions. `points`: length of the table of log ends. A verdict needs
-    `fill_least` of the ring.
+    `fill_least` of the ring. `commit_interval_ms`: of a reader that was not seen to commit more rarely.
 
     `is_read_committed`: the reader stops at the last stable offset, where `marker_records` transaction markers may stay
     unread for ever. `advance_most_per_s`: the reader reads no faster, so a larger step of the position was a skip; None
-    = not known.
+    = not known. `wait_most_ms`: of a reader with an SLO, how long a position that stands may count as waiting for a
+    commit where the lag is told to who slows down for it; None = no bound of its own.
     """
 
     period_ms: int = 5_000
@@ -44,6 +45,12 @@ class LagParams:
     advance_most_per_s: float | None = None
     future_ms: int = 2_000
     too_old_ms: int = 300_000
+    wait_most_ms: int | None = None
+
+    @property
+    def markers(self) -> int:
+        """So many records may stay unread for ever."""
+        return self.marker_records if self.is_read_committed else 0
 
 
 class LagSample(NamedTuple):
@@ -78,7 +85,8 @@ class Window(NamedTuple):
     equal ends in a row only the first and last are kept.
 
     `seen_ms`: the newest look at the position, also while the group is empty and commits nothing. The single values are
-    those of the newest sample.
+    those of the newest sample. `moved_ms`: the newest look at which the position had moved, or nothing was left to
+    read; `waits_ms`: how long the last three moves took since such a look.
     """
 
     times_ms: tuple[int, ...] = ()
@@ -97,6 +105,8 @@ class Window(NamedTuple):
     mark: Mark | None = None
     decreases: int = 0
     rejections: Mapping[RejectReason, int] = MappingProxyType({})
+    moved_ms: int = -1
+    waits_ms: tuple[int, ...] = ()
 
 
 def with_sample(window: Window, sample: LagSample, now_ms: int, params: LagParams) -> Window:
@@ -147,8 +157,11 @@ def _taken(window: Window, sample: LagSample, params: LagParams) -> Window:
     log_start = window.log_start if sample.log_start is None else sample.log_start
     times, positions, lags, skipped_ms = window.times_ms, window.positions, window.lags, window.skipped_ms
     position = None if sample.position == -1 else sample.position
+    moved_ms, waits_ms = window.moved_ms, window.waits_ms
     if position is not None and sample.is_active is not False:
         lag = _lag(sample, position, log_start, params)
+        is_read = lag is not None and lag <= params.markers
+        moved_ms, waits_ms = _moves(window, position, sample.position_at_ms, is_read=is_read)
         if times and sample.position_at_ms - times[-1] < params.min_distance_ms:
             # Less than `min_distance_ms` after the last one: replace its values but keep its time, so that a burst of
             # commits does not shorten the window.
@@ -180,7 +193,21 @@ def _taken(window: Window, sample: LagSample, params: LagParams) -> Window:
         mark,
         0,
         window.rejections,
+        moved_ms,
+        waits_ms,
     )
+
+
+def _moves(window: Window, position: int, at_ms: int, *, is_read: bool) -> tuple[int, tuple[int, ...]]:
+    """When it moved last, and how long the last moves took. Who has read everything has nothing to commit, and who was
+    set back begins anew.
+    """
+    before = window.positions[-1] if window.positions else None
+    if before is None or position < before:
+        return at_ms, ()
+    if position > before:
+        return at_ms, (*window.waits_ms[-2:], at_ms - window.moved_ms)
+    return (at_ms if is_read else window.moved_ms), window.waits_ms
 
 
 def _with_end(ends: Numbers, ends_ms: Numbers, sample: LagSample, most: int) -> tuple[Numbers, Numbers]:

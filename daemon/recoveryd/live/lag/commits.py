@@ -1,0 +1,42 @@
+"""How often a group commits, as it was seen to, and what its lag is without the wait for its next commit.
+
+A group of Kafka Streams commits each 30 s by default: its lag goes up and down with that, however well it reads. Only a
+group that moves is waited for; one that stands longer than it usually does has the lag that it has.
+"""
+
+from recoveryd.live.lag.window import LagParams, Window
+
+
+def commit_gap_ms(window: Window, params: LagParams) -> int:
+    """How long the group usually takes between two commits: longer than most where that was seen twice lately. A gap
+    beyond the ring says nothing, because whoever stands still cannot be told from it.
+    """
+    waits_ms = window.waits_ms
+    seen_ms = sorted(waits_ms)[-2] if len(waits_ms) > 1 else 0
+    return max(params.commit_interval_ms, min(seen_ms, params.slots * params.period_ms))
+
+
+def wait_ms(window: Window, params: LagParams) -> int | None:
+    """How long the next commit has been waited for; None = it is late, or nobody is there to commit."""
+    stood_ms = window.seen_ms - window.moved_ms
+    is_late = window.is_active is False or stood_ms > commit_gap_ms(window, params) + params.period_ms
+    return None if is_late else stood_ms
+
+
+def lag_at_commit_s(window: Window, seconds: float | None, params: LagParams) -> float | None:
+    """Of a time lag, what it was at the last commit, as long as the next one is not late."""
+    waited_ms = wait_ms(window, params)
+    return seconds if seconds is None or waited_ms is None else max(0.0, seconds - waited_ms / 1000)
+
+
+def steady_s(window: Window, seconds: float | None, params: LagParams) -> float | None:
+    """The time lag as it would be if the group committed as often as most do, as long as its next commit is not late.
+    Where it has an SLO, what stands is told as it is before that is reached.
+    """
+    more_ms = commit_gap_ms(window, params) - params.commit_interval_ms
+    if not seconds or more_ms <= 0:
+        return seconds
+    waited_ms, most_ms = wait_ms(window, params), params.wait_most_ms
+    if waited_ms is None or (most_ms is not None and waited_ms > most_ms):
+        return seconds
+    return max(0.0, seconds - min(waited_ms, more_ms) / 1000)
