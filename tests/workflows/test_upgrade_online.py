@@ -26,6 +26,7 @@ from recoveryd.workflows.model.near import Readiness
 from recoveryd.workflows.model.spec import Cutover, ReadyWhen, UpgradeMode, UpgradeSpec
 from recoveryd.workflows.model.workflow import OffsetUndo
 from tests.builders.core import make_hold
+from tests.builders.deciding import make_decider
 from tests.workflows.app_world import PARTITIONS, UNIT, Log
 from tests.workflows.two_versions import TwoVersions
 from tests.workflows.world import report
@@ -192,6 +193,53 @@ def test_ready_is_a_small_lag_for_the_whole_time_and_a_larger_one_starts_it_agai
     assert near_since(world) is None
     assert "behind" in world.workflow.why
     assert seconds_until_ready(world) >= 60
+
+
+def commits_each(world: TwoVersions, every_s: int, seconds: int) -> None:
+    """The new version reads all the time, and commits so rarely."""
+    for at_s in range(0, seconds, 5):
+        if world.waits_at != "await_ready":
+            return
+        world.produce(1)
+        world.reads("app")
+        if at_s % every_s == 0:
+            world.reads("next")
+        world.sample()
+        world.pass_time(5)
+
+
+@pytest.mark.scenario("S-WIKI-8a")
+def test_a_version_that_commits_rarely_is_ready_too() -> None:
+    """As one of Kafka Streams, each 30 s, with a limit of 5 s."""
+    world = begun()
+    world.people(until="await_ready")
+    commits_each(world, 30, 300)
+    assert world.waits_at == "stop_beside", world.workflow.why
+
+
+@pytest.mark.scenario("S-WIKI-8a")
+@pytest.mark.parametrize("read_committed", [True, False])
+def test_a_marker_at_the_end_is_no_lag_of_a_version_that_reads_committed_records(*, read_committed: bool) -> None:
+    """As `monitor.topics` says of it."""
+    world = begun()
+    reads = replace(world.params.live.lag, is_read_committed=read_committed)
+    live = replace(world.params.live, lags={Reader("main", "orders", "next"): reads})
+    world.core = make_decider(replace(world.params, live=live))
+    world.people(until="await_ready")
+    world.topics["orders"].end += 1
+    for _ in range(40):
+        world.sample()
+        world.pass_time(5)
+    assert world.waits_at == ("stop_beside" if read_committed else "await_ready"), world.workflow.why
+
+
+@pytest.mark.scenario("S-WIKI-8a")
+def test_one_that_comes_near_and_goes_all_the_time_is_given_up() -> None:
+    world = begun()
+    world.people(until="await_ready")
+    commits_each(world, 120, 4_000)
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.NOT_CAUGHT_UP.value)
+    assert world.groups["app"].runs == OLD.name
 
 
 def other_config(world: TwoVersions) -> None:

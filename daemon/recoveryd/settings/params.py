@@ -7,7 +7,6 @@ that none has to ask another one for it.
 from collections.abc import Mapping
 
 from recoveryd.holds.params import HoldParams
-from recoveryd.live.lag.window import LagParams
 from recoveryd.live.params import LiveParams
 from recoveryd.params import CapabilityParams, KeptParams, KnownUnitParams, NameParams
 from recoveryd.recovery.params import Params
@@ -31,26 +30,26 @@ def make_params(values: SettingsModel, own_topics: frozenset[str], units: Mappin
         units=units,
         holds=HoldParams(**names, **kept),
         recoveries=_recoveries(values, names, kept, known, live),
-        watches=_watches(values, names, kept, known, live.lag),
-        workflows=_workflows(values, names, kept, known, live.lag),
+        watches=_watches(values, names, kept, known, live),
+        workflows=_workflows(values, names, kept, known, live),
         schedules=ScheduleParams(**kept),
     )
 
 
 def _watches(
-    values: SettingsModel, names: NameParams, kept: KeptParams, known: KnownUnitParams, lag: LagParams
+    values: SettingsModel, names: NameParams, kept: KeptParams, known: KnownUnitParams, live: LiveParams
 ) -> WatchParams:
-    return WatchParams(**names, **kept, **known, lag=lag, webhooks=frozenset(values.webhooks))
+    return WatchParams(**names, **kept, **known, live=live, webhooks=frozenset(values.webhooks))
 
 
 def _workflows(
-    values: SettingsModel, names: NameParams, kept: KeptParams, known: KnownUnitParams, lag: LagParams
+    values: SettingsModel, names: NameParams, kept: KeptParams, known: KnownUnitParams, live: LiveParams
 ) -> WorkflowParams:
     return WorkflowParams(
         **names,
         **kept,
         **known,
-        lag=lag,
+        live=live,
         approval_ttl_ms=values.approval.ttl,
         planning_deadline_ms=values.limits.planning_deadline,
         closing_deadline_ms=values.limits.closing_deadline,

@@ -32,7 +32,8 @@ def on_reader_sampled(draft: WatchDraft, event: ReaderSampled) -> None:
     if event.reader not in watched:
         return
     before = watches.book.readers
-    book = with_samples(watches.book, event.reader, event.samples, draft.now_ms, draft.params.lag, watched)
+    params = draft.params.live.lag_of(event.reader)
+    book = with_samples(watches.book, event.reader, event.samples, draft.now_ms, params, watched)
     planned = {**watches.planned, event.reader: tuple(dict.fromkeys(event.planned))}
     draft.watches = replace(watches, book=book, planned=planned)
     for watch in list(watches.live.values()):
@@ -91,7 +92,7 @@ def _look_for_offsets(draft: WatchDraft, watch: Watch, until: UntilOffsets, even
 
 
 def _offset_clauses(draft: WatchDraft, watch: Watch, until: UntilOffsets) -> list[Clause]:
-    windows, params = draft.watches.book.readers, _params(draft, watch)
+    windows = draft.watches.book.readers
     return [
         judge_offset(
             reader.topic,
@@ -99,7 +100,7 @@ def _offset_clauses(draft: WatchDraft, watch: Watch, until: UntilOffsets) -> lis
             wanted,
             windows.get(reader, {}).get(partition, Window()),
             draft.now_ms,
-            params,
+            _params(draft, watch, reader),
             partition in watch.reached.get(reader.topic, frozenset()),
         )
         for reader in readers_of(watch)
@@ -108,18 +109,17 @@ def _offset_clauses(draft: WatchDraft, watch: Watch, until: UntilOffsets) -> lis
 
 
 def _look_for_zero_lag(draft: WatchDraft, watch: Watch, event: ReaderSampled, before: _Windows) -> None:
-    params, readers = _params(draft, watch), readers_of(watch)
-    windows = draft.watches.book.readers
+    readers, windows = readers_of(watch), draft.watches.book.readers
     clauses: list[Clause] = []
     for reader in readers:
         now = windows.get(reader, {})
         earlier = before.get(reader, {}) if reader == event.reader else now
-        planned = draft.watches.planned.get(reader, ())
+        planned, params = draft.watches.planned.get(reader, ()), _params(draft, watch, reader)
         clauses += judge_caught_up(reader.topic, now, earlier, planned, draft.now_ms, params)
     # A topic without partitions, or without a look yet, is unknown: "all" must not hold without it.
     holds = all(c.holds for c in clauses) and all(draft.watches.planned.get(reader) for reader in readers)
     span = draft.watches.seen_of(watch.id).span
-    span = with_look(span, event.reader, holds, frozenset(readers), draft.now_ms, params)
+    span = with_look(span, event.reader, holds, frozenset(readers), draft.now_ms, draft.params.live.lag)
     draft.see_watch(watch.id, span=span)
     if span is not None and _is_long_enough(draft, span):
         why = f"the group {watch.spec.group} stayed at zero lag in {span.count} looks over {_seconds(span):.0f} s"
@@ -180,8 +180,8 @@ def keep_time(draft: WatchDraft) -> None:
             give_up(draft, watch, StopReason.DEADLINE, Code.WATCH_UNFULFILLED, why, **evidence)
 
 
-def _params(draft: WatchDraft, watch: Watch) -> LagParams:
-    return replace(draft.params.lag, allowed_lag=watch.spec.tolerance_records)
+def _params(draft: WatchDraft, watch: Watch, reader: Reader) -> LagParams:
+    return replace(draft.params.live.lag_of(reader), allowed_lag=watch.spec.tolerance_records)
 
 
 def forget_looks(draft: WatchDraft) -> None:

@@ -6,8 +6,10 @@ from dataclasses import replace
 import pytest
 
 from recoveryd.kernel.states import State
+from recoveryd.live.lag.book import Reader
 from recoveryd.watches.draft import WATCHES
-from tests.builders.watch_world import CAUGHT_UP, PERIOD_MS, Topic, WatchWorld
+from recoveryd.watches.spec import UntilOffsets, WatchSpec
+from tests.builders.watch_world import CAUGHT_UP, PARAMS, PERIOD_MS, Topic, WatchWorld
 
 LONG_ENOUGH = 14  # looks: half a window until a verdict, then three over thirty seconds
 
@@ -63,6 +65,50 @@ def test_a_group_that_lags_by_less_than_what_arrives_meanwhile_is_caught_up() ->
     for _ in range(LONG_ENOUGH):
         topic = world.topics["flights"]
         topic.ends, topic.committed = {0: topic.ends[0] + 50}, {0: topic.ends[0] - 30}
+        world.look()
+    assert world.watch().state is State.COMPLETED
+
+
+@pytest.mark.scenario("S-WIKI-4b")
+@pytest.mark.parametrize("left", [100, 600])
+@pytest.mark.parametrize("is_active", [True, False])
+def test_a_group_that_stopped_behind_the_end_is_never_there_however_much_was_written_before(
+    *, is_active: bool, left: int
+) -> None:
+    """Writers and readers stop at once, as in an incident."""
+    world = WatchWorld(two({0: 1_000 - left}, {0: 1_000}))
+    world.start(WatchSpec("main", "reports", ("flights",), UntilOffsets({"flights": {0: 10**9}})), "w0")
+    topic = world.topics["flights"]
+    for _ in range(60):
+        topic.ends, topic.committed = {0: topic.ends[0] + 500}, {0: topic.ends[0] + 500 - left}
+        world.look()
+    topic.is_active = is_active
+    world.start()
+    world.looks(60)
+    assert (world.watch().state, world.watch().progress.evaluations) == (State.RUNNING, 0)
+    assert "wait" in world.watch().why
+
+
+def test_a_marker_at_the_tail_is_no_lag_of_a_group_of_which_the_config_says_that_it_reads_committed_records() -> None:
+    reads = replace(PARAMS.live.lag, is_read_committed=True)
+    live = replace(PARAMS.live, lags={Reader("main", "flights", "reports"): reads})
+    for params, state in ((PARAMS, State.RUNNING), (replace(PARAMS, live=live), State.COMPLETED)):
+        world = WatchWorld(two({0: 99}, {0: 100}), params)
+        world.start()
+        world.looks(LONG_ENOUGH)
+        assert world.watch().state is state
+
+
+@pytest.mark.scenario("S-WIKI-4b")
+def test_a_group_that_commits_rarely_is_there_between_two_commits_too() -> None:
+    """As one of Kafka Streams, each 30 s."""
+    world = WatchWorld(two({0: 1_000}, {0: 1_000}))
+    topic = world.topics["flights"]
+    world.start()
+    for at_s in range(0, 180, PERIOD_MS // 1_000):
+        topic.ends = {0: topic.ends[0] + 500}
+        if at_s % 30 == 0:
+            topic.committed = dict(topic.ends)
         world.look()
     assert world.watch().state is State.COMPLETED
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.times import format_time_ms
-from recoveryd.workflows.machine.readiness import NEAR_SINCE
+from recoveryd.workflows.machine.readiness import NEAR_LONGEST, NEAR_SINCE
 from recoveryd.workflows.model.actions import (
     ANSWERED_BY_PEOPLE,
     CHANGES,
@@ -57,7 +57,7 @@ def waited_for(
     hold_ms = _hold_ms(step.action)
     is_moving = waiting is not None and event.left is not None and (waiting.left is None or event.left < waiting.left)
     is_moving = is_moving or (hold_ms > 0 and event.evidence.get(GREEN_SINCE) != step.evidence.get(GREEN_SINCE))
-    is_moving = is_moving or event.evidence.get(NEAR_SINCE) not in {None, step.evidence.get(NEAR_SINCE)}
+    is_moving = is_moving or _is_nearer(step, event)
     deadline_ms = now_ms + hold_ms + _patience_ms(kind, params)
     if waiting is not None and waiting.deadline_ms is not None and not is_moving:
         deadline_ms = waiting.deadline_ms + _unseen_ms(step, now_ms)
@@ -67,7 +67,7 @@ def waited_for(
         since_ms=waiting.since_ms if waiting is not None else now_ms,
         deadline_ms=None if kind in _WITHOUT_DEADLINE else deadline_ms,
         members=event.members,
-        left=event.left if waiting is None or _is_far_again(step, event) else _least(event.left, waiting.left),
+        left=event.left if waiting is None or _was_near_longer(step, event) else _least(event.left, waiting.left),
         is_under_way=event.is_under_way,
     )
 
@@ -156,9 +156,18 @@ def _unseen_ms(step: WorkflowStep, now_ms: int) -> int:
     return gap_ms if gap_ms > 2 * _LOOKED_EVERY_MS else 0
 
 
-def _is_far_again(step: WorkflowStep, event: StepReported) -> bool:
-    """Of a group that was near: what is left of a burst of records is no less than nothing."""
-    return step.evidence.get(NEAR_SINCE) is not None and event.evidence.get(NEAR_SINCE) is None
+def _is_nearer(step: WorkflowStep, event: StepReported) -> bool:
+    """Of a group that is to be near for a while: whether it is so for the first time, or was so for longer than before.
+    One that comes and goes all the time alike would never be given up otherwise.
+    """
+    is_first = step.evidence.get(NEAR_SINCE) is None and event.evidence.get(NEAR_SINCE) is not None
+    return (is_first and NEAR_LONGEST not in event.evidence) or _was_near_longer(step, event)
+
+
+def _was_near_longer(step: WorkflowStep, event: StepReported) -> bool:
+    """And is not any more: what is left of a burst of records is no less than nothing, and counts anew."""
+    before, now = step.evidence.get(NEAR_LONGEST), event.evidence.get(NEAR_LONGEST)
+    return isinstance(now, int) and now > (before if isinstance(before, int) else 0)
 
 
 def _least(left: int | None, so_far: int | None) -> int | None:

@@ -1,7 +1,8 @@
 """Whether a group is near enough to the ends of what it reads, and has been for long enough.
 
 The lag of each partition is told from the looks of the collector at the group and the log ends, as for watches: one
-that is not fully known is never small. The time counts from the first of the looks in a row that were all within the
+that is not fully known is never small, and between two commits it counts as it was at the last one, as long as the next
+is not late. The time counts from the first of the looks in a row that were all within the
 limit. It begins again with each look that was not, after a gap, for a new leader, and when what was planned is another
 thing now: another config of a unit, another topic, more partitions. So the time always belongs to what will be carried
 out.
@@ -13,9 +14,11 @@ from dataclasses import replace
 from recoveryd.kernel.times import format_time_ms
 from recoveryd.live.events import ReaderSampled
 from recoveryd.live.lag.book import Reader, with_samples, without_unwatched
-from recoveryd.live.lag.evaluate import evaluate_partition
+from recoveryd.live.lag.commits import lag_at_commit_s
+from recoveryd.live.lag.evaluate import evaluate_partitions
 from recoveryd.live.lag.verdicts import LagVerdict, PartitionLag
 from recoveryd.live.lag.window import LagParams, Window
+from recoveryd.live.params import LiveParams
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.model.actions import AwaitReady
 from recoveryd.workflows.model.events import Outcome, StepReported
@@ -25,7 +28,9 @@ from recoveryd.workflows.model.matter import matter_of
 from recoveryd.workflows.model.near import Near, Readiness
 from recoveryd.workflows.model.workflow import Workflow, WorkflowStep
 
-NEAR_SINCE = "near_since"  # in the evidence of a step that waits until a group is near
+# In the evidence of a step that waits until a group is near.
+NEAR_SINCE = "near_since"
+NEAR_LONGEST = "near_longest_s"  # for how long it was so, of the times that ended; none did if it is left out
 _GAP_PERIODS = 3
 _MAY_BE_NEAR = frozenset({LagVerdict.OK, LagVerdict.IDLE, LagVerdict.CATCHING_UP, LagVerdict.FALLING_BEHIND})
 
@@ -51,7 +56,8 @@ def on_reader_sampled(draft: WorkflowDraft, event: ReaderSampled) -> None:
     if event.reader not in watched:
         return
     known = draft.workflows.readiness
-    book = with_samples(known.book, event.reader, event.samples, draft.now_ms, draft.params.lag, watched)
+    params = draft.params.live.lag_of(event.reader)
+    book = with_samples(known.book, event.reader, event.samples, draft.now_ms, params, watched)
     found = next((sample.topic_id for _, sample in event.samples if sample.topic_id), "")
     topics = {**known.topics, event.reader: (found, tuple(sorted(event.planned)))}
     draft.workflows = replace(draft.workflows, readiness=replace(known, book=book, topics=topics))
@@ -75,10 +81,10 @@ def look_at_readiness(draft: WorkflowDraft, workflow: Workflow, step: WorkflowSt
     action = step.action
     assert isinstance(action, AwaitReady)
     known = draft.workflows.readiness
-    far, lags = _look(known, action, draft.now_ms, draft.params.lag)
+    far, lags = _look(known, action, draft.now_ms, draft.params.live)
     revision = _revision(draft, workflow, action, known)
     before = known.near.get(workflow.id)
-    near = None if far else _with_look(before, revision, draft.now_ms, draft.params.lag)
+    near = None if far else _with_look(before, revision, draft.now_ms, draft.params.live.lag)
     others = {name: each for name, each in known.near.items() if name != workflow.id}
     kept = others if near is None else {**others, workflow.id: near}
     draft.workflows = replace(draft.workflows, readiness=replace(known, near=kept))
@@ -87,6 +93,8 @@ def look_at_readiness(draft: WorkflowDraft, workflow: Workflow, step: WorkflowSt
         "revision": revision,
         NEAR_SINCE: None if near is None else format_time_ms(near.since_ms),
     }
+    if longest_s := _longest_s(step, before, near):
+        evidence[NEAR_LONGEST] = longest_s
     if near is None:
         why = f"{action.group} is not near enough: {far}"
         return _told(workflow, step, Outcome.NOT_YET, why, evidence, left)
@@ -101,7 +109,16 @@ def look_at_readiness(draft: WorkflowDraft, workflow: Workflow, step: WorkflowSt
     return _told(workflow, step, Outcome.DONE, why, evidence, left)
 
 
-def _look(known: Readiness, action: AwaitReady, now_ms: int, params: LagParams) -> tuple[str, list[PartitionLag]]:
+def _longest_s(step: WorkflowStep, before: Near | None, near: Near | None) -> int:
+    """Of the times for which it was near, those that ended; 0 = none did."""
+    known = step.evidence.get(NEAR_LONGEST)
+    longest_s = known if isinstance(known, int) else 0
+    if before is None or (near is not None and near.since_ms == before.since_ms):
+        return longest_s
+    return max(longest_s, 1, (before.seen_ms - before.since_ms) // 1_000)
+
+
+def _look(known: Readiness, action: AwaitReady, now_ms: int, live: LiveParams) -> tuple[str, list[PartitionLag]]:
     """Why it is not within the limit now (empty = it is), and the lag of each partition."""
     lags: list[PartitionLag] = []
     far = ""
@@ -109,15 +126,16 @@ def _look(known: Readiness, action: AwaitReady, now_ms: int, params: LagParams) 
         _, planned = known.topics.get(reader, ("", ()))
         if not planned:
             return f"{reader.topic} was not looked at yet", []
-        windows = known.book.readers.get(reader, {})
+        windows, params = known.book.readers.get(reader, {}), live.lag_of(reader)
         commits = any(window.position is not None for window in windows.values())
-        for partition in planned:
-            window = windows.get(partition, Window())
-            lag = evaluate_partition(partition, window, now_ms, params)
+        for found in evaluate_partitions(windows, planned, now_ms, params):
+            window = windows.get(found.partition, Window())
+            seconds = lag_at_commit_s(window, found.time_lag_s, params)
+            lag = found._replace(time_lag_s=seconds)
             if commits and _holds_nothing(window, now_ms, params):
-                lag = lag._replace(verdict=LagVerdict.IDLE, offset_lag=0, time_lag_s=0.0, coverage=1.0)
+                lag = found._replace(verdict=LagVerdict.IDLE, offset_lag=0, time_lag_s=0.0, coverage=1.0)
             lags.append(lag)
-            far = far or _too_far(f"{reader.topic} {partition}", lag, window, action.lag_ms)
+            far = far or _too_far(f"{reader.topic} {found.partition}", lag, window, action.lag_ms)
     return far, lags
 
 

@@ -2,17 +2,17 @@
 
 from dataclasses import dataclass
 
-from recoveryd.live.lag.window import LagParams
+from recoveryd.live.params import LiveParams
 from recoveryd.units.params import UnitParams
 
 
 @dataclass(frozen=True, slots=True)
 class WorkflowParams(UnitParams):
-    """Times in ms. `clusters` are the names in the config."""
+    """Times in ms. `clusters` are the names in the config. `live`: how the lag of each group is told."""
 
     clusters: frozenset[str] = frozenset({"main"})
     own_topics: frozenset[str] = frozenset()
-    lag: LagParams = LagParams()
+    live: LiveParams = LiveParams()
     approval_ttl_ms: int = 86_400_000
     keep_terminal_ms: int = 90 * 86_400_000
     keep_terminal_most: int = 1_000
