@@ -100,6 +100,28 @@ async def test_while_the_group_has_members_again_nothing_is_set_and_nothing_take
     assert await asyncio.to_thread(setter.committed) == [7, -1001]
 
 
+async def test_an_assigned_consumer_that_commits_is_noticed_though_the_group_has_no_members(setter: Setter) -> None:
+    note = TakeSnapshot("main", setter.group, (setter.topic,), looks_twice=True)
+    consumer = await asyncio.to_thread(setter.consumer, **{"enable.auto.commit": False})
+    consumer.assign([TopicPartition(setter.topic, 0, 7)])
+    looking = asyncio.create_task(setter.steps.take(TakeStep("w", "s", 1, note)))
+    for offset in range(8, EACH):
+        await asyncio.to_thread(commit, consumer, [TopicPartition(setter.topic, 0, offset)])
+        await asyncio.wait([looking], timeout=1.0)
+        if looking.done():
+            break
+    told = await looking
+    consumer.close()
+    assert told.outcome is Outcome.NOT_YET, told.why
+    assert f"{setter.topic} 0 of {setter.group} went from " in told.why
+    assert "stop the consumer that commits for it" in told.why
+    told = await setter.steps.take(TakeStep("w", "s", 2, note))
+    assert told.outcome is Outcome.DONE
+    assert {row.partition: row.to for row in told.undo if isinstance(row, OffsetUndo)} == {
+        0: (await asyncio.to_thread(setter.committed))[0], 1: None
+    }  # fmt: skip
+
+
 async def test_what_somebody_else_set_meanwhile_is_named_and_stays(setter: Setter) -> None:
     await asyncio.to_thread(setter.commit, 1, 9)
     told = await setter.set()

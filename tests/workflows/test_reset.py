@@ -17,6 +17,7 @@ from recoveryd.units.approvals import ApprovalBy, ApprovalRule, ApprovedVerb, ap
 from recoveryd.units.events import UnitsRead
 from recoveryd.units.facts import GroupType, Member
 from recoveryd.units.model import Output, Unit
+from recoveryd.workflows.model.actions import TakeSnapshot
 from recoveryd.workflows.model.commands import Reset, Rollback
 from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
 from recoveryd.workflows.model.events import GatheringFailed, Outcome, StepReported
@@ -129,6 +130,33 @@ def test_members_are_waited_for_and_named_and_the_wait_has_an_end() -> None:
     world.pass_time(600)
     assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.GROUP_NOT_EMPTY.value)
     assert world.committed == BEFORE
+
+
+def test_who_commits_without_being_a_member_is_waited_for_and_the_wait_has_an_end() -> None:
+    """The second look found other offsets than the first."""
+    world, moving = GroupWorld(), "orders 0 of app went from 50 to 51 while the group has no members"
+
+    def moves(effect: TakeStep) -> StepReported | None:
+        return report(effect, Outcome.NOT_YET, moving) if effect.step == "snapshot" else None
+
+    world.fault = moves
+    assert world.reset() == "accepted"
+    [note] = [step.action for step in world.workflow.steps if isinstance(step.action, TakeSnapshot)]
+    assert note.looks_twice
+    world.pass_time(60)
+    waiting = world.workflow.waiting_for
+    assert waiting is not None
+    assert (world.workflow.state, waiting.kind, waiting.step) == (State.WAITING, "group_empty", "snapshot")
+    assert (world.workflow.why, world.committed) == (moving, BEFORE)
+    world.fault, world.committed = (lambda _: None), at(60)
+    world.pass_time(5)
+    assert (world.workflow.state, world.committed) == (State.COMPLETED, at(10))
+    assert [c.before for c in world.workflow.plan.changes] == [60] * PARTITIONS  # type: ignore[union-attr]
+    world = GroupWorld()
+    world.fault = moves
+    world.reset()
+    world.pass_time(700)
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.GROUP_NOT_EMPTY.value)
 
 
 def test_what_moves_until_the_group_is_empty_is_worked_out_when_it_is() -> None:

@@ -253,7 +253,8 @@ def _steps(
     read = (*unit.inputs, *unit.intermediate)
     yield WorkflowStep(STOP, AwaitStopped(cluster, group, unit.name))
     yield WorkflowStep(EMPTY, AwaitEmpty(cluster, group))
-    yield WorkflowStep(NOTE, TakeSnapshot(cluster, group, read, tuple(unit.outputs), topic_ids=ids, unit=unit.name))
+    note = TakeSnapshot(cluster, group, read, tuple(unit.outputs), topic_ids=ids, unit=unit.name, looks_twice=True)
+    yield WorkflowStep(NOTE, note)
     if internal:
         yield WorkflowStep(DELETE, DeleteTopics(cluster, internal, group=group))
     yield from output_steps(spec, forms)

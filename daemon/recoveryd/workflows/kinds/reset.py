@@ -160,7 +160,7 @@ def _plan(spec: ResetSpec, facts: Found, params: WorkflowParams) -> Planned | Re
         *((WorkflowStep(CONFIRM, AskPerson(asked)),) if asked is not None else ()),
         *first,
         WorkflowStep(EMPTY, AwaitEmpty(spec.cluster, spec.group)),
-        WorkflowStep(NOTE, TakeSnapshot(spec.cluster, spec.group, tuple(ids), topic_ids=ids)),
+        WorkflowStep(NOTE, TakeSnapshot(spec.cluster, spec.group, tuple(ids), topic_ids=ids, looks_twice=True)),
         WorkflowStep(SET, SetOffsets(spec.cluster, spec.group, connector=connector, topic_ids=ids)),
         *((WorkflowStep(CLEAN, AskPerson(clean_text(unit))),) if unit is not None and _cleans(spec) else ()),
         *last,

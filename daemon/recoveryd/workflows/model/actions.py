@@ -92,6 +92,8 @@ class TakeSnapshot:
     # The cluster is asked of it once more, so that the core can tell whether it has internal topics that the plan did
     # not know.
     unit: str = ""
+    # A commit interval apart: consumers that are assigned their partitions are no members, and commit all the same.
+    looks_twice: bool = False
     do: Literal["snapshot"] = "snapshot"
 
 

@@ -37,6 +37,7 @@ from recoveryd.workflows.model.facts import WantedFacts
 from recoveryd.workflows.model.workflow import OffsetUndo, UndoState
 
 _STABLE_S: Final = 3.0
+_COMMIT_S: Final = 6.0  # Kafka's consumers commit each 5 s when nothing else is said
 
 _Found = Mapping[str, Mapping[int, Committed]]
 _Key = tuple[str, int]
@@ -58,6 +59,8 @@ class OffsetSteps:
         """
         if (there := await self._who_is_there(effect, action)) is not None:
             return there
+        if action.looks_twice and (moving := await self._who_commits(effect, action)) is not None:
+            return moving
         told = await self._reach.run(action.cluster, self._note, effect, action)
         if told.outcome is not Outcome.DONE:
             return told
@@ -75,6 +78,32 @@ class OffsetSteps:
             return None
         members = await self._reach.members(action.cluster, action.group)
         return not_empty(effect, action.group, members, is_tried=True) if members else None
+
+    async def _who_commits(self, effect: TakeStep, action: TakeSnapshot) -> StepReported | None:
+        """Somebody who is no member of the group can be told only by what is committed for it."""
+        before = _numbers(await self._reach.run(action.cluster, self._committed, action))
+        if not before:
+            return None
+        await asyncio.sleep(_COMMIT_S)
+        after = _numbers(await self._reach.run(action.cluster, self._committed, action))
+        moved = [(t, p) for t, there in after.items() for p, at in there.items() if before.get(t, {}).get(p) != at]
+        if not moved:
+            return None
+        if members := await self._reach.members(action.cluster, action.group):
+            return not_empty(effect, action.group, members, is_tried=True)
+        topic, p = moved[0]
+        was, now = before.get(topic, {}).get(p, "no commit"), after[topic][p]
+        why = (
+            f"{topic} {p} of {action.group} went from {was} to {now} while the group has no members: stop the consumer "
+            "that commits for it and was assigned its partitions"
+        )
+        return report(effect, Outcome.NOT_YET, why)
+
+    def _committed(self, action: TakeSnapshot) -> _Found:
+        shapes = describe(self._reach.admin(action.cluster), action.topics, TIMEOUT_S)
+        keys = [key for shape in shapes.values() if shape is not None for key in shape.keys]
+        properties, access = self._reach.clusters[action.cluster], self._reach.accesses[action.cluster]
+        return read_committed(properties, action.group, keys, access=access)
 
     def _note(self, effect: TakeStep, action: TakeSnapshot) -> StepReported:
         properties, admin = self._reach.clusters[action.cluster], self._reach.admin(action.cluster)

@@ -45,7 +45,7 @@ def restore_steps(
     read = (*unit.inputs, *unit.intermediate, *between)
     others = tuple(name for name in planned if name not in read)
     note = TakeSnapshot(cluster, group, read, others, topic_ids=ids, partitions=planned, unit=unit.name)
-    yield WorkflowStep(NOTE, note)
+    yield WorkflowStep(NOTE, replace(note, looks_twice=True))
     if gone:
         yield WorkflowStep(DELETE, DeleteTopics(cluster, gone, group=group))
     if state[RECREATE_STATE]:
