@@ -129,6 +129,24 @@ def test_each_version_that_a_rollback_leaves_stopped_is_named_where_it_fails() -
     assert (world.workflow.state, world.workflow.why) == (State.FAILED, told)
 
 
+def test_the_new_version_is_not_started_again_on_the_way_back_though_it_ran_before_it_was_restored() -> None:
+    world = two_versions()
+
+    def controlled(effect: TakeStep) -> StepReported | None:
+        if not isinstance(effect.action, AwaitStopped):
+            return None
+        world.stop_group(effect.action.group)
+        return report(effect, Outcome.DONE, "stopped", evidence={"before": {"replicas": 3}, "ran_before": True})
+
+    world.fault = controlled
+    assert upgrade(world) == "accepted"
+    world.people()
+    assert (world.workflow.state, world.groups["next"].runs) == (State.COMPLETED, NEW.name)
+    world.rolls_back()
+    is_as_before(world)
+    assert "start_application_again" not in {step.name for step in world.look("w1-restore").steps}
+
+
 def test_the_savepoint_that_it_takes_advises_nobody_to_start_the_old_version() -> None:
     world = TwoVersions(replace(UNIT, control=ControlKind.PROCESS), NEW, suffixes=SUFFIXES)
     assert upgrade(world) == "accepted"
@@ -148,6 +166,7 @@ def with_internal(name: str) -> Callable[[TwoVersions], None]:
 @pytest.mark.parametrize(
     ("change", "more", "code", "says"),
     [
+        (lambda w: w.start(NEW.name), {}, Code.GROUP_NOT_EMPTY, "shop-v2 runs already: next has 1 members"),
         (with_internal("next-counts-changelog"), {}, Code.TARGET_NOT_EMPTY, "state of its own"),
         (lambda _: None, {"inputs": ("orders", "totals")}, Code.INVALID_VALUE, "totals"),
         (lambda _: None, {"cluster": "far"}, Code.INVALID_VALUE, "far"),

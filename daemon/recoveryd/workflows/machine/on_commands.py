@@ -12,7 +12,7 @@ from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
 from recoveryd.recovery.commands import Approve, Pause, Reject, Resume
 from recoveryd.workflows.machine.changing import is_changing
 from recoveryd.workflows.machine.children.steering import steer_children
-from recoveryd.workflows.machine.children.whose import has_children, ran_before, refuse_child
+from recoveryd.workflows.machine.children.whose import has_children, refuse_child, sender_of
 from recoveryd.workflows.machine.closing import given_up
 from recoveryd.workflows.machine.command_ids import is_child_of, is_taken_back
 from recoveryd.workflows.machine.draft import WorkflowDraft
@@ -28,6 +28,7 @@ from recoveryd.workflows.model.commands import Ack, Rollback
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.lifecycle import REUSABLE
 from recoveryd.workflows.model.size import refuse_id
+from recoveryd.workflows.model.spec import UpgradeSpec
 from recoveryd.workflows.model.workflow import NOT_ENDED, Ending, StepState, Workflow, WorkflowStep
 
 _CAN_ROLL_BACK = frozenset({State.COMPLETED, State.FAILED, State.STOPPED})
@@ -40,7 +41,9 @@ def on_begin(draft: WorkflowDraft, event: CommandReceived, command: BeginsWorkfl
         draft.refuse(event, id_in_use("workflow", earlier.id, earlier.state.value))
         return
     kind = draft.kinds[command.verb]
-    spec = kind.complete(command.spec, Knows(draft.params, draft.workflows, ran_before(draft, meta.id), meta.subject))
+    sender, before = sender_of(draft, meta.id)
+    takes_over = sender is not None and isinstance(sender.spec, UpgradeSpec)
+    spec = kind.complete(command.spec, Knows(draft.params, draft.workflows, before, meta.subject, takes_over))
     if not isinstance(spec, Refused):
         refusal = refuse_id(meta.subject, kind.ends(spec)) or _refuse(kind, spec, draft, meta.id)
     else:

@@ -110,6 +110,7 @@ class SavepointSpec:
 class RestoreSpec:
     """`cut` is that of the savepoint, once it was looked up: the savepoint may be deleted while this goes on. `before`:
     how the application ran in whose place the unit starts, where a workflow began this that had stopped it.
+    `takes_over`: that was an upgrade; on its way back the unit stays stopped, because the other version runs by then.
     """
 
     savepoint: str
@@ -121,6 +122,7 @@ class RestoreSpec:
     group: str = ""
     dry_run: bool = False
     plan_hash: str | None = None
+    takes_over: bool = False
     verb: Literal["restore_savepoint"] = "restore_savepoint"
 
 

@@ -45,7 +45,10 @@ def _complete(spec: RestoreSpec, knows: Knows) -> RestoreSpec | Refused:
     if isinstance(unit, Refused):
         return unit
     problem = outputs_left_out(spec.outputs, unit) or problem_of_unit(unit, saved.cut)
-    return problem or replace(spec, cluster=unit.cluster, group=unit.consumer_group, cut=saved.cut, before=knows.before)
+    if problem is not None:
+        return problem
+    known = replace(spec, cluster=unit.cluster, group=unit.consumer_group, cut=saved.cut)
+    return replace(known, before=knows.before, takes_over=knows.takes_over)
 
 
 def _wanted(spec: RestoreSpec, params: WorkflowParams) -> WantedFacts:
@@ -126,6 +129,12 @@ def _judge(workflow: Workflow, _step: WorkflowStep, event: StepReported, _around
     return with_new_topics_told(workflow, event, (name_now(spec, cut, topic) for topic in cut.topics))
 
 
+def _undo(workflow: Workflow) -> tuple[WorkflowStep, ...]:
+    spec, back = workflow.spec, back_steps(workflow)
+    assert isinstance(spec, RestoreSpec)
+    return back if spec.takes_over else started_again(workflow, back)
+
+
 def _claims(spec: RestoreSpec) -> frozenset[str]:
     topics = (f"the topic {name} on {spec.cluster}" for name in (*spec.outputs, *new_names(spec)))
     return frozenset([f"the group {spec.group} on {spec.cluster}", f"the savepoint {spec.savepoint}", *topics])
@@ -140,7 +149,7 @@ RESTORE_SAVEPOINT = WorkflowKind(
     claims=_claims,
     topics=lambda spec: (*spec.outputs, *new_names(spec)),
     after_step=after_step,
-    undo=lambda workflow: started_again(workflow, back_steps(workflow)),
+    undo=_undo,
     judge=_judge,
     ends=lambda _spec: "-9999",
 )

@@ -81,6 +81,9 @@ def problem_elsewhere(spec: UpgradeSpec, old: Unit, new: Unit, found: Found, par
         message = f"{foreign} is not named after {old.consumer_group}, so it is not known what {new.name} calls it"
         return Refused(Code.AMBIGUOUS_TOPICS, message)
     facts = found.units[new.name]
+    if facts.group is not None and facts.group.members:
+        message = f"{new.name} runs already: {new.consumer_group} has {len(facts.group.members)} members"
+        return Refused(Code.GROUP_NOT_EMPTY, message, "Stop it: it starts once it has offsets and state.")
     own = (topic for name in facts.internal.certain if (topic := facts.topics.get(name)) is not None)
     full = next((topic.name for topic in own if any(e.records_most for e in topic.ends.values())), None)
     if full is not None:

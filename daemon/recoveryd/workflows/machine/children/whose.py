@@ -89,14 +89,16 @@ def refused_child(draft: WorkflowDraft, workflow: Workflow, answer: Answer) -> b
     return any(child_of(draft, workflow, run) is None for run in asked)
 
 
-def ran_before(draft: WorkflowDraft, command: str) -> Mapping[str, Any]:
-    """How the application ran in whose place a command is to start one, if a workflow sent it that knows."""
+def sender_of(draft: WorkflowDraft, command: str) -> tuple[Workflow | None, Mapping[str, Any]]:
+    """The workflow that sent a command to begin something, and how the application ran in whose place that is to start
+    one, as far as it knows.
+    """
     for workflow in draft.workflows.live.values():
         step = workflow.step
         for run in step.action.runs if step is not None and isinstance(step.action, RunChildren) else ():
             if command == command_id(workflow, run):
-                return run.before
-    return {}
+                return workflow, run.before
+    return None, {}
 
 
 def problem_of(recovery: Child) -> str:
