@@ -7,9 +7,9 @@ import pytest
 from recoveryd.holds.draft import HOLDS
 from recoveryd.holds.spec import Release, StartHold
 from recoveryd.kernel.catalogue import Code
-from recoveryd.kernel.commands import StopCommand
+from recoveryd.kernel.commands import Meta, StopCommand
 from recoveryd.kernel.states import State
-from recoveryd.recovery.commands import Pause, Resume
+from recoveryd.recovery.commands import Approve, Pause, Resume
 from recoveryd.recovery.spec import Earliest, Latest
 from recoveryd.units.facts import Member
 from recoveryd.workflows.model.commands import Reset
@@ -191,6 +191,57 @@ def test_what_may_not_be_read_is_not_cut_and_nobody_is_stopped_for_it(verb: str)
     assert world.send(lambda meta: StartHold(meta, make_hold(topic, reads=True)), subject="h2") == "accepted"
     assert begin("w3") == "rejected"
     assert (world.answers[-1].code, topic in world.answers[-1].message) == (Code.TOPIC_HELD.value, True)
+
+
+@pytest.mark.parametrize("verb", ["savepoint", "restore"])
+def test_an_approval_is_refused_and_waits_while_what_is_to_be_copied_may_not_be_read(verb: str) -> None:
+    """Another daemon leads by then: what the plan reads is kept with it."""
+    owned = replace(UNIT, approvers=("//ops/kim",))
+    world = AppWorld(owned)
+    assert save(world) == "accepted"
+    if verb == "restore":
+        world.approve("//ops/kim")
+        world.run_through()
+        assert restore(world, "w1-back") == "accepted"
+    run = "w1" if verb == "savepoint" else "w1-back"
+    topic = INTERNAL[0] if verb == "savepoint" else f"savepoint.before.{INTERNAL[0]}"
+    plan = world.look(run).plan
+    assert plan is not None
+    assert world.send(lambda meta: StartHold(meta, make_hold(topic, reads=True)), subject="h1") == "accepted"
+    world.lead()
+
+    def approve(meta: Meta) -> Approve:
+        return Approve(meta, plan.hash)
+
+    assert world.send(approve, "//ops/kim", subject=run) == "rejected"
+    assert (world.answers[-1].code, topic in world.answers[-1].message) == (Code.TOPIC_HELD.value, True)
+    assert world.look(run).state is State.AWAITING_APPROVAL
+    release(world)
+    assert world.send(approve, "//ops/kim", subject=run) == "accepted"
+    assert world.look(run).state in {State.RUNNING, State.WAITING}
+
+
+def test_a_hold_on_reading_that_comes_before_state_topics_are_made_anew_keeps_them() -> None:
+    world = saved()
+    world.members = [BUSY]
+    assert restore(world) == "accepted"
+    copy = f"savepoint.before.{INTERNAL[0]}"
+    assert world.send(lambda meta: StartHold(meta, make_hold(copy, reads=True)), subject="h1") == "accepted"
+    before = list(world.done)
+    world.stops()
+    assert (world.look("w2").state, world.look("w2").error_code) == (State.FAILED, Code.TOPIC_HELD.value)
+    assert world.done == before
+
+
+def test_a_hold_on_reading_that_comes_once_all_is_copied_is_in_nobodys_way() -> None:
+    world = saved()
+    assert restore(world) == "accepted"
+    world.stops()
+    assert world.waiting("w2") == "copy_state"
+    copy = f"savepoint.before.{INTERNAL[0]}"
+    assert world.send(lambda meta: StartHold(meta, make_hold(copy, reads=True)), subject="h1") == "accepted"
+    world.run_through("w2")
+    assert world.look("w2").state is State.COMPLETED
 
 
 def test_a_hold_that_comes_while_topics_wait_to_go_keeps_them() -> None:

@@ -28,7 +28,7 @@ _OF_TOPICS = frozenset({"offset", "topic", "config"})
 
 
 def held_from(
-    draft: WorkflowDraft, workflow: Workflow, plan: WorkflowPlan | None, reads: Iterable[str] = ()
+    draft: WorkflowDraft, workflow: Workflow, plan: WorkflowPlan | None, reads: Iterable[str]
 ) -> Refused | None:
     """The refusal that names the hold in the way of this plan, or None. `reads`: topics that it will have copied."""
     topics = dict.fromkeys(_topic_of(change) for change in plan.changes if change.what in _OF_TOPICS) if plan else ()

@@ -8,8 +8,8 @@ from recoveryd.workflows.machine.changing import is_at_rest, is_called_off
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.ends import fail, is_back
 from recoveryd.workflows.machine.holding import are_known, held_from, held_from_steps
-from recoveryd.workflows.model.actions import CHANGES
-from recoveryd.workflows.model.workflow import Workflow, WorkflowStep
+from recoveryd.workflows.model.actions import CHANGES, RunChildren
+from recoveryd.workflows.model.workflow import NOT_ENDED, Workflow, WorkflowStep
 
 
 def waits_for_holds(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> bool:
@@ -48,8 +48,9 @@ def _is_held_back(workflow: Workflow, step: WorkflowStep) -> bool:
 
 def _held(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> Refused | None:
     """On the way back, and where it takes away only what it made itself, by what this step touches: what stays as it is
-    needs nobody's leave.
+    needs nobody's leave. Before something is copied, also by what that reads, since without it the change is of no use.
     """
     if workflow.is_rolling_back or is_back(step.action):
         return held_from_steps(draft, workflow, (step,))
-    return held_from(draft, workflow, workflow.plan)
+    has_to_copy = any(isinstance(s.action, RunChildren) and s.state in NOT_ENDED for s in workflow.steps)
+    return held_from(draft, workflow, workflow.plan, workflow.reads if has_to_copy else ())

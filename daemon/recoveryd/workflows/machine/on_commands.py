@@ -92,7 +92,7 @@ def on_approve(draft: WorkflowDraft, event: CommandReceived, command: Approve) -
     elif workflow.plan is not None and command.plan_hash != workflow.plan.hash:
         message = f"the plan of {workflow.id} has the hash {workflow.plan.hash}"
         draft.answer(event, "rejected", message, Code.STALE_PLAN.value)
-    elif held := held_from(draft, workflow, workflow.plan):
+    elif held := held_from(draft, workflow, workflow.plan, workflow.reads):
         draft.refuse(event, held)
     else:
         why = f"approved by {command.meta.who}"

@@ -60,7 +60,7 @@ def _plan(draft: WorkflowDraft, workflow: Workflow, found: Found) -> None:
         return
     if held is not None:
         plan = replace(plan, findings=(*plan.findings, held.message))
-    planned = {"plan": plan, "steps": made.steps, "undo": made.undo, "cut": made.cut}
+    planned = {"plan": plan, "reads": made.reads, "steps": made.steps, "undo": made.undo, "cut": made.cut}
     if workflow.approved:
         if workflow.plan is None or plan.hash != workflow.plan.hash:
             refuse(draft, workflow, Code.STALE_PLAN, f"the plan made now has the hash {plan.hash}; {workflow.approved}")

@@ -295,7 +295,8 @@ class Steering:
 class Workflow(StatusNoun):
     """`report`: of one that ended, where its kind writes one: what was seen, decided, changed, and what is open.
     `taken_back_by`: the id of the command that had it put back last. `ordinal`: it counts workflows, across control
-    topics that were made anew; 0 in those of an earlier release.
+    topics that were made anew; 0 in those of an earlier release. `reads`: topics that its plan has copied, which no
+    hold may keep from being read; empty in those of an earlier release.
     """
 
     verb: str = field(metadata=named("workflow"))
@@ -304,6 +305,7 @@ class Workflow(StatusNoun):
     control_offset: int
     answered: bool = False
     plan: WorkflowPlan | None = None
+    reads: tuple[str, ...] = ()
     steps: tuple[WorkflowStep, ...] = ()
     waiting_for: WaitingFor | None = None
     undo: tuple[Undo, ...] = ()

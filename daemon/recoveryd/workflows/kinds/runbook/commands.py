@@ -6,6 +6,7 @@ from recoveryd.kernel.events import CommandReceived
 from recoveryd.kernel.states import State
 from recoveryd.kernel.times import format_time_ms
 from recoveryd.workflows.kinds.runbook.names import DECIDE, VERIFY
+from recoveryd.workflows.kinds.runbook.paths import staged_topics
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.holding import held_from
 from recoveryd.workflows.machine.on_commands import known, stop_workflow, wrong_state
@@ -41,7 +42,7 @@ def on_promote(draft: WorkflowDraft, event: CommandReceived, command: Promote) -
         message = f"what {workflow.id} staged may be promoted from {format_time_ms(ready_ms)} on"
         draft.answer(event, "rejected", message, Code.NOT_READY.value)
         return
-    held = held_from(draft, workflow, workflow.plan)
+    held = held_from(draft, workflow, workflow.plan, staged_topics(workflow))
     if held is not None:  # the copy to the target would be refused, and the shadow end with it
         draft.refuse(event, held)
         return
