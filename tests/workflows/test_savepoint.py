@@ -108,6 +108,24 @@ def test_a_cut_has_offsets_state_and_ends_of_one_moment() -> None:
     assert {name: world.configs[name] for name in INTERNAL} == COMPACTED
 
 
+def test_a_cut_is_of_the_time_at_which_it_was_noted_however_long_that_was_waited_for() -> None:
+    world = AppWorld()
+
+    def waits(effect: TakeStep) -> StepReported | None:
+        return report(effect, Outcome.NOT_YET, "a transaction is open") if effect.step == "snapshot" else None
+
+    world.fault = waits
+    save(world)
+    world.stops()
+    world.pass_time(300)
+    assert world.waits_at == "snapshot"
+    since_ms, world.fault = world.now_ms, lambda _: None
+    world.run_through()
+    cut = world.workflow.cut
+    assert cut is not None
+    assert since_ms < cut.at_ms <= since_ms + 2_000
+
+
 def test_an_input_that_is_created_again_before_the_cut_is_noticed() -> None:
     world = AppWorld()
     save(world)

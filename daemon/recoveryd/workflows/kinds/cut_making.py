@@ -30,7 +30,8 @@ def after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> W
     moved = _moved_on(workflow.cut, event)
     if moved is not None:
         return moved
-    cut = _cut(workflow.cut, spec, event, workflow.updated_ms)
+    at_ms = step.ended_ms or workflow.updated_ms  # that of the report: the workflow may have waited long since
+    cut = _cut(workflow.cut, spec, event, at_ms)
     runs = tuple(_copy_run(workflow, spec, number, topic) for number, topic in enumerate(cut.topics) if topic.offsets)
     steps = tuple(replace(s, action=RunChildren(runs)) if s.name == COPY else s for s in workflow.steps)
     return replace(workflow, steps=steps, cut=cut)
