@@ -48,6 +48,10 @@ def test_forms_that_people_write_are_read_alike(text: str) -> None:
         ("a,0,1.5", "line 1: '1.5' is no offset"),
         ("a,0,latest", "'latest' is no offset"),
         ("a,0,٣", "is no offset"),
+        ("a,0,10000000000000000000", "line 1: '10000000000000000000' is no offset"),
+        (f"a,0,{'9' * 5_000}", "line 1: '9999999999999999999'... is no offset"),
+        (f"a,{'9' * 5_000},0", "is no partition"),
+        (f"a,0,1\n{'b' * 200_000},0,1", "line 2: field larger than field limit"),
     ],
 )
 def test_what_cannot_be_meant_is_named_with_its_line(text: str, says: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 Offsets = Mapping[str, Mapping[int, int]]
 _LINES_MOST = 1_000_000
+_DIGITS_MOST = 19  # of 2^63 - 1, the largest offset
 
 
 class OffsetsUnreadable(ValueError):  # noqa: N818  (named for what happened)
@@ -54,10 +55,19 @@ def read_offsets(text: str, group: str) -> dict[str, dict[int, int]]:
 
 
 def _rows(text: str) -> Iterable[list[str]]:
-    return csv.reader(io.StringIO(text.lstrip("\ufeff")), skipinitialspace=True)
+    reader = csv.reader(io.StringIO(text.lstrip("\ufeff")), skipinitialspace=True)
+    try:
+        yield from reader
+    except csv.Error as error:
+        raise OffsetsUnreadable(f"line {reader.line_num}: {error}") from None
 
 
 def _number(text: str, line: int, what: str) -> int:
-    if not text.strip().isascii() or not text.strip().isdigit():
-        raise OffsetsUnreadable(f"line {line}: {text!r} is no {what}")
-    return int(text)
+    digits = text.strip()
+    if not digits.isascii() or not digits.isdigit() or len(digits) > _DIGITS_MOST:
+        raise OffsetsUnreadable(f"line {line}: {_shown(text)} is no {what}")
+    return int(digits)
+
+
+def _shown(text: str) -> str:
+    return repr(text) if len(text) <= 2 * _DIGITS_MOST else f"{text[:_DIGITS_MOST]!r}..."
