@@ -181,7 +181,7 @@ _SCHEDULE_WORDS: Final[Told] = {
     "RunAnswer.kind": {"enum": ["accepted", "rejected", "duplicate", "expired"]},
     "LastEnd.offsets": "the next offset to copy, by partition",
     "LastEnd.recovery": "the run that came that far",
-    "RunCounts.late": "of those fired: made up for due times without a daemon",
+    "RunCounts.late": "of those fired: made up for due times without a daemon, or began more than a minute late",
     "RunCounts.skipped": "due times left out because the last run still went on",
 }
 _HOLD_WORDS: Final[Told] = {

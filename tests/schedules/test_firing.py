@@ -5,6 +5,7 @@ import pytest
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.events import CommandNotSent
 from recoveryd.kernel.states import State, StopReason
+from recoveryd.schedules import due
 from recoveryd.schedules.commands import ACTIVE_MOST
 from tests.builders.world import illegal_moves
 from tests.schedules.world import CONTINUED, REPLAY, ScheduleWorld, at
@@ -27,6 +28,36 @@ def test_a_schedule_says_when_it_is_due_and_sends_its_command_then() -> None:
     assert run is not None
     assert run.answer is not None
     assert (run.due_ms, run.answer.kind, following) == (DUE, "accepted", DUE + 60_000)
+
+
+def test_a_schedule_whose_zone_the_machine_does_not_know_any_more_says_so_and_its_run_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = ScheduleWorld()
+    world.add("0 2 * * *")
+    monkeypatch.setattr(due, "_zone", lambda _: None)
+    world.second(40)
+    schedule = world.schedule()
+    assert (schedule.state, schedule.error_code, schedule.next_run_ms) == (
+        State.FAILED, Code.INVALID_VALUE.value, None
+    )  # fmt: skip
+    assert "this machine knows no time zone UTC: nothing is sent any more" in schedule.why
+    assert [n.data["code"] for n in world.told("schedule_failed")] == [Code.INVALID_VALUE.value]
+    world.run_until(State.COMPLETED, recovery_id=RUN)
+    world.second(2)
+    assert (world.runs(), world.schedule().state, world.schedule().run) == ([RUN], State.FAILED, None)
+
+
+def test_a_schedule_whose_zone_was_not_known_for_a_moment_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = ScheduleWorld()
+    world.add("0 2 * * *")
+    with monkeypatch.context() as gone:
+        gone.setattr(due, "_zone", lambda _: None)
+        while not world.sent:
+            world.second()
+    assert world.schedule().next_run_ms is None
+    world.second(2)
+    assert (world.schedule().state, world.schedule().next_run_ms) == (State.RUNNING, at("2026-11-23T02:00"))
 
 
 def test_a_run_is_an_ordinary_recovery_and_its_end_is_told() -> None:

@@ -39,8 +39,13 @@ def check_cron(text: str) -> None:
 
 def check_zone(name: str) -> None:
     """Raises `NeverDue` for a name that the zone database does not have."""
-    if _zone(name) is None:
+    if not is_zone(name):
         raise NeverDue("is not a time zone of the IANA database")
+
+
+def is_zone(name: str) -> bool:
+    """Whether this machine knows it now."""
+    return _zone(name) is not None
 
 
 def next_due_ms(cron: str, time_zone: str, after_ms: int) -> int | None:

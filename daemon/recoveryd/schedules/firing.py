@@ -12,13 +12,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.effects import SendCommand, WakeAt
 from recoveryd.kernel.noun import changed
 from recoveryd.kernel.states import CommandRef
 from recoveryd.kernel.times import format_duration_ms, format_time_ms, parse_duration_ms, parse_time_ms
 from recoveryd.schedules.carry import with_start
 from recoveryd.schedules.draft import ScheduleDraft
-from recoveryd.schedules.due import last_due_ms, next_due_ms
+from recoveryd.schedules.due import is_zone, last_due_ms, next_due_ms
+from recoveryd.schedules.failing import fail
 from recoveryd.schedules.model import Schedule, ScheduleRun
 from recoveryd.schedules.spec import QUEUE
 
@@ -43,6 +45,7 @@ def fire_what_is_due(draft: ScheduleDraft, schedule: Schedule) -> None:
         schedule = _fire(draft, replace(schedule, queued_ms=None), schedule.queued_ms)
     due_ms = schedule.next_run_ms
     if due_ms is None:
+        _look_again(draft, schedule)
         return
     if draft.now_ms < due_ms:
         draft.effect(WakeAt(due_ms))
@@ -60,6 +63,18 @@ def fire_what_is_due(draft: ScheduleDraft, schedule: Schedule) -> None:
         _fire(draft, ahead, last_ms, first_missed_ms=due_ms)
     if then_ms is not None:
         draft.effect(WakeAt(then_ms))
+
+
+def _look_again(draft: ScheduleDraft, schedule: Schedule) -> None:
+    """No time was due when it was looked at last: the machine may have lost the zone, and have it again."""
+    spec, due_ms = schedule.spec, _next_ms(draft, schedule, draft.now_ms)
+    if due_ms is not None:
+        draft.put_schedule(changed(schedule, draft.now_ms, why=_told(due_ms), next_run_ms=due_ms))
+        draft.effect(WakeAt(due_ms))
+    elif schedule.queued_ms is None:
+        is_known = is_zone(spec.time_zone)
+        what = f"{spec.cron!r} is never due again" if is_known else f"this machine knows no time zone {spec.time_zone}"
+        fail(draft, schedule, Code.INVALID_VALUE, f"{what}: nothing is sent any more")
 
 
 def look_at_clock(draft: ScheduleDraft, schedule: Schedule) -> None:

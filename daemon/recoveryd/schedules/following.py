@@ -16,6 +16,7 @@ from recoveryd.kernel.times import format_time_ms
 from recoveryd.recovery.model import Recovery
 from recoveryd.schedules.carry import end_of, is_incremental
 from recoveryd.schedules.draft import ScheduleDraft
+from recoveryd.schedules.failing import fail
 from recoveryd.schedules.fitting import with_forecast
 from recoveryd.schedules.model import RunAnswer, RunCounts, Schedule, ScheduleRun
 
@@ -131,13 +132,9 @@ def _ended(
 def _lost_its_place(draft: ScheduleDraft, schedule: Schedule, run: ScheduleRun, counts: RunCounts) -> Schedule:
     """End the schedule: nobody knows where its next run would have to start."""
     why = f"where {run.recovery} ended is not known exactly, so no run can start there: {run.why}"
-    code = Code.LAST_END_UNKNOWN
-    told = {"from": schedule.state.value, "to": State.FAILED.value, "why": why, "code": code.value}
-    draft.notice("schedule_failed", schedule.id, told)
-    draft.reason = why
     stop = Stop(StopReason.TARGET_UNAVAILABLE, None, draft.now_ms, {"recovery": run.recovery})
-    ended = replace(schedule, state=State.FAILED, error_code=code.value, stop=stop, next_run_ms=None, queued_ms=None)
-    return draft.put_schedule(changed(ended, draft.now_ms, run=None, last_run=run, counts=counts, why=why))
+    over = replace(schedule, run=None, last_run=run, counts=counts)
+    return fail(draft, over, Code.LAST_END_UNKNOWN, why, stop)
 
 
 def _counted(counts: RunCounts, outcome: str) -> RunCounts:

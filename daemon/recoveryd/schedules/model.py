@@ -74,8 +74,9 @@ class RunForecast:
 
 @dataclass(frozen=True, slots=True)
 class RunCounts:
-    """`late`: runs that made up for due times which passed while no daemon ran. `skipped`: due times left out because
-    the last run still went on. `completed`, `stopped`, `failed` and `refused` add up to the runs that ended.
+    """`late`: runs that made up for due times which passed while no daemon ran, or began more than a minute after
+    theirs. `skipped`: due times left out because the last run still went on. `completed`, `stopped`, `failed` and
+    `refused` add up to the runs that ended.
     """
 
     fired: int = 0
