@@ -236,7 +236,7 @@ _WORKFLOW_WORDS: Final[Told] = {
     "WorkflowStep.tries": "how often it was begun",
     "WorkflowStep.evidence": "the numbers that its result rests on",
     "WaitingFor.kind": {
-        "enum": ["ack", "group_empty", "approval", "ready", "recoveries", "gates", "choice", "answer"],
+        "enum": ["ack", "group_empty", "ready", "recoveries", "gates", "choice", "answer"],
         "description": "`answer`: of its cluster, to a look that is made once",
     },
     "WaitingFor.members": "of a group that must become empty",

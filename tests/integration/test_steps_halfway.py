@@ -96,7 +96,7 @@ async def test_one_that_is_made_again_while_others_go_stays(
             await_topic(admin, b, 60.0)
 
     monkeypatch.setattr(topic_steps, "delete", slow)
-    told = await steps.take(TakeStep("w", "delete", 1, DeleteTopics("main", topics.ids, is_back=is_back)))
+    told = await steps.take(TakeStep("w", "delete", 1, DeleteTopics("main", topics.ids, is_ours=is_back)))
     there = await asyncio.to_thread(topics.there)
     assert (there[a], there[b] is None) == (None, False)
     assert there[b] != topics.ids[b]

@@ -90,10 +90,10 @@ async def test_a_topic_that_is_there_although_it_was_said_to_be_gone_is_told(
 
 async def test_on_the_way_back_none_goes_and_none_is_made(steps: KafkaSteps, topics: Topics) -> None:
     a, b = topics.names
-    ours = DeleteTopics("main", topics.ids, is_back=True)
+    ours = DeleteTopics("main", topics.ids, is_ours=True)
     assert (await look(steps, ours)).outcome is Outcome.LEFT
     assert await asyncio.to_thread(topics.there) == topics.ids
-    await steps.take(TakeStep("w", "step", 1, DeleteTopics("main", {a: topics.ids[a]}, is_back=True)))
+    await steps.take(TakeStep("w", "step", 1, DeleteTopics("main", {a: topics.ids[a]}, is_ours=True)))
     half = await look(steps, ours)
     assert [(row.name, row.state) for row in half.undo] == [(a, UndoState.DONE)]
     again = RecreateTopics("main", (TopicForm(b, 1, 1), TopicForm(a, 1, 1)), topics.ids, is_back=True)

@@ -183,7 +183,7 @@ def changed_by(effect: TakeStep) -> set[str]:
             return {getattr(row, "name", "") for row in effect.rows}
         case CreateTopics(topics=forms) | RecreateTopics(topics=forms, is_back=False):
             return {form.name for form in forms}
-        case DeleteTopics(topics=named, is_back=False):
+        case DeleteTopics(topics=named, is_ours=False):
             return set(named)
         case _:
             return set()

@@ -219,7 +219,7 @@ class AppWorld(WorkflowWorld):
             case CreateTopics(topics=forms):
                 there = [form.name for form in forms if form.name in self.topics]
                 return tuple(TopicUndo(name, None, self.topics[name].id, cluster="main") for name in there)
-            case DeleteTopics(topics=named, is_back=False):
+            case DeleteTopics(topics=named, is_ours=False):
                 gone = {name: topic_id for name, topic_id in named.items() if name not in self.topics}
                 return tuple(TopicUndo(name, before, None, True, cluster="main") for name, before in gone.items())
             case RecreateTopics(ids=ids, is_back=False):
@@ -317,12 +317,12 @@ class AppWorld(WorkflowWorld):
                 return _refused(effect, name, rows)
             if log is not None and log.id != topic_id:
                 return report(effect, Outcome.FAILED, f"{name} was made again", code=Code.TOPIC_CHANGED.value)
-            is_kept = action.is_back and not action.with_records
+            is_kept = action.is_ours and not action.with_records
             is_used = is_kept and log is not None and log.end > log.start
             if log is not None and not is_used:
                 self._drop(name)
-            state = UndoState.OPEN if not action.is_back else UndoState.KEPT if is_used else UndoState.DONE
-            before, after = (None, topic_id) if action.is_back else (topic_id, None)
+            state = UndoState.OPEN if not action.is_ours else UndoState.KEPT if is_used else UndoState.DONE
+            before, after = (None, topic_id) if action.is_ours else (topic_id, None)
             rows.append(TopicUndo(name, before, after, not is_used, state, cluster="main"))
         return report(effect, Outcome.DONE, "gone", undo=tuple(rows))
 

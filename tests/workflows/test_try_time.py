@@ -165,7 +165,7 @@ async def test_a_try_that_did_nothing_in_its_time_has_failed(
 
 async def test_no_second_try_and_no_way_back_runs_beside_one_that_hangs(steps: KafkaSteps, topics: Topics) -> None:
     topics.lets_go.clear()
-    create, back = CreateTopics("main", FORMS[:1]), DeleteTopics("main", {"a": "a-1"}, is_back=True)
+    create, back = CreateTopics("main", FORMS[:1]), DeleteTopics("main", {"a": "a-1"}, is_ours=True)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.2):
             await steps.take(TakeStep("w", "create", 1, create))

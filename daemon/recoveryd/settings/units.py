@@ -109,7 +109,8 @@ class UnitSection(Section):
 
 class ApprovalRuleSection(Section):
     verbs: Annotated[tuple[ApprovedVerb, ...], Field(max_length=20)] = Field(
-        default=(), description="reset | reprocess | savepoint | restore_savepoint | upgrade | runbook; empty: all."
+        default=(),
+        description="reset | reprocess | savepoint | restore_savepoint | upgrade | runbook | watch; empty: all.",
     )
     units: Annotated[tuple[Annotated[str, _GROUP], ...], Field(max_length=1_000)] = Field(
         default=(), description="Names of units, in which * stands for anything; empty: all."

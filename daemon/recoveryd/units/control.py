@@ -4,7 +4,8 @@ start applications (the port `ApplicationControl`).
 A wish is asked again until its report says that it is fulfilled, so all that a report needs to say is what to do next.
 How a step of a workflow that waits for an application uses this, each time it is taken:
 
-    wish = Wish(unit, Desired.STOPPED, workflow=workflow.id, key=f"{workflow.id}/{step.name}", since_ms=step.began_ms)
+    since_ms = step.began_ms
+    wish = Wish(unit, Desired.STOPPED, workflow.id, key=f"{workflow.id}/{step.name}/{since_ms}", since_ms=since_ms)
     report = await applications.ask(wish)
 
 - `report.fulfils(wish.desired)`: it is done, as far as the application goes. A group can still have members then.

@@ -231,7 +231,7 @@ def _delete(workflow: Workflow) -> tuple[WorkflowStep, ...]:
         for row in workflow.undo
         if isinstance(row, TopicUndo) and row.to is None and row.was_set and row.state is UndoState.OPEN
     }
-    action = DeleteTopics(workflow.spec.cluster, made, is_back=True, with_records=True)
+    action = DeleteTopics(workflow.spec.cluster, made, is_ours=True, with_records=True)
     return (WorkflowStep("delete_copies", action),) if made else ()
 
 

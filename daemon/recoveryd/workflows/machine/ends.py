@@ -118,4 +118,5 @@ def complete(draft: WorkflowDraft, workflow: Workflow) -> None:
 
 
 def is_back(action: Action) -> bool:
-    return bool(getattr(action, "is_back", False))
+    """Whether it puts something back, or takes away only what the workflow made itself."""
+    return bool(getattr(action, "is_back", False) or getattr(action, "is_ours", False))

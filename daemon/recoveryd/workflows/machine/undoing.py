@@ -66,7 +66,7 @@ def rollback_steps(workflow: Workflow) -> tuple[WorkflowStep, ...]:
         steps.append(WorkflowStep("make_topics_again", again))
     made = {r.name: r.was_set for r in workflow.undo if isinstance(r, TopicUndo) and _is_ours(r) and r.was_set}
     if made:
-        steps.append(WorkflowStep("delete_made_topics", DeleteTopics(workflow.spec.cluster, made, is_back=True)))
+        steps.append(WorkflowStep("delete_made_topics", DeleteTopics(workflow.spec.cluster, made, is_ours=True)))
     return tuple(steps)
 
 

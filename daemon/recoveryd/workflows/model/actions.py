@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from recoveryd.kernel.written import named
+
 
 @dataclass(frozen=True, slots=True)
 class AwaitEmpty:
@@ -138,14 +140,14 @@ class CreateTopics:
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopics:
-    """Take topics away, each only as long as it has the id that `topics` names for it. `is_back`: on the way back;
-    topics with records stay unless `with_records`. `group`: which has no members then, and whose commits on them go
-    with them.
+    """Take topics away, each only as long as it has the id that `topics` names for it. `is_ours`: the workflow made
+    them, so that no hold is in the way, and who has made one again keeps it; those with records stay unless
+    `with_records`. `group`: which has no members then, and whose commits on them go with them.
     """
 
     cluster: str
     topics: Mapping[str, str]
-    is_back: bool = False
+    is_ours: bool = field(default=False, metadata=named("is_back"))
     group: str = ""
     with_records: bool = False
     do: Literal["delete_topics"] = "delete_topics"

@@ -115,7 +115,7 @@ class WaitingFor:
     why not; what is said besides is of the last answer.
     """
 
-    kind: str  # ack | group_empty | approval | ready | recoveries | gates | choice | answer
+    kind: str  # ack | group_empty | ready | recoveries | gates | choice | answer
     step: str
     since_ms: TimeMs = field(metadata=named("since"))
     deadline_ms: TimeMs | None = field(default=None, metadata=named("deadline"))
@@ -332,7 +332,7 @@ class Workflow(StatusNoun):
         waiting = self.waiting_for
         is_known = waiting is not None and not waiting.is_under_way and waiting.unanswered_since_ms is None
         asked = waiting.kind if waiting is not None and is_known else ""
-        return asked in {"ack", "approval", "choice"} or (self.state is State.AWAITING_APPROVAL and not self.approved)
+        return asked in {"ack", "choice"} or (self.state is State.AWAITING_APPROVAL and not self.approved)
 
     @property
     def step(self) -> WorkflowStep | None:

@@ -113,7 +113,7 @@ class TopicSteps:
 
     def _delete(self, effect: TakeStep, action: DeleteTopics) -> StepReported:
         admin, at = self._reach.admin(action.cluster), TryTime()
-        is_new = is_first(effect) and not action.is_back  # on the way back all goes that may
+        is_new = is_first(effect) and not action.is_ours  # of ours all goes that may
         try:
             shapes = describe(admin, action.topics, TIMEOUT_S, ("Delete",) if is_new else ())
         except ClusterProblem as problem:
@@ -122,9 +122,9 @@ class TopicSteps:
         foreign = [name for name, shape in present.items() if shape.topic_id != action.topics[name]]
         # By an earlier try, of which nothing was heard.
         went = [name for name in action.topics if name not in present] if not is_first(effect) else []
-        if foreign and not action.is_back:
+        if foreign and not action.is_ours:
             return _made_again(effect, foreign[0], [_deleted_row(action, name) for name in went])
-        is_kept = action.is_back and not action.with_records
+        is_kept = action.is_ours and not action.with_records
         used = [n for n, shape in present.items() if is_kept and n not in foreign and _records(admin, shape)]
         going = [name for name in present if name not in foreign and name not in used]
         if effect.is_look and going:
@@ -137,7 +137,7 @@ class TopicSteps:
                 # Once more: while others went, and this daemon stood still maybe, somebody may have made it again.
                 if _is_another(admin, name, action.topics[name]):
                     foreign.append(name)
-                    if action.is_back:
+                    if action.is_ours:
                         continue
                     return _made_again(effect, name, [_deleted_row(action, each) for each in went])
                 asked = name
@@ -350,10 +350,10 @@ def _deleted_row(action: DeleteTopics, name: str, *, is_kept: bool = False) -> T
     topic_id = action.topics[name]
     return TopicUndo(
         name,
-        None if action.is_back else topic_id,
-        topic_id if action.is_back else None,
+        None if action.is_ours else topic_id,
+        topic_id if action.is_ours else None,
         is_gone=not is_kept,
-        state=(UndoState.KEPT if is_kept else UndoState.DONE) if action.is_back else UndoState.OPEN,
+        state=(UndoState.KEPT if is_kept else UndoState.DONE) if action.is_ours else UndoState.OPEN,
         cluster=action.cluster,
     )
 

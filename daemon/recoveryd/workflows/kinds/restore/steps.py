@@ -125,5 +125,5 @@ def back_steps(workflow: Workflow) -> tuple[WorkflowStep, ...]:
     steps = rollback_steps(others)
     if not made:
         return steps
-    action = DeleteTopics(spec.cluster, made, is_back=True, group=spec.group, with_records=True)
+    action = DeleteTopics(spec.cluster, made, is_ours=True, group=spec.group, with_records=True)
     return (*steps, WorkflowStep("delete_state_topics", action))

@@ -79,7 +79,7 @@ def _undo(workflow: Workflow) -> tuple[WorkflowStep, ...]:
     steps = [WorkflowStep(f"roll_back_{run.recovery}", RollBackChildren((run,))) for run in reversed(runs)]
     staged = staged_topics(workflow)
     if staged:
-        action = DeleteTopics(workflow.spec.cluster, staged, is_back=True, with_records=True)
+        action = DeleteTopics(workflow.spec.cluster, staged, is_ours=True, with_records=True)
         steps.append(WorkflowStep("delete_made_topics", action))
     return tuple(steps)
 

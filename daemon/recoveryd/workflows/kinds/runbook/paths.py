@@ -318,7 +318,7 @@ def steps_of_choice(workflow: Workflow, choice: str) -> tuple[WorkflowStep, ...]
     spec = workflow.spec
     assert isinstance(spec, RunbookSpec)
     staged = staged_topics(workflow)
-    remove = WorkflowStep(REMOVE, DeleteTopics(spec.cluster, staged, is_back=True, with_records=True))
+    remove = WorkflowStep(REMOVE, DeleteTopics(spec.cluster, staged, is_ours=True, with_records=True))
     if choice != "promote":
         return (remove,)
     runs = tuple(

@@ -200,7 +200,7 @@ def _steps(
         yield from _tail_steps(spec, tuple(tails.values()), forms, is_told=spec.tail_unit in told)
     yield WorkflowStep(SET, SetOffsets(cluster, after))
     if forms:
-        yield WorkflowStep(DELETE_TAIL, DeleteTopics(cluster, {}, is_back=True, group=after, with_records=True))
+        yield WorkflowStep(DELETE_TAIL, DeleteTopics(cluster, {}, is_ours=True, group=after, with_records=True))
     yield WorkflowStep(COMPARE, TakeSnapshot(cluster, before, new.inputs, is_live=True, topic_ids=ids))
     note = f", in place of {old.name}"
     yield WorkflowStep(START, AwaitStarted(cluster, after, new.name, note, is_told=new.name in told))

@@ -69,7 +69,7 @@ def undo_online(workflow: Workflow, spec: UpgradeSpec) -> tuple[WorkflowStep, ..
     made = (r for r in workflow.undo if isinstance(r, TopicUndo) and r.to is None and r.state is UndoState.OPEN)
     tails = {r.name: r.was_set for r in made if r.was_set}
     if tails:
-        delete = DeleteTopics(cluster, tails, is_back=True, group=group, with_records=True)
+        delete = DeleteTopics(cluster, tails, is_ours=True, group=group, with_records=True)
         gone = [WorkflowStep("delete_made_topics", delete)]
         if START_TAIL in begun:
             noted = begun[NOTE_TAIL].action

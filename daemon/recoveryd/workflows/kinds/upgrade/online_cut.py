@@ -54,7 +54,7 @@ def after_step_online(
 
 def _tail_made(workflow: Workflow, spec: UpgradeSpec, event: StepReported) -> Workflow:
     made = {row.name: row.was_set for row in event.undo if isinstance(row, TopicUndo) and row.was_set}
-    delete = DeleteTopics(spec.cluster, made, is_back=True, group=spec.to_group, with_records=True)
+    delete = DeleteTopics(spec.cluster, made, is_ours=True, group=spec.to_group, with_records=True)
     return _pinned(workflow, {DELETE_TAIL: delete}).with_undo(event.undo)
 
 
