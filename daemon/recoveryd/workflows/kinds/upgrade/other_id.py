@@ -10,6 +10,7 @@ from dataclasses import replace
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
 from recoveryd.units.approvals import approval_of_all
+from recoveryd.units.internal_topics import InternalTopics
 from recoveryd.units.model import Unit
 from recoveryd.workflows.kinds.earlier import savepoint_of
 from recoveryd.workflows.kinds.outputs import undeclared
@@ -71,15 +72,9 @@ def problem_elsewhere(spec: UpgradeSpec, old: Unit, new: Unit, found: Found, par
     if strange:
         message = f"{new.name} reads {strange[0]}, of which {old.name} has no offsets to take over"
         return Refused(Code.INVALID_VALUE, message, "Let both versions read the same.")
-    internal = found.units[old.name].internal
-    if internal.ambiguous:
-        name, reason = internal.ambiguous[0]
-        message = f"{name} may hold state of {old.name}, and would not be taken over: {reason}"
-        return Refused(Code.AMBIGUOUS_TOPICS, message)
-    foreign = next((name for name in internal.certain if not name.startswith(f"{old.consumer_group}-")), None)
-    if foreign is not None:
-        message = f"{foreign} is not named after {old.consumer_group}, so it is not known what {new.name} calls it"
-        return Refused(Code.AMBIGUOUS_TOPICS, message)
+    unclear = _unclear(found.units[old.name].internal, old, new)
+    if unclear is not None:
+        return Refused(Code.AMBIGUOUS_TOPICS, unclear)
     facts = found.units[new.name]
     if facts.group is not None and facts.group.members:
         message = f"{new.name} runs already: {new.consumer_group} has {len(facts.group.members)} members"
@@ -90,6 +85,17 @@ def problem_elsewhere(spec: UpgradeSpec, old: Unit, new: Unit, found: Found, par
         message = f"{full} has records: {new.name} has state of its own already"
         return Refused(Code.TARGET_NOT_EMPTY, message, "Delete its internal topics, or choose another application id.")
     return undeclared(new) or _names_in_the_way(spec, old, new, found)
+
+
+def _unclear(internal: InternalTopics, old: Unit, new: Unit) -> str | None:
+    """Which topic of the old version nobody can tell the counterpart of."""
+    if internal.ambiguous:
+        name, reason = internal.ambiguous[0]
+        return f"{name} may hold state of {old.name}, and would not be taken over: {reason}"
+    foreign = next((name for name in internal.certain if not name.startswith(f"{old.consumer_group}-")), None)
+    if foreign is None:
+        return None
+    return f"{foreign} is not named after {old.consumer_group}, so it is not known what {new.name} calls it"
 
 
 def _names_in_the_way(spec: UpgradeSpec, old: Unit, new: Unit, found: Found) -> Refused | None:
