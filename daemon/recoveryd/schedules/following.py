@@ -124,8 +124,9 @@ def _ended(
             return _lost_its_place(draft, schedule, over, counts)
         last_end = end_of(noun, last_end)
     schedule = with_forecast(draft, schedule, over)
+    why = schedule.why if schedule.state in TERMINAL else said  # why it has ended says more than how its last run did
     return draft.put_schedule(
-        changed(schedule, draft.now_ms, run=None, last_run=over, counts=counts, last_end=last_end, why=said)
+        changed(schedule, draft.now_ms, run=None, last_run=over, counts=counts, last_end=last_end, why=why)
     )
 
 
