@@ -248,15 +248,16 @@ def test_no_more_plans_wait_for_approval_than_recoveries_may_be_active() -> None
     assert world.recovery("r2").state is State.REJECTED
 
 
-def test_no_more_dry_runs_are_planned_at_once_than_recoveries_may_be_active_and_they_take_no_room() -> None:
-    world = World(params=replace(PARAMS, max_active_recoveries=2))
+def test_dry_runs_that_are_planned_at_once_are_bounded_and_take_no_room_from_recoveries() -> None:
+    world = World(params=replace(PARAMS, max_active_recoveries=2, max_planned_dry_runs=3))
     world.lost_effects = True
-    for number in range(3):
+    for number in range(4):
         replay_to(world, f"d{number}", number, dry_run=True)
-    assert [(a.subject, a.code) for a in world.answers] == [("d2", "RCV-1020")]
+    assert [(a.subject, a.code) for a in world.answers] == [("d3", "RCV-1020")]
+    assert "3 dry runs are being planned" in world.answers[0].message
     for number in range(3):
-        replay_to(world, f"r{number}", 3 + number)
-    assert [(a.subject, a.code) for a in world.answers] == [("d2", "RCV-1020"), ("r2", "RCV-1020")]
+        replay_to(world, f"r{number}", 4 + number)
+    assert [(a.subject, a.code) for a in world.answers] == [("d3", "RCV-1020"), ("r2", "RCV-1020")]
 
 
 def test_a_throttle_lets_no_plan_wait_longer_for_its_approval() -> None:

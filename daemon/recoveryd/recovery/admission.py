@@ -51,12 +51,12 @@ def _is_busy(recovery: Recovery) -> bool:
 
 
 def refuse_dry_run(recoveries: Iterable[Recovery], params: Params) -> Refused | None:
-    """The refusal where as many dry runs are being planned as recoveries may be active; or None."""
+    """The refusal where as many dry runs are being planned as may be at once; or None."""
     planning = sum(1 for r in recoveries if r.state is State.PLANNING and r.spec.dry_run)
-    if planning < params.max_active_recoveries:
+    if planning < params.max_planned_dry_runs:
         return None
-    message = f"{planning} dry runs are being planned, the config allows {params.max_active_recoveries}"
-    return Refused(Code.TOO_MANY_RECOVERIES, message)
+    message = f"{planning} dry runs are being planned, at most {params.max_planned_dry_runs} can be at once"
+    return Refused(Code.TOO_MANY_RECOVERIES, message, "Wait until their plans are made, then send it again.")
 
 
 def refuse_to_wait(recoveries: Iterable[Recovery], params: Params) -> Refused | None:

@@ -22,6 +22,7 @@ class Params:
     own_topics: frozenset[str] = frozenset()
 
     max_active_recoveries: int = 50
+    max_planned_dry_runs: int = 1_000  # at once; a script may ask for the plans of many topics
     approval_above_bytes: int | None = None
     approval_above_records: int | None = None
     approval_of_unknown_readers: bool = True
