@@ -60,7 +60,7 @@ def test_a_run_is_stopped_for_too_much_harm_and_one_outlives_its_daemon(tmp_path
     (tmp_path / "tiny.yaml").write_text(TINY, encoding="utf-8")
     scenario, told = read_gameday(str(tmp_path / "tiny.yaml")), list[str]()
     # The controller begins at the floor, at which the copy takes longer than the time without a daemon.
-    death = DeathSection(lasts=5_000, at=0.1)
+    death = DeathSection.model_validate({"lasts": "5s", "at": 0.1})
     scenario = scenario.model_copy(update={"death": death, "floor": 400_000, "most": 800_000, "verify": "count"})
     with GamedayStack() as stack:
         stack.start_broker()
