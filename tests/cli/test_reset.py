@@ -349,6 +349,18 @@ def test_wait_at_a_step_that_there_is_not_is_refused_as_soon_as_the_steps_are_kn
     assert f"RCV-1005 {ID} has no step `{step}`.\n  next: {hint}\n" in result.stderr
 
 
+def test_wait_at_a_step_that_a_runbook_gets_on_its_way_is_no_mistake() -> None:
+    before = {**to_document(RUNNING), "workflow": "runbook"}
+    then = {
+        **before,
+        "version": 9,
+        "waiting_for": {**to_document(WAITING)["waiting_for"], "step": "promote_or_discard"},
+    }
+    backend = ScriptedBackend({ID: before}, becomes=[then])
+    assert run(backend, "wait", ID, "--at", "promote_or_discard", "-o", "name").exit_code == 0
+    assert run(ScriptedBackend({ID: before}), "wait", ID, "--at", "promote_or_discar").exit_code == 3
+
+
 def test_wait_at_a_step_of_what_has_none_is_refused() -> None:
     document = {**to_document(RUNNING), "kind": "replay"}
     result = run(ScriptedBackend({ID: document}), "wait", ID, "--at", "set_offsets")

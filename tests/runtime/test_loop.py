@@ -108,6 +108,21 @@ async def test_a_leader_that_could_not_write_for_long_begins_anew_as_after_a_res
     assert rig.runtime.state.daemon.epoch == epoch
 
 
+async def test_where_every_write_takes_long_commands_are_answered_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig()
+    async with rig.leading():
+        commit = rig.journal.commit
+
+        async def slowly(batch: JournalBatch) -> None:
+            rig.clock.ms += 25_000
+            await commit(batch)
+
+        monkeypatch.setattr(rig.journal, "commit", slowly)
+        for offset, verb in enumerate(("replay", "throttle", "throttle")):
+            rates = {} if verb == "replay" else {"max_bytes_per_s": 1e6 * offset}
+            await all_done(await rig.deliver(command(verb, offset=offset, **rates)))
+
+
 async def test_a_fenced_daemon_leaves_at_once_without_acting() -> None:
     rig = Rig()
     async with rig.leading() as running:

@@ -321,6 +321,17 @@ def test_a_day_is_shown_as_a_table_a_picture_and_a_section(tmp_path: Path) -> No
     assert "measured today" in twice
 
 
+def test_the_overview_calls_a_promise_missed_whichever_part_of_it_was() -> None:
+    told = "- {}: the controller took 83 s (80, 91, 83), 0.60 times the 140 s of best fixed (less than 1 times)\n"
+    bad = "- {}: 2.2% of its seconds were bad beyond no replay (at most 2%)\n"
+    missed = "**missed**"
+    for kept in (("kept", "kept"), ("kept", missed), (missed, "kept"), (missed, missed)):
+        written = page(PAGE.read_text(encoding="utf-8"), {"swings": told.format(kept[0]) + bad.format(kept[1])})
+        [row] = [line for line in written.splitlines() if line.startswith("| `swings`")]
+        word = missed if missed in kept else "kept"
+        assert row.endswith(f"| {word}: 0.60 times best fixed, 2.2% bad |")
+
+
 def with_proof(copied: Phase, lasts: int, granted: float) -> Phase:
     """The same run with a proof behind it."""
     begun = copied.stop_s

@@ -196,6 +196,20 @@ def test_after_an_end_that_is_not_known_exactly_nothing_is_continued() -> None:
     assert world.add(data=CONTINUED).code == Code.ID_IN_USE.value
 
 
+def test_a_schedule_that_was_ended_keeps_its_reason_whatever_becomes_of_its_last_run() -> None:
+    world = NoLedger(ends=(10_000, 0), speed=50)
+    world.add(data=CONTINUED, max_runtime="20s")
+    world.second(45)
+    world.command("unschedule")
+    ended = world.schedule()
+    world.is_broken = True
+    world.minutes(3)
+    schedule = world.schedule()
+    assert schedule.run is None
+    assert schedule.last_run is not None
+    assert (schedule.state, schedule.error_code, schedule.why) == (State.STOPPED, None, ended.why)
+
+
 def test_a_schedule_that_is_made_again_goes_on_where_the_old_one_stopped() -> None:
     world = ScheduleWorld(ends=(500, 500), speed=500)
     world.add(data=CONTINUED)

@@ -141,7 +141,9 @@ def _proceed(case: Case) -> None:
         refuse(case, Code.LIVE_OVER_SLO, over_slo)
         return
     why = needs_approval(case, plan)
-    if why and (full := refuse_to_wait(case.draft.live(), case.params)):
+    # What a workflow begins is not asked for again once its plan is known, so it waits whatever else does.
+    may_wait = not why or case.draft.is_begun_by_workflow(case.id, case.recovery.command)
+    if not may_wait and (full := refuse_to_wait(case.draft.live(), case.params)):
         refuse(case, full.code, full.message, full.hint)
         return
     case.draft.answer_creation(case.recovery, "accepted", f"planned: {size}")

@@ -137,6 +137,8 @@ class Runtime:
         self._freeze_s = freeze_s
         self._deaf_s = deaf_s
         self._was_deaf_s = 0.0
+        # Where the writes of a new epoch take as long again, a round comes first, or nothing would ever be decided.
+        self._owes_round = False
         self._differed = False
         self._is_ours = asyncio.Event()
         self._epoch_held = asyncio.Event()
@@ -190,6 +192,7 @@ class Runtime:
                 # Check again: the partition may have been taken away while the inbox was empty.
                 if (items or self._must_cover()) and await self._leads():
                     is_same = self.state.daemon.epoch == epoch
+                    self._owes_round = False
                     await self._take_round(items if is_same else without_hints(items))
 
     async def _leads(self) -> bool:
@@ -203,9 +206,11 @@ class Runtime:
             elif by_ms := self._clock.set_by_ms():
                 way = "forward" if by_ms > 0 else "back"
                 await self._lead_anew(f"the clock of the daemon was set {way} by {abs(by_ms) / 1000:.0f} s")
-            elif self._was_deaf_s:
+            elif self._was_deaf_s and not self._owes_round:
+                self._owes_round = True
                 await self._lead_anew(f"the journal could not be written for {self._was_deaf_s:.0f} s")
             else:
+                self._was_deaf_s = 0.0
                 return True
         return False
 

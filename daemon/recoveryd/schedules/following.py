@@ -120,9 +120,9 @@ def _ended(
     draft.reason = said
     counts = _counted(schedule.counts, outcome)
     if is_incremental(schedule.spec.command) and isinstance(noun, Recovery):
-        if not noun.is_position_exact:
+        if not noun.is_position_exact and schedule.state not in TERMINAL:
             return _lost_its_place(draft, schedule, over, counts)
-        last_end = end_of(noun, last_end)
+        last_end = end_of(noun, last_end) if noun.is_position_exact else last_end
     schedule = with_forecast(draft, schedule, over)
     why = schedule.why if schedule.state in TERMINAL else said  # why it has ended says more than how its last run did
     return draft.put_schedule(

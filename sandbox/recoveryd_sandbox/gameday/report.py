@@ -20,7 +20,7 @@ _MB = 1e6
 _TOLD = re.compile(
     r"^- (kept|\*\*missed\*\*): the controller took .*?, ([\d.]+) times the \d+ s of ([a-z ]+)", re.MULTILINE
 )
-_BAD = re.compile(r"^- (?:kept|\*\*missed\*\*): ([\d.]+%) of its seconds were bad", re.MULTILINE)
+_BAD = re.compile(r"^- (kept|\*\*missed\*\*): ([\d.]+%) of its seconds were bad", re.MULTILINE)
 
 
 def rows(day: Day) -> list[tuple[str, ...]]:
@@ -177,7 +177,8 @@ def _measured(text: str) -> str:
     told, bad = _TOLD.search(text), _BAD.search(text)
     if told is None or bad is None:
         return "not on this version yet"
-    return f"{told[1]}: {told[2]} times {told[3].strip()}, {bad[1]} bad"
+    kept = told[1] if told[1] != "kept" else bad[1]
+    return f"{kept}: {told[2]} times {told[3].strip()}, {bad[2]} bad"
 
 
 _HEAD = """# A game day

@@ -158,7 +158,7 @@ class Runs:
             poll = self._poll(phase, recovery)
             if poll is not None:
                 share = poll.copied / total
-                slow = slow or self._disturb(phase, share)
+                slow = self._disturb(phase, share) or slow
                 if poll.at_s - told_s >= _REPORT_S:
                     told_s = poll.at_s
                     self._say(_line(poll, share))

@@ -341,6 +341,31 @@ def test_the_lag_of_a_reader_that_does_not_commit_in_time_is_told_as_it_is() -> 
     )
 
 
+def test_a_lag_near_its_slo_is_told_as_it_is_however_rarely_the_group_commits() -> None:
+    """It commits each forty seconds, and lacks 25 s then; the SLO is a minute."""
+    ends = [500 * i for i in range(72)]
+    found = samples([max(0, ends[i // 8 * 8] - 2_500) for i in range(72)], ends)
+    late = 0
+    for looks in range(40, 72):
+        window, now_ms = watched(found[:looks])
+        told = evaluate_partition(0, window, now_ms, replace(PARAMS, wait_most_ms=55_000))
+        assert told.time_lag_s is not None
+        if told.time_lag_s > 55:
+            late += 1
+            assert told.steady_s == told.time_lag_s
+    assert late >= 4
+
+
+def test_a_time_without_members_is_no_wait_for_a_commit() -> None:
+    keeps_up = rare(60, 1, 60)
+    away = [sample if not 20 <= at < 35 else sample._replace(position=keeps_up[19].position, is_active=False)
+            for at, sample in enumerate(keeps_up)]  # fmt: skip
+    again = [sample if not 40 <= at < 55 else sample._replace(position=away[39].position, is_active=False)
+             for at, sample in enumerate(away)]  # fmt: skip
+    window, _ = watched(again)
+    assert commit_gap_ms(window, PARAMS) == PARAMS.commit_interval_ms
+
+
 def test_waits_with_nothing_to_read_and_a_single_long_one_say_nothing_of_how_often_a_group_commits() -> None:
     quiet = samples([i // 8 for i in range(60)], [i // 8 for i in range(60)])
     assert commit_gap_ms(watched(quiet)[0], PARAMS) == 5_000

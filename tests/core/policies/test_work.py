@@ -8,7 +8,7 @@ from recoveryd.live.budget_shares import Claim
 from recoveryd.live.budgets import Claimant, DomainSignals, Mode, throttle
 from recoveryd.live.freshness import Reading
 from recoveryd.live.law.memory import HOUR_MS, Memory, WorkKind, hour_of
-from recoveryd.live.law.types import ControllerParams
+from recoveryd.live.law.types import ControllerParams, Rule
 from recoveryd.live.slice import LIVE
 from tests.builders.core import command
 from tests.builders.live_world import LiveWorld
@@ -49,6 +49,27 @@ def test_a_proof_goes_on_growing_at_once_where_its_copy_used_next_to_nothing_of_
     rates = [quick.tick(0.0, lag_s=1.0).wanted_bytes_per_s for _ in range(3)]
     assert before < rates[0] < rates[1] < rates[2], rates
     assert slow.tick(0.0, lag_s=4.0).wanted_bytes_per_s == pytest.approx(waiting), "it waits for samples of its own"
+
+
+def test_a_proof_waits_for_samples_of_its_own_where_the_copy_did_not_use_its_rate() -> None:
+    rig = started(10.0).settle(0.0, lag_s=1.0)
+    rate = rig.state.rate
+    for _ in range(PARAMS.loop_delay_ms // PERIOD_MS + 1):
+        rig.tick(0.0, lag_s=1.0, achieved=0.2)
+    rate = rig.state.rate
+    rig.work = WorkKind.READ
+    decision = rig.tick(0.0, lag_s=1.0)
+    assert (decision.rule, decision.wanted_bytes_per_s) == (Rule.GATE, pytest.approx(rate))
+
+
+def test_harm_of_a_proof_that_grew_on_at_once_is_no_harm_of_the_copy() -> None:
+    rig = started(10.0).settle(0.0, lag_s=1.0)
+    rig.state = replace(rig.state, memory=Memory({HOUR: 50.0}))
+    rig.work = WorkKind.READ
+    rig.tick(0.0, lag_s=1.0)
+    rig.tick(0.0, lag_s=31.0)
+    assert rig.state.memory.knows_harm(rig.now_ms)
+    assert (rig.state.memory.safe_at(rig.now_ms) or 0.0) > 45.0
 
 
 def test_a_copy_behind_a_proof_waits_for_samples_of_its_own_however_little_is_used() -> None:

@@ -155,13 +155,19 @@ def wait(
 
 
 def _check_step(document: Document, step: str) -> None:
-    """Raises `Failure` where it has steps and none of this name, or will have none at all."""
+    """Raises `Failure` where it has steps and none of this name, or will have none at all. A runbook gets the last ones
+    with what is decided on its way.
+    """
+    from recoveryd.workflows.kinds.runbook.names import SHADOW  # noqa: PLC0415
+
     recovery = document["recovery"]
     if document.get("kind") != "workflow":
         message = f"{recovery} is a {document.get('kind') or 'recovery'}, which has no steps."
         hint = "Wait for one of its states with --for, or until it ended."
         raise Failure(Code.NOT_FOR_THIS_KIND, message, hint, otherwise=ExitCode.REJECTED)
     names = [each["name"] for each in document.get("steps") or ()]
+    if document.get("workflow") == "runbook" and not has_ended(document):
+        names += SHADOW
     if names and step not in names:
         close = nearest(step, names)
         hint = f"Did you mean {close}?" if close else f"Its steps are {', '.join(names)}."

@@ -31,12 +31,12 @@ def lag_at_commit_s(window: Window, seconds: float | None, params: LagParams) ->
 
 def steady_s(window: Window, seconds: float | None, params: LagParams) -> float | None:
     """The time lag as it would be if the group committed as often as most do, as long as its next commit is not late.
-    Where it has an SLO, what stands is told as it is before that is reached.
+    Where it has an SLO, what stands, and what lags, for nearly as long is told as it is.
     """
     more_ms = commit_gap_ms(window, params) - params.commit_interval_ms
     if not seconds or more_ms <= 0:
         return seconds
     waited_ms, most_ms = wait_ms(window, params), params.wait_most_ms
-    if waited_ms is None or (most_ms is not None and waited_ms > most_ms):
+    if waited_ms is None or (most_ms is not None and max(waited_ms, seconds * 1000) > most_ms):
         return seconds
     return max(0.0, seconds - min(waited_ms, more_ms) / 1000)

@@ -157,7 +157,9 @@ def _taken(window: Window, sample: LagSample, params: LagParams) -> Window:
     log_start = window.log_start if sample.log_start is None else sample.log_start
     times, positions, lags, skipped_ms = window.times_ms, window.positions, window.lags, window.skipped_ms
     position = None if sample.position == -1 else sample.position
-    moved_ms, waits_ms = window.moved_ms, window.waits_ms
+    waits_ms = window.waits_ms
+    # Where nobody is there to commit, that is no wait.
+    moved_ms = sample.position_at_ms if sample.is_active is False else window.moved_ms
     if position is not None and sample.is_active is not False:
         lag = _lag(sample, position, log_start, params)
         is_read = lag is not None and lag <= params.markers

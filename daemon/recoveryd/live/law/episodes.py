@@ -23,6 +23,7 @@ from recoveryd.live.law.types import (
 )
 
 _USED_SHARE = 0.05
+_TOLD_SHARE = 0.5  # of its rate that a copy has to have used; to read is about half the work
 _START_MS = 60_000  # so long the start of lanes may take
 
 
@@ -80,7 +81,7 @@ def go_on(
     """Another kind of work begins where the last one ended, as `_rate_of_other_work` says. Later, samples from before
     tell nothing of it; but what they say against the replay is still answered, and so that this can be said, kinds that
     change to and fro do not each time begin anew. Where a proof follows its copy and next to nothing of any SLO is
-    used, samples from before say enough: to read as much is less work still.
+    used, samples from before say enough, if they are of lanes that used their rate: to read as much is less work still.
     """
     seen = assess(before, news, now_ms, params)
     is_well = may_rise(seen, params) and not is_doubtful(before, seen, now_ms)
@@ -89,14 +90,15 @@ def go_on(
     is_answered = not is_accused(state, seen)
     is_new = state.work_ms is None or not 0 <= now_ms - state.work_ms < seen.delay_ms
     is_less = (before.work, state.work) == (WorkKind.WRITE, WorkKind.READ)
-    is_told = is_less and is_well and is_answered and is_hardly_used(seen, params)
+    used = max((one.rate for one in before.tried if now_ms - one.at_ms < seen.delay_ms), default=0.0)
+    is_told = is_less and is_well and is_answered and is_hardly_used(seen, params) and used >= _TOLD_SHARE * before.rate
     return replace(
         state,
         rate=rate,
         budget=rate + displaced(state),
         comfortable=_comfortable_with_other_work(before, state, now_ms),
         work_ms=now_ms,
-        left=Tried(now_ms, before.rate, before.work),
+        left=None if is_told else Tried(now_ms, before.rate, before.work),
         untold_ms=state.untold_ms if is_told else now_ms,
         cut_ms=now_ms + params.cut_latency_ms if is_answered and is_new and not is_told else state.cut_ms,
         guarded_ms=None if state.work is WorkKind.READ else state.guarded_ms,

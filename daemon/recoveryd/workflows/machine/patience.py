@@ -156,6 +156,11 @@ def _unseen_ms(step: WorkflowStep, now_ms: int) -> int:
     return gap_ms if gap_ms > 2 * _LOOKED_EVERY_MS else 0
 
 
+def is_near(event: StepReported) -> bool:
+    """Whether a group that is to be near for a while is so now. Then it is given up only when it leaves."""
+    return event.evidence.get(NEAR_SINCE) is not None
+
+
 def _is_nearer(step: WorkflowStep, event: StepReported) -> bool:
     """Of a group that is to be near for a while: whether it is so for the first time, or was so for longer than before.
     One that comes and goes all the time alike would never be given up otherwise.

@@ -12,6 +12,7 @@ from recoveryd.workflows.machine.patience import (
     GIVEN_UP,
     evidence_after,
     given_up_unanswered,
+    is_near,
     told_unanswered,
     unanswered,
     waited_for,
@@ -28,7 +29,8 @@ def wait(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: St
         return
     waiting = workflow.waiting_for
     waits_for = waited_for(waiting, step, event, draft.now_ms, draft.params)
-    if waits_for.deadline_ms is not None and draft.now_ms >= waits_for.deadline_ms:
+    is_over = waits_for.deadline_ms is not None and draft.now_ms >= waits_for.deadline_ms
+    if is_over and not is_near(event):
         fail(draft, workflow, step, f"{event.why}, and was waited for long enough", GIVEN_UP[waits_for.kind].value)
         return
     seen = evidence_after(waits_for, step, event, draft.now_ms)

@@ -82,8 +82,6 @@ class OffsetSteps:
     async def _who_commits(self, effect: TakeStep, action: TakeSnapshot) -> StepReported | None:
         """Somebody who is no member of the group can be told only by what is committed for it."""
         before = _numbers(await self._reach.run(action.cluster, self._committed, action))
-        if not before:
-            return None
         await asyncio.sleep(_COMMIT_S)
         after = _numbers(await self._reach.run(action.cluster, self._committed, action))
         moved = [(t, p) for t, there in after.items() for p, at in there.items() if before.get(t, {}).get(p) != at]

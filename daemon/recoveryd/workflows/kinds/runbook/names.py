@@ -8,3 +8,4 @@ SEVEN: Final = (IDENTIFY, CONFIRM, CHOOSE, PROTECT, EXECUTE, VERIFY, CLOSE)
 
 STAGE, DECIDE, AGAIN = "create_staged", "promote_or_discard", "verify_again"
 PUBLISH, REMOVE = "publish", "delete_staged"
+SHADOW: Final = (STAGE, DECIDE, AGAIN, PUBLISH, REMOVE)
