@@ -171,12 +171,18 @@ def test_lanes_that_must_not_copy_do_not_stall(told: str) -> None:
     assert (world.recovery().state, world.recovery().attempt.number) == (State.RUNNING, 1)
 
 
-def test_a_lane_that_moved_before_the_daemon_restarted_and_then_stalls_again_gets_another_attempt() -> None:
+def stalled_once() -> Stuck:
+    """Its second attempt runs; the lane is stuck again."""
     world = Stuck(LONG, params=QUICK)
     world.feed(command("replay"))
     world.run_until(State.RUNNING)
     run_until_attempt(world, 2)
     world.run_until(State.RUNNING)
+    return world
+
+
+def test_a_lane_that_moved_before_the_daemon_restarted_and_then_stalls_again_gets_another_attempt() -> None:
+    world = stalled_once()
     world.applications["r1"].stuck.clear()
     world.second(5)
     world.applications["r1"].stuck.add(0)
@@ -188,11 +194,7 @@ def test_a_lane_that_moved_before_the_daemon_restarted_and_then_stalls_again_get
 
 
 def test_a_lane_that_stalls_where_it_did_before_ends_the_recovery_also_when_the_daemon_restarted() -> None:
-    world = Stuck(LONG, params=QUICK)
-    world.feed(command("replay"))
-    world.run_until(State.RUNNING)
-    run_until_attempt(world, 2)
-    world.run_until(State.RUNNING)
+    world = stalled_once()
     world.restart_daemon()
     assert world.run_until(State.FAILED).attempt.number == 2
 

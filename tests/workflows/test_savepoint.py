@@ -409,6 +409,17 @@ def test_a_copy_back_that_fails_leaves_state_topics_with_their_own_configs() -> 
     assert {name: world.configs[name] for name in INTERNAL} == COMPACTED
 
 
+def assert_taken_away_until_a_rollback(world: AppWorld, place: tuple[str, int], at: int) -> None:
+    """Of the commit at a place: w2 takes it away and says so, and a rollback of w2 puts it back."""
+    assert place not in world.committed
+    [change] = [c for c in world.look("w2").plan.changes if (c.name, c.partition) == place]  # type: ignore[union-attr]
+    assert (change.before, change.after) == (at, None)
+    world.send(StopCommand, subject="w2")
+    assert world.send(Rollback, subject="w2") == "accepted"
+    world.run_through("w2")
+    assert world.committed[place] == at
+
+
 @pytest.mark.parametrize("before_the_plan", [True, False])
 def test_a_commit_where_there_was_none_at_the_cut_is_taken_away_and_comes_back_with_a_rollback(
     *, before_the_plan: bool
@@ -428,13 +439,7 @@ def test_a_commit_where_there_was_none_at_the_cut_is_taken_away_and_comes_back_w
     world.pass_time(40)
     world.ack("clean_local_state", "w2")
     assert world.waiting("w2") == "start_application"
-    assert place not in world.committed
-    [change] = [c for c in world.look("w2").plan.changes if (c.name, c.partition) == place]  # type: ignore[union-attr]
-    assert (change.before, change.after) == (at, None)
-    world.send(StopCommand, subject="w2")
-    assert world.send(Rollback, subject="w2") == "accepted"
-    world.run_through("w2")
-    assert world.committed[place] == at
+    assert_taken_away_until_a_rollback(world, place, at)
 
 
 def test_a_restore_leaves_no_internal_topic_that_was_made_since_the_plan() -> None:
@@ -735,13 +740,7 @@ def test_a_reprocess_takes_a_commit_away_where_there_was_none_when_its_offsets_w
     world.stops()
     assert world.waiting("w2") == "clean_local_state"
     assert world.committed["orders", 0] == 60
-    assert place not in world.committed
-    [change] = [c for c in world.look("w2").plan.changes if (c.name, c.partition) == place]  # type: ignore[union-attr]
-    assert (change.before, change.after) == (at, None)
-    world.send(StopCommand, subject="w2")
-    assert world.send(Rollback, subject="w2") == "accepted"
-    world.run_through("w2")
-    assert world.committed[place] == at
+    assert_taken_away_until_a_rollback(world, place, at)
 
 
 @pytest.mark.parametrize("verb", ["reset", "reprocess"])

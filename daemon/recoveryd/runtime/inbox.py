@@ -102,12 +102,10 @@ class Inbox:
                 except TimeoutError:
                     return []
         items: list[Item] = []
-        size = 0
         with self._lock:
-            while self._items and len(items) < at_most and size < bytes_at_most:
-                item = self._pop()
-                items.append(item)
-                size += item.record.size if item.record is not None else 0
+            left_least = self._control_bytes - bytes_at_most
+            while self._items and len(items) < at_most and self._control_bytes > left_least:
+                items.append(self._pop())
         if not self._is_full():
             self._has_room.set()
         return items

@@ -18,7 +18,7 @@ from typing import Final
 from recoveryd.settings import jaas, oauth_properties
 from recoveryd.settings.jaas import PropertyProblem, read_jaas
 from recoveryd.settings.oauth_properties import OAuth, oauth_for_librdkafka, read_oauth
-from recoveryd.wire.spelling import nearest
+from recoveryd.wire.spelling import did_you_mean
 
 BOOTSTRAP: Final = "bootstrap.servers"
 
@@ -125,8 +125,7 @@ def check_names(properties: Iterable[str]) -> None:
     """Raises `PropertyProblem` for the first unknown name, with the nearest known one."""
     for name in properties:
         if name not in PROPERTIES:
-            close = nearest(name, PROPERTIES)
-            hint = f"Did you mean {close}?" if close else f"Taken are {', '.join(PROPERTIES)}."
+            hint = did_you_mean(name, PROPERTIES, f"Taken are {', '.join(PROPERTIES)}.")
             raise PropertyProblem(name, "is not a client property that recoveryd passes on", hint, unknown=True)
 
 

@@ -14,7 +14,7 @@ import yaml
 
 from recoveryd.errors import ConfigProblem
 from recoveryd.kernel.catalogue import Code
-from recoveryd.wire.spelling import nearest
+from recoveryd.wire.spelling import did_you_mean
 
 PREFIX: Final = "RECOVERYD_"
 BOOTSTRAP_VARIABLE: Final = "RECOVERYD_BOOTSTRAP_SERVERS"
@@ -205,8 +205,7 @@ def put_environment(tree: Tree, environment: Mapping[str, str], sections: Mappin
 
 def _refuse_lookalike(variable: str, first: str, rest: list[str], sections: Mapping[str, Collection[str]]) -> None:
     if rest:
-        close = nearest(first, sections)
-        hint = f"Did you mean {close}?" if close else f"Sections are {', '.join(sections)}."
+        hint = did_you_mean(first, sections, f"Sections are {', '.join(sections)}.")
         raise ConfigProblem(
             f"There is no section {first}.", hint, code=Code.CONFIG_UNKNOWN_KEY, key=first, origin=variable
         )

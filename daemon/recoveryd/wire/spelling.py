@@ -66,3 +66,9 @@ def nearest(name: str, valid: Iterable[str]) -> str | None:
     folded = name[:200].casefold().replace("-", "_")
     found = difflib.get_close_matches(folded, by_fold, n=1, cutoff=0.55)
     return by_fold[found[0]] if found else None
+
+
+def did_you_mean(name: str, valid: Iterable[str], otherwise: str) -> str:
+    """The next step of an error about a name that there is not: the nearest one, `otherwise` where none is alike."""
+    close = nearest(name, valid)
+    return f"Did you mean {close}?" if close else otherwise

@@ -161,13 +161,20 @@ def judge_cut(
     if cut is None:
         return Verdict(False, "telemetry was never cut: the run ended before")
     lowest = min((rate for at_s, rate in rates if cut[0] <= at_s < cut[1]), default=float("inf"))
-    before = [rate for at_s, rate in rates if at_s < cut[0]]
-    after = max((rate for at_s, rate in rates if at_s >= cut[1]), default=0.0)
+    passed, told = _fell_and_came_back(rates, cut, lowest, floor_bytes_per_s)
+    return Verdict(passed, f"without telemetry the rate fell {told}")
+
+
+def _fell_and_came_back(
+    rates: Sequence[tuple[float, float]], dark: tuple[float, float], lowest: float, floor_bytes_per_s: float
+) -> tuple[bool, str]:
+    """Whether the rate was down at the floor while nothing was known, and came back afterwards; and how far."""
+    before = [rate for at_s, rate in rates if at_s < dark[0]]
+    after = max((rate for at_s, rate in rates if at_s >= dark[1]), default=0.0)
     is_down, is_back = lowest <= FLOOR_SLACK * floor_bytes_per_s, after >= BACK_LEAST * floor_bytes_per_s
-    return Verdict(
-        is_down and is_back,
-        f"without telemetry the rate fell from {before[-1] / 1e6 if before else 0:.1f} to {lowest / 1e6:.1f} MB/s"
-        f" (floor {floor_bytes_per_s / 1e6:.1f}), and came back to {after / 1e6:.1f} MB/s",
+    return is_down and is_back, (
+        f"from {before[-1] / 1e6 if before else 0:.1f} to {lowest / 1e6:.1f} MB/s (floor {floor_bytes_per_s / 1e6:.1f}),"
+        f" and came back to {after / 1e6:.1f} MB/s"
     )
 
 
@@ -186,13 +193,6 @@ def judge_death(
     last = [(at_s, count) for at_s, count in landed if at_s >= dead[1] - LAST_OF_DEATH * (dead[1] - dead[0])]
     if len(last) < 2:
         return Verdict(False, "what landed without a daemon was not seen often enough")
-    slowest = (last[-1][1] - last[0][1]) * record_bytes / (last[-1][0] - last[0][0])
-    before = [rate for at_s, rate in rates if at_s < dead[0]]
-    after = max((rate for at_s, rate in rates if at_s >= dead[1]), default=0.0)
-    is_down, is_back = slowest <= FLOOR_SLACK * floor_bytes_per_s, after >= BACK_LEAST * floor_bytes_per_s
-    return Verdict(
-        is_down and is_back,
-        f"without a daemon for {dead[1] - dead[0]:.0f} s the copy went from {before[-1] / 1e6 if before else 0:.1f} to"
-        f" {slowest / 1e6:.1f} MB/s (floor {floor_bytes_per_s / 1e6:.1f}), and came back to {after / 1e6:.1f} MB/s with the next"
-        " daemon",
-    )
+    lowest = (last[-1][1] - last[0][1]) * record_bytes / (last[-1][0] - last[0][0])
+    passed, told = _fell_and_came_back(rates, dead, lowest, floor_bytes_per_s)
+    return Verdict(passed, f"without a daemon for {dead[1] - dead[0]:.0f} s the copy went {told} with the next daemon")

@@ -34,7 +34,7 @@ def read_log(work_dir: Path, recovery: str, attempt: int | None, lines: int) -> 
 
 
 def _attempts(folder: Path) -> list[int]:
-    """None where it cannot be read: what another user's daemon wrote is no log that this machine shows."""
+    """Their numbers; no one where the folder cannot be read: what another user's daemon wrote is not for this one."""
     try:
         return sorted(int(path.name) for path in folder.glob("[0-9]*") if path.name.isdigit())
     except OSError:

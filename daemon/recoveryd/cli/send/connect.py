@@ -24,7 +24,7 @@ from recoveryd.cli.failure import invalid, usage
 from recoveryd.cli.render.output import detail, is_interactive
 from recoveryd.cli.send.contexts import BOOTSTRAP, Context, Contexts
 from recoveryd.kernel.catalogue import Code
-from recoveryd.wire.spelling import nearest
+from recoveryd.wire.spelling import did_you_mean
 from recoveryd.wire.topics import TopicNames
 
 _PLACES = ("RECOVERYD_BOOTSTRAP_SERVERS", "RECOVERYD_CONFIG")
@@ -50,8 +50,7 @@ def known_cluster(settings: "Settings", name: str) -> str:
     names = settings.values.clusters
     if name in names:
         return name
-    close = nearest(name, names)
-    hint = f"Did you mean {close}?" if close else f"The config has {', '.join(names)}."
+    hint = did_you_mean(name, names, f"The config has {', '.join(names)}.")
     raise invalid(Code.UNKNOWN_CLUSTER, f"The config has no cluster `{name}`.", hint)
 
 

@@ -18,7 +18,7 @@ from recoveryd.cli.status import Document, has_ended, is_settled
 from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
-from recoveryd.wire.spelling import nearest
+from recoveryd.wire.spelling import did_you_mean
 
 
 def add_to(app: typer.Typer) -> None:
@@ -169,8 +169,7 @@ def _check_step(document: Document, step: str) -> None:
     if document.get("workflow") == "runbook" and not has_ended(document):
         names += SHADOW
     if names and step not in names:
-        close = nearest(step, names)
-        hint = f"Did you mean {close}?" if close else f"Its steps are {', '.join(names)}."
+        hint = did_you_mean(step, names, f"Its steps are {', '.join(names)}.")
         raise Failure(Code.INVALID_VALUE, f"{recovery} has no step `{step}`.", hint, otherwise=ExitCode.NOT_FOUND)
 
 

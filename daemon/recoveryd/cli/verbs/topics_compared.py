@@ -16,7 +16,7 @@ from recoveryd.cli.render.output import note, show
 from recoveryd.cli.send.connect import Connection, known_cluster
 from recoveryd.cli.send.connected import connected
 from recoveryd.kernel.catalogue import Code
-from recoveryd.wire.spelling import nearest
+from recoveryd.wire.spelling import did_you_mean
 
 _MAIN = "main"
 _NONE = "-"
@@ -137,8 +137,8 @@ def _one(settings: "Settings", place: _ComparedTopic) -> "SurveyedTopic":
     assert place.topic is not None
     found = _survey(settings, place.cluster, [place.topic])[place.topic]
     if found is None:
-        close = nearest(place.topic, _names(settings, place.cluster, True))
-        hint = f"Did you mean {close}?" if close else f"`recoveryctl topics list --cluster {place.cluster}` has them."
+        all_of_them = f"`recoveryctl topics list --cluster {place.cluster}` has them."
+        hint = did_you_mean(place.topic, _names(settings, place.cluster, True), all_of_them)
         message = f"There is no topic {place.topic} on {place.cluster}."
         raise Failure(Code.SOURCE_TOPIC_MISSING, message, hint, otherwise=ExitCode.NOT_FOUND)
     return found

@@ -72,10 +72,7 @@ def evaluate_partitions(
     bare = [at for at, part in enumerate(parts) if part.rule == _NO_COMMIT and windows[part.partition].ends[-1] == 0]
     if bare and any(found(part.partition, _NEVER_SEEN).position is not None for part in parts):
         for at in bare:
-            parts[at] = parts[at]._replace(
-                verdict=LagVerdict.IDLE, rule=WITHIN_TOLERANCE, offset_lag=0, time_lag_s=0.0, coverage=1.0, fill=1.0,
-                steady_s=0.0,
-            )  # fmt: skip
+            parts[at] = parts[at].holding_nothing()._replace(rule=WITHIN_TOLERANCE, fill=1.0, steady_s=0.0)
     return tuple(parts)
 
 

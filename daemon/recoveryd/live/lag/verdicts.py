@@ -47,6 +47,10 @@ class PartitionLag(NamedTuple):
     lost: int = 0
     steady_s: float | None = None
 
+    def holding_nothing(self) -> "PartitionLag":
+        """The same of a partition in which there is nothing to read."""
+        return self._replace(verdict=LagVerdict.IDLE, offset_lag=0, time_lag_s=0.0, coverage=1.0)
+
     @property
     def why(self) -> str:
         """The verdict as a sentence."""

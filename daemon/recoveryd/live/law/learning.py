@@ -49,10 +49,10 @@ def _with_harm(state: ControllerState, safe: float, seen: Assessment, now_ms: in
     before it is at its SLO.
     """
     memory = state.memory.with_most(safe, now_ms, state.work)
-    is_of_both = state.left is not None and 0 <= now_ms - state.left.at_ms < seen.delay_ms
-    if state.left is None or not is_of_both:
+    left = state.left
+    if left is None or not 0 <= now_ms - left.at_ms < seen.delay_ms:
         return memory
-    return memory.with_most(min(safe, SAFE_SHARE * state.left.rate), now_ms, state.left.work)
+    return memory.with_most(min(safe, SAFE_SHARE * left.rate), now_ms, left.work)
 
 
 def seen_of(tried: tuple[Tried, ...], state: ControllerState, params: ControllerParams) -> tuple[Tried, ...]:

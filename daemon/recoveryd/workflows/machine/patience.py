@@ -8,7 +8,7 @@ from typing import Any
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.times import format_time_ms
-from recoveryd.workflows.machine.readiness import NEAR_LONGEST, NEAR_SINCE
+from recoveryd.workflows.machine.readiness import NEAR_SINCE, near_longest_s
 from recoveryd.workflows.model.actions import (
     ANSWERED_BY_PEOPLE,
     CHANGES,
@@ -165,14 +165,13 @@ def _is_nearer(step: WorkflowStep, event: StepReported) -> bool:
     """Of a group that is to be near for a while: whether it is so for the first time, or was so for longer than before.
     One that comes and goes all the time alike would never be given up otherwise.
     """
-    is_first = step.evidence.get(NEAR_SINCE) is None and event.evidence.get(NEAR_SINCE) is not None
-    return (is_first and NEAR_LONGEST not in event.evidence) or _was_near_longer(step, event)
+    is_first = step.evidence.get(NEAR_SINCE) is None and is_near(event) and not near_longest_s(event.evidence)
+    return is_first or _was_near_longer(step, event)
 
 
 def _was_near_longer(step: WorkflowStep, event: StepReported) -> bool:
     """And is not any more: what is left of a burst of records is no less than nothing, and counts anew."""
-    before, now = step.evidence.get(NEAR_LONGEST), event.evidence.get(NEAR_LONGEST)
-    return isinstance(now, int) and now > (before if isinstance(before, int) else 0)
+    return near_longest_s(event.evidence) > near_longest_s(step.evidence)
 
 
 def _least(left: int | None, so_far: int | None) -> int | None:

@@ -110,12 +110,17 @@ def look_at_readiness(draft: WorkflowDraft, workflow: Workflow, step: WorkflowSt
 
 
 def _longest_s(step: WorkflowStep, before: Near | None, near: Near | None) -> int:
-    """Of the times for which it was near, those that ended; 0 = none did."""
-    known = step.evidence.get(NEAR_LONGEST)
-    longest_s = known if isinstance(known, int) else 0
+    """With the time that ended now, if one did."""
+    longest_s = near_longest_s(step.evidence)
     if before is None or (near is not None and near.since_ms == before.since_ms):
         return longest_s
     return max(longest_s, 1, (before.seen_ms - before.since_ms) // 1_000)
+
+
+def near_longest_s(evidence: Mapping[str, object]) -> int:
+    """Of the times for which it was near, those that ended; 0 = none did."""
+    found = evidence.get(NEAR_LONGEST)
+    return found if isinstance(found, int) else 0
 
 
 def _look(known: Readiness, action: AwaitReady, now_ms: int, live: LiveParams) -> tuple[str, list[PartitionLag]]:
@@ -133,7 +138,7 @@ def _look(known: Readiness, action: AwaitReady, now_ms: int, live: LiveParams) -
             seconds = lag_at_commit_s(window, found.time_lag_s, params)
             lag = found._replace(time_lag_s=seconds)
             if commits and _holds_nothing(window, now_ms, params):
-                lag = found._replace(verdict=LagVerdict.IDLE, offset_lag=0, time_lag_s=0.0, coverage=1.0)
+                lag = found.holding_nothing()
             lags.append(lag)
             far = far or _too_far(f"{reader.topic} {found.partition}", lag, window, action.lag_ms)
     return far, lags

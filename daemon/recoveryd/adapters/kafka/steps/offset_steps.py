@@ -99,7 +99,7 @@ class OffsetSteps:
 
     def _committed(self, action: TakeSnapshot) -> _Found:
         shapes = describe(self._reach.admin(action.cluster), action.topics, TIMEOUT_S)
-        keys = [key for shape in shapes.values() if shape is not None for key in shape.keys]
+        keys = _keys_of(action.topics, shapes)
         properties, access = self._reach.clusters[action.cluster], self._reach.accesses[action.cluster]
         return read_committed(properties, action.group, keys, access=access)
 
@@ -108,7 +108,7 @@ class OffsetSteps:
         shapes = describe(admin, (*action.topics, *action.end_topics), TIMEOUT_S)
         if others := _others(shapes, action.topic_ids):
             return _created_again(effect, others, "the plan was made")
-        keys = [k for name in action.topics if (shape := shapes[name]) is not None for k in shape.keys]
+        keys = _keys_of(action.topics, shapes)
         access = self._reach.accesses[action.cluster]
         has_to_be_stable = action.is_stable or (action.is_live and action.topic_ids)
         if has_to_be_stable and not _is_stable(properties, action, keys):
@@ -280,6 +280,11 @@ def _is_stable(properties: Properties, action: TakeSnapshot, keys: Sequence[_Key
     except ClusterProblem:
         return False
     return found is None or _numbers(now) == _numbers(found)
+
+
+def _keys_of(topics: Iterable[str], shapes: Mapping[str, TopicShape | None]) -> list[_Key]:
+    """Of the partitions of those that are there."""
+    return [key for name in topics if (shape := shapes[name]) is not None for key in shape.keys]
 
 
 def _numbers(found: _Found) -> dict[str, dict[int, int]]:
