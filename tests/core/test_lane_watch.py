@@ -171,6 +171,25 @@ def test_lanes_that_must_not_copy_do_not_stall(told: str) -> None:
     assert (world.recovery().state, world.recovery().attempt.number) == (State.RUNNING, 1)
 
 
+@pytest.mark.parametrize("state", ["starting", "blocked"])
+@pytest.mark.parametrize("stop_wait_s", [10, 100])
+def test_a_lane_that_waits_for_a_transaction_of_others_may_say_so_itself(state: str, stop_wait_s: int) -> None:
+    """It does after `attempts.stop_wait`, and names the transaction. Only one that never does has stalled."""
+
+    class Held(World):
+        def _heartbeat(self, app: Application, lane: int, told: str) -> LaneHeartbeat:
+            return replace(super()._heartbeat(app, lane, told), state=state if 0 in app.stuck else told)
+
+    world = Held(LONG, params=replace(QUICK, stop_wait_ms=stop_wait_s * 1_000))
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    world.applications["r1"].stuck |= {0, 1}
+    world.second(max(30, stop_wait_s) + 50)
+    assert (world.recovery().state, world.recovery().attempt.number) == (State.RUNNING, 1)
+    world.second(20)
+    assert "made nothing durable" in world.recovery().attempt.last_error
+
+
 def stalled_once() -> Stuck:
     """Its second attempt runs; the lane is stuck again."""
     world = Stuck(LONG, params=QUICK)

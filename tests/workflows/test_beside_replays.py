@@ -17,7 +17,9 @@ from recoveryd.recovery.spec import Earliest, Latest, SourceRef
 from recoveryd.replay.spec import Replay, ReplaySpec, TargetRef
 from recoveryd.workflows.model.positions import moving_notes
 from tests.builders.core import make_facts, make_spec, make_target
+from tests.builders.deciding import make_decider
 from tests.workflows.app_world import INTERNAL, AppWorld
+from tests.workflows.test_children import unapproved
 from tests.workflows.test_savepoint import save
 from tests.workflows.world import TOPIC, GroupWorld
 
@@ -114,3 +116,21 @@ def test_what_a_workflow_begins_needs_no_approval_of_who_reads_its_target(*, is_
     readers = TargetReaders(groups=("reports",))
     world.feed(FactsGathered(sent.subject, replace(make_facts(target=make_target()), readers=readers)))
     assert world.state.of(RECOVERY).recoveries[sent.subject].state is state
+
+
+@pytest.mark.parametrize(("is_ours", "state"), [(True, State.AWAITING_APPROVAL), (False, State.REJECTED)])
+def test_what_a_workflow_begins_waits_for_approval_although_many_plans_do(*, is_ours: bool, state: State) -> None:
+    """Refused, the workflow would fail, for its plan is known and is not sent again. By somebody else it is refused."""
+    world = AppWorld()
+    world.core = make_decider(replace(world.params, max_active_recoveries=1, approval_above_records=10))
+    save(world)
+    world.stops()
+    world.have_recovery(unapproved(world, "other"))
+    sent = world.sent[0]
+    if not is_ours:
+        sent = replace(sent, subject="refill", id="c.1700000000000.refill")
+    world.send(lambda meta: Replay(meta, make_spec()), sent.source, sent.subject, sent.id)
+    world.feed(FactsGathered(sent.subject, make_facts(target=make_target())))
+    found = world.state.of(RECOVERY).recoveries[sent.subject]
+    assert found.state is state, found.why
+    assert is_ours or found.error_code == Code.TOO_MANY_RECOVERIES.value

@@ -304,6 +304,30 @@ def test_time_without_a_daemon_does_not_count_against_one_that_is_near(down_s: i
 
 
 @pytest.mark.scenario("S-WIKI-8a")
+@pytest.mark.parametrize("stays", [True, False])
+def test_one_that_is_near_at_its_deadline_is_given_up_only_when_it_leaves(*, stays: bool) -> None:
+    """It came and went before, so neither is news that would let the time begin anew."""
+    world = waiting()
+    for near_s in (0, 20):
+        looks(world, near_s)
+        looks(world, 60, reads=False)
+        assert near_since(world) is None
+    waits_for = world.workflow.waiting_for
+    assert waits_for is not None
+    assert waits_for.deadline_ms is not None
+    while world.now_ms < waits_for.deadline_ms - 10_000:
+        looks(world, 5, reads=False)
+    looks(world, 20)
+    assert world.now_ms > waits_for.deadline_ms
+    assert (world.waits_at, near_since(world) is not None) == ("await_ready", True)
+    looks(world, 60, reads=stays)
+    if stays:
+        assert world.waits_at == "stop_beside", world.workflow.why
+    else:
+        assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.NOT_CAUGHT_UP.value)
+
+
+@pytest.mark.scenario("S-WIKI-8a")
 def test_one_that_is_never_near_is_given_up_also_by_one_daemon_after_the_other() -> None:
     world = begun()
     world.people(until="await_ready")

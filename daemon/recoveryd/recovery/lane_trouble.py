@@ -4,9 +4,12 @@ move. Then the copy as a whole: it may stand still although no lane of it is to 
 This is for lanes of a running copy only (`recoveryd.recovery.proof_trouble` is for a verification). A lane that was
 never heard may wait for a free slot of Spark; that is an error only when following the live head, because then no slot
 ever becomes free.
+
+A lane that waits for a transaction of somebody else says so itself after `attempts.stop_wait`, and names it. That says
+more than that nothing moved, so such a lane is not judged before.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from recoveryd.kernel.states import State
@@ -17,6 +20,8 @@ from recoveryd.recovery.observed import Heard, Observed
 from recoveryd.recovery.params import Params
 
 SILENT, STALLED, MISSING = "silent", "stalled", "missing"
+_SAY_THEMSELVES = frozenset({"starting", "blocked"})  # states in which a lane may wait for a transaction of others
+SAYING_MS = 60_000  # what waits for one begins to do so a little later than the clock that judges it
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +102,11 @@ def _stalled(
 ) -> LaneTrouble | None:
     """Nothing of the lane became durable for long, although it has records left and may copy them."""
     idle_ms = heard.idle_ms(now_ms)
-    if recovery.state is not State.RUNNING or heard.heartbeat.state == "done" or idle_ms < params.stall_after_ms:
+    if (
+        recovery.state is not State.RUNNING
+        or heard.heartbeat.state == "done"
+        or idle_ms < _patience_ms([heard], params)
+    ):
         return None
     members = frozenset(partitions)
     rows = [r for r in recovery.progress.partitions if r.partition in members]
@@ -119,7 +128,14 @@ def _all_stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Params
     """Nothing at all became durable for long: lanes with records left did not start, or said that they are done."""
     left, idle_ms = recovery.progress.lag_records, seen.idle_ms(now_ms)
     may_copy = recovery.state is State.RUNNING and seen.progress_ms > 0 and left != 0
-    if not may_copy or idle_ms < params.stall_after_ms:
+    if not may_copy or idle_ms < _patience_ms(seen.lanes.values(), params):
         return None
     why = f"no durable position moved for {idle_ms / 60_000:.0f} min although {left} records are left"
     return LaneTrouble(None, STALLED, why, sum(r.position for r in recovery.progress.partitions))
+
+
+def _patience_ms(lanes: Iterable[Heard], params: Params) -> int:
+    """For how long these may make nothing durable."""
+    if not any(heard.heartbeat.state in _SAY_THEMSELVES for heard in lanes):
+        return params.stall_after_ms
+    return max(params.stall_after_ms, params.stop_wait_ms) + SAYING_MS

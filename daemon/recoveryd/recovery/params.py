@@ -47,6 +47,7 @@ class Params:
     ledger_retry_ms: int = 15_000
     paused_keep_application_ms: int = 600_000
     stall_after_ms: int = 600_000
+    stop_wait_ms: int = 600_000
     progress_status_ms: int = 2_000
     same_status_ms: int = 20_000  # how often progress is journaled that has not changed
     planning_deadline_ms: int = 60_000

@@ -7,15 +7,11 @@ counts as progress, since each begins anew. A task that was never heard may wait
 others are heard.
 """
 
-from recoveryd.recovery.lane_trouble import MISSING, SILENT, STALLED, LaneTrouble, silent_why
+from recoveryd.recovery.lane_trouble import MISSING, SAYING_MS, SILENT, STALLED, LaneTrouble, silent_why
 from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.observed import Observed
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.stops.auto_stop import is_at_floor
-
-# What waits for a transaction of somebody else, or for a broker that is silent, says so itself after
-# `attempts.stop_wait`, which is as long as `attempts.stall_after` by default; and that says more.
-_TASKS_SAY_MS = 60_000
 
 
 def proof_trouble(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> LaneTrouble | None:
@@ -39,9 +35,11 @@ def _none(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> La
 
 
 def _stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> LaneTrouble | None:
-    """It read and compared nothing for long. Its tasks report what they wait for."""
+    """It read and compared nothing for long. What waits for a transaction of others, or for a silent broker, says so
+    itself after `attempts.stop_wait`, which is as long as `attempts.stall_after` by default; and that says more.
+    """
     idle_ms = seen.idle_ms(now_ms)
-    if idle_ms < params.stall_after_ms + _TASKS_SAY_MS or is_at_floor(recovery, params):
+    if idle_ms < params.stall_after_ms + SAYING_MS or is_at_floor(recovery, params):
         return None
     done, whole = recovery.progress.verified_offsets, recovery.progress.offsets_to_verify
     why = f"the verification read and compared nothing for {idle_ms / 60_000:.0f} min, at {done:,} of {whole:,} offsets"

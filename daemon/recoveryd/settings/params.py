@@ -85,6 +85,7 @@ def _recoveries(
         heartbeat_timeout_ms=v.attempts.heartbeat_timeout,
         paused_keep_application_ms=v.attempts.keep_paused,
         stall_after_ms=v.attempts.stall_after,
+        stop_wait_ms=v.attempts.stop_wait,
         sample_period_ms=v.monitor.interval,
         eta_bytes_per_s=float(v.rates.bytes_per_s),
         remote_bytes_per_s=float(v.rates.remote_bytes_per_s),

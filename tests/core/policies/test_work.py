@@ -62,6 +62,18 @@ def test_a_proof_waits_for_samples_of_its_own_where_the_copy_did_not_use_its_rat
     assert (decision.rule, decision.wanted_bytes_per_s) == (Rule.GATE, pytest.approx(rate))
 
 
+def test_a_proof_grows_on_from_what_its_copy_used_where_that_is_less_than_half_of_what_it_had() -> None:
+    """To read is about half the work, so twice of it is what samples tell of."""
+    rig = started(10.0).settle(0.0, lag_s=1.0)
+    for _ in range(PARAMS.loop_delay_ms // PERIOD_MS + 1):
+        rig.tick(0.0, lag_s=1.0, achieved=0.3 * rig.state.rate)
+    told = 2 * 0.3 * rig.state.rate / PARAMS.achieved_least
+    rig.work = WorkKind.READ
+    rates = [rig.tick(0.0, lag_s=1.0).wanted_bytes_per_s for _ in range(3)]
+    assert told <= rates[0] < 1.5 * told
+    assert rates[0] < rates[1] < rates[2], rates
+
+
 def test_harm_of_a_proof_that_grew_on_at_once_is_no_harm_of_the_copy() -> None:
     rig = started(10.0).settle(0.0, lag_s=1.0)
     rig.state = replace(rig.state, memory=Memory({HOUR: 50.0}))

@@ -23,7 +23,8 @@ from recoveryd.live.law.types import (
 )
 
 _USED_SHARE = 0.05
-_TOLD_SHARE = 0.5  # of its rate that a copy has to have used; to read is about half the work
+_AS_MUCH_WORK = 2.0  # bytes that are only read, for each byte that was copied
+_TOLD_SHARE = 0.25  # of its rate that a copy has to have used, or samples say too little
 _START_MS = 60_000  # so long the start of lanes may take
 
 
@@ -81,17 +82,19 @@ def go_on(
     """Another kind of work begins where the last one ended, as `_rate_of_other_work` says. Later, samples from before
     tell nothing of it; but what they say against the replay is still answered, and so that this can be said, kinds that
     change to and fro do not each time begin anew. Where a proof follows its copy and next to nothing of any SLO is
-    used, samples from before say enough, if they are of lanes that used their rate: to read as much is less work still.
+    used, samples from before say enough, if they are of lanes that used their rate: it grows on from as much work.
     """
     seen = assess(before, news, now_ms, params)
     is_well = may_rise(seen, params) and not is_doubtful(before, seen, now_ms)
     state = with_work(before, inputs.work)
-    rate = min(bounds(inputs)[1], _rate_of_other_work(before, state, inputs, seen if is_well else None, now_ms, params))
     is_answered = not is_accused(state, seen)
     is_new = state.work_ms is None or not 0 <= now_ms - state.work_ms < seen.delay_ms
     is_less = (before.work, state.work) == (WorkKind.WRITE, WorkKind.READ)
     used = max((one.rate for one in before.tried if now_ms - one.at_ms < seen.delay_ms), default=0.0)
     is_told = is_less and is_well and is_answered and is_hardly_used(seen, params) and used >= _TOLD_SHARE * before.rate
+    if is_told:
+        before = replace(before, rate=min(before.rate, _AS_MUCH_WORK * used))
+    rate = min(bounds(inputs)[1], _rate_of_other_work(before, state, inputs, seen if is_well else None, now_ms, params))
     return replace(
         state,
         rate=rate,
