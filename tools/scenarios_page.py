@@ -24,8 +24,9 @@ _HEAD: Final = """\
 
 What people want to do when results are wrong, lost or late, row by row: what it is for, what recoveryd does, the commands,
 the limits, and whether it works. `works` means that the tests named with it show it, at least one of them on a real broker;
-`partly` says what of it is missing, `not yet` why none of it is there. Tests of `tests/core`, `tests/schedules` and
-`tests/workflows` take decisions without a broker. `recoveryctl scenarios ID` shows a row offline.
+`partly` says what of it is missing, `not yet` why none of it is there. Tests of `tests/recovery`, `tests/live`,
+`tests/forecast`, `tests/watches`, `tests/holds`, `tests/schedules` and `tests/workflows` take decisions without a broker.
+`recoveryctl scenarios ID` shows a row offline.
 
 A row that is missing is welcome: write what you need, what should come out, and why no row covers it, as a row of
 `daemon/recoveryd/scenarios` with `status: not yet`.

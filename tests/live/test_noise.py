@@ -12,7 +12,7 @@ from recoveryd.live.freshness import Reading
 from recoveryd.live.law.cause import EVIDENCE_FREQUENT
 from recoveryd.live.law.noise import evidence_of, step_of, usual_share
 from recoveryd.live.law.types import AtRate, ControllerState, Rule
-from tests.core.policies.control_rig import FLOOR, LATENCY, PERIOD_MS, Rig, latency_at, started
+from tests.live.control_rig import FLOOR, LATENCY, PERIOD_MS, Rig, latency_at, started
 
 SLO_S = latency_at(1.0)
 BY_RATE = {"p99": {step_of(8.0): AtRate(20.0, 2.0), step_of(16.0): AtRate(50.0, 50.0)}}

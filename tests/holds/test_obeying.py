@@ -8,7 +8,7 @@ from recoveryd.holds.model import HeldMember, Obeys
 from recoveryd.holds.obeying import MEMBERS_MOST, POSITIONS_MOST
 from recoveryd.holds.signals import HeldPosition, HoldSignal, Told
 from recoveryd.kernel.events import SignalReceived
-from tests.core.holds.test_life_of_a_hold import HoldWorld
+from tests.holds.test_life_of_a_hold import HoldWorld
 
 TOPIC = "flights.v2"
 AT = (HeldPosition(TOPIC, 0, 5), HeldPosition(TOPIC, 1, None))

@@ -10,7 +10,7 @@ from recoveryd.live.freshness import Reading, RejectReason
 from recoveryd.live.law.memory import HOUR_MS, Memory, hour_of
 from recoveryd.live.law.types import ControllerState, ControlVerdict, Law, Rule
 from recoveryd.live.pressure import Protection, SignalKind, latency_strain
-from tests.core.policies.control_rig import (
+from tests.live.control_rig import (
     CEILING,
     FLOOR,
     GROUP,

@@ -7,7 +7,7 @@ import pytest
 from recoveryd.live.freshness import Reading
 from recoveryd.live.law.types import RiseCause, Rule
 from recoveryd.live.pressure import Protection, SignalKind
-from tests.core.policies.control_rig import FLOOR, GROUP, LATENCY, PARAMS, PERIOD_MS, Rig, started
+from tests.live.control_rig import FLOOR, GROUP, LATENCY, PARAMS, PERIOD_MS, Rig, started
 
 SLO_S = 0.2
 

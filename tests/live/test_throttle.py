@@ -8,7 +8,7 @@ from recoveryd.live.budget_shares import Claim
 from recoveryd.live.budgets import Claimant, DomainSignals, Grant, Mode, Throttled, share_out, throttle
 from recoveryd.live.freshness import Reading
 from recoveryd.live.law.types import ControllerState, ControlVerdict, Rule
-from tests.core.policies.control_rig import GROUP, LATENCY, PARAMS, PERIOD_MS, START_MS, latency_at
+from tests.live.control_rig import GROUP, LATENCY, PARAMS, PERIOD_MS, START_MS, latency_at
 
 ALONE = {"main": 1.0}
 DOMAINS = {"main": PARAMS}

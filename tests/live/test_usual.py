@@ -14,7 +14,7 @@ from recoveryd.live.law.noise import step_of
 from recoveryd.live.law.types import AtRate, ControllerState
 from recoveryd.live.law.usual import LEVEL_STEP, OF_WAY, step_with_room
 from recoveryd.live.pressure import Pressure, SignalKind, latency_strain
-from tests.core.policies.control_rig import LATENCY, PARAMS, PERIOD_MS, SLO_S, START_MS, Rig
+from tests.live.control_rig import LATENCY, PARAMS, PERIOD_MS, SLO_S, START_MS, Rig
 
 REST = (0.06 * SLO_S,) * 10
 LEVEL = (0.2,) * 12

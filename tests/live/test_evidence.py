@@ -9,7 +9,7 @@ from recoveryd.live.evidence import decision_evidence, is_worth_telling, lag_evi
 from recoveryd.live.lag.evaluate import evaluate_group
 from recoveryd.live.lag.window import LagParams, LagSample, Window, with_sample
 from recoveryd.live.law.types import ControlVerdict, Rule
-from tests.core.policies.control_rig import GROUP, LATENCY, started
+from tests.live.control_rig import GROUP, LATENCY, started
 
 NOW_MS = 1_800_000_000_000
 

@@ -12,7 +12,7 @@ from recoveryd.live.freshness import Reading
 from recoveryd.live.law.controller import step
 from recoveryd.live.law.types import ControllerParams, ControllerState, Inputs, Law
 from recoveryd.live.law.usual import LEVEL_STEP
-from tests.core.policies.control_rig import GROUP, LATENCY, PARAMS, START_MS, latency_at
+from tests.live.control_rig import GROUP, LATENCY, PARAMS, START_MS, latency_at
 
 TICK_MS = 5_000
 

@@ -12,7 +12,7 @@ from recoveryd.live.admission import refuse_start
 from recoveryd.live.freshness import Track
 from recoveryd.live.law.types import ControllerState
 from recoveryd.recovery.stops.conditions import Condition, HeadState, event_time, idle, live_slo, retention_race
-from tests.core.policies.control_rig import FLOOR, GROUP, LATENCY, PARAMS, started
+from tests.live.control_rig import FLOOR, GROUP, LATENCY, PARAMS, started
 
 NOW_MS = 1_800_000_000_000
 BOTH = frozenset({0, 1})

@@ -12,7 +12,7 @@ from recoveryd.live.law.types import ControllerParams, Rule
 from recoveryd.live.slice import LIVE
 from tests.builders.core import command
 from tests.builders.live_world import LiveWorld
-from tests.core.policies.control_rig import CEILING, FLOOR, PARAMS, PERIOD_MS, START_MS, Rig, latency_at, started
+from tests.live.control_rig import CEILING, FLOOR, PARAMS, PERIOD_MS, START_MS, Rig, latency_at, started
 
 HOUR = hour_of(START_MS)
 

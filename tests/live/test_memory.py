@@ -8,7 +8,7 @@ from recoveryd.live.freshness import Reading
 from recoveryd.live.keeping import begun, kept_of
 from recoveryd.live.law.memory import HOUR_MS, HOURS, Memory, WorkKind, hour_of
 from recoveryd.live.law.types import Rule
-from tests.core.policies.control_rig import FLOOR, LATENCY, PARAMS, PERIOD_MS, START_MS, Rig, started
+from tests.live.control_rig import FLOOR, LATENCY, PARAMS, PERIOD_MS, START_MS, Rig, started
 
 HOUR = hour_of(START_MS)
 STARTED = 5.0  # what a rig that is `started` had before the rate of the test
