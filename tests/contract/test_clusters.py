@@ -46,11 +46,12 @@ async def test_facts_tell_the_offsets_of_every_partition_and_what_the_topics_are
     assert (facts.target.partitions, facts.target.starts, facts.target.ends) == (2, {0: 0, 1: 0}, {0: 0, 1: 0})
     assert facts.target.configs["message.timestamp.type"] == "CreateTime"
     times = [r.timestamp_ms for r in written]
-    assert [replace(p, bytes_on_disk=None) for p in facts.source_partitions] == [
-        PartitionFacts(0, 0, 10, 10, first_ms=times[0], last_ms=times[9], recent_at=0),
-        PartitionFacts(1, 4, 10, 10, first_ms=times[4], last_ms=times[9], recent_at=4),
-        PartitionFacts(2, 0, 0, 0, recent_at=-1),
+    assert [replace(p, bytes_on_disk=None) for p in facts.source_partitions[:2]] == [
+        PartitionFacts(0, 0, 10, 10, first_ms=times[0], last_ms=times[9], recent_at=0, bytes_per_offset=100.0),
+        PartitionFacts(1, 4, 10, 10, first_ms=times[4], last_ms=times[9], recent_at=4, bytes_per_offset=100.0),
     ]
+    empty = facts.source_partitions[2]
+    assert replace(empty, bytes_on_disk=None, bytes_per_offset=None) == PartitionFacts(2, 0, 0, 0, recent_at=-1)
     assert facts.hourly == ()
     sizes = [p.bytes_on_disk for p in facts.source_partitions]
     assert sizes[0] is not None

@@ -242,3 +242,31 @@ def test_what_the_cluster_does_not_say_of_remote_storage_is_not_known_and_no_top
     assert (list(some.remote), "source_remote" in told) == ([RemoteRange(1, 0, 7)], True)
     one = plan_of(make_spec(partitions=(1,)), with_remote(four_days(), None, 7))
     assert [f.code for f in one.findings if "remote" in f.code] == ["source_remote"], "the other one is not copied"
+
+
+def compressed(facts: PlanFacts) -> PlanFacts:
+    """Its records have ten times the bytes that they take on the disk."""
+    return replace(
+        facts, source_partitions=tuple(replace(p, bytes_per_offset=1_000.0) for p in facts.source_partitions)
+    )
+
+
+def test_the_bytes_of_a_compressed_topic_are_those_that_lanes_count() -> None:
+    limited = make_spec(limits=Limits(mode="fixed", max_bytes_per_s=100e6))
+    facts = four_days(**{"retention.ms": str(5 * DAY_MS)})
+    plain, packed = plan_of(limited, facts), plan_of(limited, compressed(facts))
+    assert packed.bytes_at_most == 10 * plain.bytes_at_most
+    assert packed.eta_seconds is not None
+    assert plain.eta_seconds is not None
+    assert packed.eta_seconds.mid > 9 * plain.eta_seconds.mid
+    assert packed.retention_bytes_per_s == pytest.approx(10 * plain.retention_bytes_per_s)
+    assert packed.retention_bytes_per_s > 0
+    assert packed.forecast is not None
+    assert plain.forecast is not None
+    assert packed.forecast.storage == plain.forecast.storage, "it takes no more of a disk"
+
+
+def test_the_disk_counts_where_a_log_takes_more_of_it_than_its_records_have_bytes() -> None:
+    facts = four_days()
+    rows = tuple(replace(p, bytes_per_offset=80.0) for p in facts.source_partitions)
+    assert plan_of(facts=replace(facts, source_partitions=rows)).bytes_at_most == plan_of().bytes_at_most

@@ -52,7 +52,7 @@ def with_forecast(
         bytes_out=found.processed * size if math.isfinite(found.processed) else 0.0,
         replication_factor=factor,
         cross_share=params.pricing.cross_share,
-        kept_bytes=plan.bytes_at_most * factor,
+        kept_bytes=plan.stored_bytes * factor,
         kept_s=params.pricing.keep_s,
     )
     view = replace(
@@ -60,7 +60,7 @@ def with_forecast(
         rate_source=facts.rate_source if facts.bytes_per_s else "configured",
         live_source=live_source,
         live_per_s=answer.view.live_per_s if live_source != "unknown" else None,
-        storage=storage_of(plan.bytes_at_most, factor),
+        storage=storage_of(plan.stored_bytes, factor),
         cost=cost_of(usage, params.pricing) if math.isfinite(found.seconds) else None,
         at_ms=facts.gathered_at_ms,
     )

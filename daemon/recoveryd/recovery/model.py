@@ -49,7 +49,8 @@ class PlannedPartition:
     at_end: bool = False  # the requested time lies after the last record
     high_watermark: int = 0  # when planned
     log_start: int = 0
-    bytes_at_most: int = 0
+    bytes_at_most: int = 0  # of key, value and headers, as lanes count them and limits mean them
+    stored_bytes: int | None = None  # of it on the disk of a replica, compressed as it is; None = not known
     first_ms: int | None = None  # smallest timestamp at the start and largest at the end of the range, None = not known
     last_ms: int | None = None
 
@@ -167,6 +168,11 @@ class Plan:
     @property
     def is_following(self) -> bool:
         return any(p.stop is None for p in self.partitions)
+
+    @property
+    def stored_bytes(self) -> int:
+        """What the range takes on a disk, with the compression that it has there."""
+        return sum(p.bytes_at_most if p.stored_bytes is None else p.stored_bytes for p in self.partitions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,8 @@ def pin(start_at: From, stop_at: To, facts: PartitionFacts, side: str) -> Planne
         )
     held = facts.high_watermark - facts.log_start
     end = facts.high_watermark if stop is None else stop
-    share = (end - start) / held if held > 0 else 0.0
+    share = max(0.0, (end - start) / held) if held > 0 else 0.0
+    stored = None if facts.bytes_on_disk is None else round(facts.bytes_on_disk * share)
     return PlannedPartition(
         partition=facts.partition,
         start=start,
@@ -42,7 +43,8 @@ def pin(start_at: From, stop_at: To, facts: PartitionFacts, side: str) -> Planne
         at_end=start_at_end or stop_at_end,
         high_watermark=facts.high_watermark,
         log_start=facts.log_start,
-        bytes_at_most=round((facts.bytes_on_disk or 0) * max(0.0, share)),
+        bytes_at_most=max(stored or 0, round((facts.bytes_per_offset or 0.0) * max(0, end - start))),
+        stored_bytes=stored,
         first_ms=facts.first_ms,
         last_ms=facts.last_ms,
     )

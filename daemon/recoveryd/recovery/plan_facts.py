@@ -15,8 +15,9 @@ class PartitionFacts:
     """Offsets of a partition that is read. `start_at` and `stop_at` resolve the time bounds of the command: the offset
     of the first record at or after the time, -1 = no record is that new, None = no such bound.
 
-    `bytes_on_disk` is the size of its log on the leader, None when the broker did not say. `first_ms` and `last_ms` are
-    the smallest timestamp at the start and the largest at the end of the requested range, by a sample. `recent_at` is
+    `bytes_on_disk` is the size of its log on the leader, compressed as it is, None when the broker did not say.
+    `bytes_per_offset` is that of the records as lanes count them, not compressed, by a sample. `first_ms` and `last_ms`
+    are the smallest timestamp at the start and the largest at the end of the requested range, likewise. `recent_at` is
     the offset of the first record of the last `LIVE_LOOKBACK_MS`, -1 = there is none. What lies before `local_start` is
     in remote storage; it is asked for only where a topic has one. None = not known.
     """
@@ -32,6 +33,7 @@ class PartitionFacts:
     last_ms: int | None = None
     recent_at: int | None = None
     local_start: int | None = None
+    bytes_per_offset: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

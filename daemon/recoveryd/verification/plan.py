@@ -126,7 +126,10 @@ def _target_ranges(
     if spec.target.start is not None:
         check_topic(spec.target.start, target.topic, target.topic_id, "target.from")
     start, stop = spec.target_bounds
-    return tuple(pin(start, stop, p, "target") for p in selected(spec.target.topic, wanted, facts.target_partitions))
+    chosen = selected(spec.target.topic, wanted, facts.target_partitions)
+    sampled = [p.bytes_per_offset for p in facts.source_partitions if p.bytes_per_offset is not None]
+    each = max(sampled, default=None)  # records of the target are not looked at; most are copies of those
+    return tuple(pin(start, stop, replace(p, bytes_per_offset=each), "target") for p in chosen)
 
 
 def _findings(

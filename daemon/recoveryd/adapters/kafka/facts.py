@@ -125,22 +125,23 @@ def probable_ranges(
 def with_sizes(
     partitions: tuple[PartitionFacts, ...], on_disk: Mapping[int, int] | None, sample: RecordSample
 ) -> tuple[PartitionFacts, ...]:
-    """Fill in `bytes_on_disk`: the broker's number, else records times their sampled mean, else None; and the sampled
-    times.
+    """Fill in what was sampled, and `bytes_on_disk`: the broker's number, else offsets times what was sampled of each,
+    else None.
     """
-    mean_bytes = sample.mean_bytes
-    overall = sum(mean_bytes.values()) / len(mean_bytes) if mean_bytes else None
+    sampled = sample.bytes_per_offset
+    overall = sum(sampled.values()) / len(sampled) if sampled else None
     sized = []
     for facts in partitions:
         size = on_disk.get(facts.partition) if on_disk is not None else None
-        mean = mean_bytes.get(facts.partition, overall)
+        each = sampled.get(facts.partition, overall)
         offsets_held = facts.high_watermark - facts.log_start
         if size is None and offsets_held == 0:
             size = 0
-        if size is None and mean is not None:
-            size = round(offsets_held * mean)
+        if size is None and each is not None:
+            size = round(offsets_held * each)
         first_ms, last_ms = sample.first_ms.get(facts.partition), sample.last_ms.get(facts.partition)
-        sized.append(replace(facts, bytes_on_disk=size, first_ms=first_ms, last_ms=last_ms))
+        found = replace(facts, bytes_on_disk=size, bytes_per_offset=each, first_ms=first_ms, last_ms=last_ms)
+        sized.append(found)
     return tuple(sized)
 
 

@@ -20,20 +20,23 @@ _POLL_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class RecordSample:
-    """`oldest_ms`: smallest timestamp seen at the starts. By partition, where records were seen: `mean_bytes` (key,
-    value and headers), `first_ms` (smallest timestamp at the start) and `last_ms` (largest at the end).
+    """`oldest_ms`: smallest timestamp seen at the starts. By partition, where records were seen: `bytes_per_offset`
+    (key, value and headers, as lanes count them; offsets without a record count as 0), `first_ms` (smallest timestamp
+    at the start) and `last_ms` (largest at the end).
     """
 
     oldest_ms: int | None = None
     largest_bytes: int | None = None
-    mean_bytes: Mapping[int, float] = field(default_factory=dict)
+    bytes_per_offset: Mapping[int, float] = field(default_factory=dict)
     first_ms: Mapping[int, int] = field(default_factory=dict)
     last_ms: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class _Tally:
+    start: int
     count: int = 0
+    offsets: int = 0  # from the start to behind the last record that was seen
     bytes: int = 0
     largest: int = 0
     oldest_ms: int | None = None
@@ -66,7 +69,7 @@ def _look(
     """Up to so many records from the start of each range; a partition is done at its stop or when the broker says that
     was all.
     """
-    seen = {partition: _Tally() for partition in ranges}
+    seen = {partition: _Tally(start) for partition, (start, _stop) in ranges.items()}
     waiting = set(ranges)
     give_up_s = time.monotonic() + deadline_s
     if waiting:
@@ -94,6 +97,7 @@ def _add(seen: _Tally, message: Message) -> None:
     size = len(message.key() or b"") + len(message.value() or b"")
     size += sum(len(name) + len(value or b"") for name, value in headers_of(message))
     seen.count += 1
+    seen.offsets = (message.offset() or 0) + 1 - seen.start
     seen.bytes += size
     seen.largest = max(seen.largest, size)
     kind, time_ms = message.timestamp()
@@ -105,14 +109,14 @@ def _add(seen: _Tally, message: Message) -> None:
 def _summary(starts: Mapping[int, _Tally], ends: Mapping[int, _Tally]) -> RecordSample:
     both: Iterable[_Tally] = [*starts.values(), *ends.values()]
     times = [s.oldest_ms for s in starts.values() if s.oldest_ms is not None]
-    means = {}
+    sizes = {}
     for partition, start in starts.items():
-        end = ends.get(partition, _Tally())
-        if start.count + end.count:
-            means[partition] = (start.bytes + end.bytes) / (start.count + end.count)
+        looks = [look for look in (start, ends.get(partition)) if look is not None and look.count]
+        if looks:
+            sizes[partition] = sum(look.bytes for look in looks) / max(1, sum(look.offsets for look in looks))
     largest = max((s.largest for s in both), default=0)
     first_ms = {p: s.oldest_ms for p, s in starts.items() if s.oldest_ms is not None}
     # Of a range that a look at its start saw whole, the end was not looked at again.
     tails = {p: ends.get(p, start) for p, start in starts.items()}
     last_ms = {p: s.newest_ms for p, s in tails.items() if s.newest_ms is not None}
-    return RecordSample(min(times, default=None), largest or None, means, first_ms, last_ms)
+    return RecordSample(min(times, default=None), largest or None, sizes, first_ms, last_ms)

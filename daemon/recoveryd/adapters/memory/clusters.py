@@ -144,11 +144,13 @@ def _partition_facts(
 
 
 def _timed(topic: MemoryTopic, facts: PartitionFacts, ranges: Mapping[int, tuple[int, int]]) -> PartitionFacts:
-    """With the times of the first and last records of its range."""
+    """With the size of the records of its range, and the times of the first and last ones."""
     start, stop = ranges.get(facts.partition, (0, 0))
-    times = [record.timestamp_ms for record in topic.log(facts.partition).read(start, stop)] if stop > start else []
-    first_ms = min(times[:_LOOKED_AT], default=None)
-    return replace(facts, first_ms=first_ms, last_ms=max(times[-_LOOKED_AT:], default=None))
+    records = list(topic.log(facts.partition).read(start, stop)) if stop > start else []
+    times = [record.timestamp_ms for record in records]
+    first_ms, last_ms = min(times[:_LOOKED_AT], default=None), max(times[-_LOOKED_AT:], default=None)
+    each = sum(record.size_bytes for record in records) / (stop - start) if records else None
+    return replace(facts, bytes_per_offset=each, first_ms=first_ms, last_ms=last_ms)
 
 
 def _first_records(topic: MemoryTopic, ranges: Mapping[int, tuple[int, int]]) -> list[tuple[int, int]]:
