@@ -88,7 +88,8 @@ def test_without_a_verb_it_shows_help_and_is_a_usage_error() -> None:
     [
         (("fly",), "No such command 'fly'"),
         (("get",), "Missing argument 'ID'"),
-        (("get", "a", "b"), "Got unexpected extra argument"),
+        (("get", "a", "b"), "Got unexpected extra argument(s) (b).\n  next: See `"),
+        (("replay", "a", "b"), "--help`; values are given by flags, as `--source`, `--from`, `--to`."),
         (("list", "-o", "xml"), "-o"),
         (("topics",), ""),
     ],

@@ -153,7 +153,17 @@ def _usage_failure(error: typer.TyperException) -> Failure | None:
     where = context.command_path if context is not None else PROGRAM
     message = error.format_message().replace("\n", " ").strip().rstrip(".")
     ending = "" if message.endswith("?") else "."
-    return usage(f"{message}{ending}", f"See `{where} --help`.") if message else None
+    flags = _flags_with_values(context) if "unexpected extra argument" in message else ""
+    return usage(f"{message}{ending}", f"See `{where} --help`{flags}.") if message else None
+
+
+def _flags_with_values(context: "typer.Context | None") -> str:
+    """For a verb that takes its values by flags alone, the first of them in a sentence; else ""."""
+    params = context.command.params if context is not None else []
+    if any(param.param_type_name == "argument" for param in params):
+        return ""
+    named = [p.opts[0] for p in params if not getattr(p, "is_flag", False) and not getattr(p, "hidden", False)]
+    return f"; values are given by flags, as {', '.join(f'`{flag}`' for flag in named[:3])}" if named else ""
 
 
 app = typer.Typer(
