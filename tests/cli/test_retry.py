@@ -61,6 +61,12 @@ def test_one_that_follows_the_head_goes_on_following_with_all_its_partitions() -
     assert (data["source"]["to"], data["source"].get("partitions")) == ("caught_up", None)
 
 
+def test_a_loss_that_its_command_accepts_is_passed() -> None:
+    progress = Progress(tuple(replace(p, lost=9) for p in HALF.partitions))
+    data = sent_for(replace(FAILED, progress=progress, spec=replace(RUNNING.spec, on_data_loss="continue")))
+    assert (data["source"]["from"]["offsets"], data["on_data_loss"]) == ({"1": 26_000}, "continue")
+
+
 def test_one_that_copied_nothing_is_asked_for_as_it_was_without_its_deadline() -> None:
     limits = Limits(max_bytes_per_s=5e6, max_runtime_ms=7_200_000, deadline_ms=NOW_MS)
     spec = replace(
@@ -115,6 +121,20 @@ def test_a_verification_is_begun_again_as_a_whole() -> None:
         (
             replace(FAILED, progress=Progress(tuple(replace(p, position=p.stop) for p in HALF.partitions))),
             "has copied all of its range",
+        ),
+        (
+            replace(FAILED, progress=Progress(tuple(replace(p, lost=9) for p in HALF.partitions))),
+            "to go on would pass over them",
+        ),
+        (replace(FAILED, progress=HALF, error_code="RCV-3001"), "to go on would pass over them"),
+        (
+            replace(
+                FAILED,
+                progress=HALF,
+                error_code="RCV-3007",
+                spec=replace(RUNNING.spec, source=SourceRef("flights", Earliest(), CaughtUp())),
+            ),
+            "is not what its source holds",
         ),
         (RUNNING, "is running; only what has failed or stopped"),
         (replace(FAILED, state=State.COMPLETED), "is completed; only what has failed or stopped"),

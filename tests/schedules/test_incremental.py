@@ -12,7 +12,9 @@ from recoveryd.kernel.events import Event
 from recoveryd.kernel.states import State
 from recoveryd.recovery.effects import GatherFacts, ReadLedger
 from recoveryd.recovery.events import LedgerRead
+from recoveryd_jobs.contract import DriverHeartbeat, Verification
 from tests.builders.core import TARGET_ID, command, to_document
+from tests.builders.deciding import make_decider
 from tests.builders.world import PARAMS
 from tests.schedules.world import CONTINUED, REPLAY, ScheduleWorld
 
@@ -172,6 +174,131 @@ def test_records_that_were_deleted_before_their_run_are_not_passed_over_silently
     assert world.schedule().last_end.offsets == {0: 500, 1: 500}
 
 
+def lose(world: ScheduleWorld, starts: dict[int, int], ends: dict[int, int]) -> str:
+    """The run that goes on, whose source lacks something from now on; its driver has met it."""
+    run = world.runs()[-1]
+    world.log_starts |= starts
+    world.ends |= ends
+    world.applications[run].alive = False
+    attempt = world.recovery(run).attempt.number
+    world.feed(DriverHeartbeat(run, attempt, "failed", 1, None, "data_lost", "offsets of partition 0 are gone"))
+    return run
+
+
+def assert_over(world: ScheduleWorld, code: Code) -> None:
+    """It has failed with this code, nothing more is sent, and only who says where it is to begin makes it again."""
+    schedule = world.schedule()
+    assert (schedule.state, schedule.error_code) == (State.FAILED, code.value), schedule.why
+    runs = world.runs()
+    world.minutes(3)
+    assert world.runs() == runs
+    again = world.add(data=CONTINUED)
+    assert (again.kind, again.code, "cannot go on" in again.message) == ("rejected", Code.ID_IN_USE.value, True)
+
+
+@pytest.mark.parametrize(
+    ("starts", "ends"),
+    [({0: 3_000}, {}), ({}, {0: 900}), ({}, {0: 400})],
+    ids=["deleted", "cut back behind the position", "cut back before it"],
+)
+def test_no_run_goes_on_behind_a_loss_by_itself(starts: dict[int, int], ends: dict[int, int]) -> None:
+    world = ScheduleWorld(ends=(10_000, 0), speed=50)
+    world.add(data=CONTINUED)
+    world.second(45)
+    run = lose(world, starts, ends)
+    world.run_until(State.FAILED, recovery_id=run)
+    copied = world.receipts[run][0]
+    assert 400 < copied < 900
+    world.second(2)
+    world.ends[0] = 20_000  # what is written now has the offsets of what was lost
+    assert_over(world, Code.DATA_LOST)
+    last = world.schedule().last_end
+    assert last is not None
+    assert last.offsets == {0: copied, 1: 0}, "where the loss begins"
+    assert f"records that {run} was to copy are gone" in world.schedule().why
+
+
+def test_nor_does_a_schedule_that_was_ended_before_its_run_met_the_loss() -> None:
+    world = ScheduleWorld(ends=(10_000, 0), speed=50)
+    world.add(data=CONTINUED)
+    world.second(45)
+    world.command("unschedule")
+    run = lose(world, {0: 3_000}, {})
+    world.run_until(State.FAILED, recovery_id=run)
+    world.second(2)
+    assert (world.schedule().state, world.schedule().error_code) == (State.STOPPED, None)
+    world.restart()
+    answer = world.add(data=CONTINUED)
+    assert (answer.kind, "records that its last run was to copy are gone" in answer.message) == ("rejected", True)
+
+
+class Losing(ScheduleWorld):
+    """Ten records of each range that began are gone, which no lane fails for."""
+
+    def _ledger(self, effect: ReadLedger) -> LedgerRead:
+        read = super()._ledger(effect)
+        rows = tuple(replace(row, copied=row.copied - 10, lost=10) if row.copied else row for row in read.partitions)
+        return replace(read, partitions=rows)
+
+
+def test_a_loss_that_the_command_accepts_is_passed() -> None:
+    world = Losing(ends=(1_000, 0), speed=500)
+    world.add(data=CONTINUED | {"on_data_loss": "continue"})
+    world.second(80)
+    world.ends[0] = 1_500
+    world.minutes(2)
+    assert world.schedule().state is State.RUNNING
+    assert covered(world)[0] == [(0, 1_000), (1_000, 1_500)]
+
+
+def test_a_log_that_was_cut_back_between_two_runs_is_not_continued_once_it_has_grown_again() -> None:
+    world = ScheduleWorld(ends=(1_000, 1_000), speed=500)
+    world.add(data=CONTINUED)
+    world.second(80)
+    world.ends[0] = 900
+    world.minutes(1)
+    assert world.told("schedule_run_ended")[-1].data["code"] == Code.SOURCE_CUT_BACK.value
+    assert "partition 0 ends at 900, before offset 1000" in world.schedule().why
+    world.ends[0] = 5_000
+    assert_over(world, Code.SOURCE_CUT_BACK)
+    assert covered(world) == {0: [(0, 1_000)], 1: [(0, 1_000)]}
+
+
+def test_nor_one_that_was_cut_back_while_its_run_waited_for_approval() -> None:
+    world = ScheduleWorld(ends=(1_000, 0), speed=500)
+    world.add("*/5 * * * *", data=CONTINUED)
+    world.second(90)
+    world.params = replace(PARAMS, approval_above_records=1)
+    world.decider = make_decider(world.params)
+    world.ends[0] = 1_500
+    world.minutes(5)
+    run = world.runs()[-1]
+    plan = world.recovery(run).plan
+    assert plan is not None
+    assert world.recovery(run).state is State.AWAITING_APPROVAL
+    world.ends[0] = 900
+    world.command("approve", run, {"plan_hash": plan.hash})
+    world.second(5)
+    world.ends[0] = 5_000
+    assert_over(world, Code.SOURCE_CUT_BACK)
+
+
+def test_no_run_is_put_behind_a_copy_that_is_not_what_its_source_holds_unless_somebody_says_so() -> None:
+    world = ScheduleWorld(ends=(1_000, 0), speed=500)
+    world.verdict = Verification("mismatch", 1_000, 999, "", (), "")
+    world.add(data=CONTINUED)
+    world.minutes(3)
+    schedule = world.schedule()
+    assert (schedule.state, schedule.error_code, len(world.runs())) == (
+        State.FAILED, Code.VERIFICATION_MISMATCH.value, 1,
+    )  # fmt: skip
+    world.verdict, world.ends[0] = None, 1_500
+    assert world.add(data=CONTINUED).kind == "accepted"
+    world.minutes(2)
+    settle(world)
+    assert covered(world)[0] == [(0, 1_000), (1_000, 1_500)]
+
+
 class NoLedger(ScheduleWorld):
     """The ledger cannot be read as a whole."""
 
@@ -307,6 +434,16 @@ class Filtering(ScheduleWorld):
         read = super()._ledger(effect)
         rows = tuple(replace(row, copied=row.copied - 5, filtered=5) if row.copied else row for row in read.partitions)
         return replace(read, partitions=rows) if effect.recovery == "other" else read
+
+
+def test_nor_where_it_met_a_loss() -> None:
+    world = ScheduleWorld(ends=(3_000, 0), speed=50)
+    retry(world, stopped(world))
+    world.second(10)
+    lose(world, {0: 2_500}, {})
+    world.run_until(State.FAILED, recovery_id="again")
+    answer = world.add(data=CONTINUED)
+    assert (answer.kind, "records are gone that again was to copy" in answer.message) == ("rejected", True)
 
 
 @pytest.mark.parametrize("is_gap", [True, False])

@@ -332,6 +332,11 @@ class Code(StrEnum):
         "The brokers do not answer a request that is needed for this.",
         "`recoveryctl doctor features` lists what the cluster lacks, and what is done without it.",
     )
+    SOURCE_CUT_BACK = (
+        "RCV-2016",
+        "The log of the source ends before the offset at which the range goes on: it was cut back.",
+        "See what the source lost, then send a new command whose `from` is inside of what its log holds.",
+    )
     GROUP_NOT_EMPTY = (
         "RCV-2040",
         "The consumer group still has members.",

@@ -58,6 +58,16 @@ def check_topic(bound: From | To, topic: str, topic_id: str, field: str) -> None
         )
 
 
+def cut_back(bound: From | To, offset: int, facts: PartitionFacts) -> str:
+    """The sentence that a log ends before an offset that it once held, since it was noted with the topic's id, or "".
+    Once the log has grown past it, this cannot be seen any more, and what lies before it then is not what was.
+    """
+    if not isinstance(bound, AtOffsets) or not bound.topic_id or offset <= facts.high_watermark:
+        return ""
+    end = facts.high_watermark
+    return f"partition {facts.partition} ends at {end}, before offset {offset}, where it goes on: the log was cut back"
+
+
 def offsets_in(partition: PlannedPartition) -> int:
     end = partition.high_watermark if partition.stop is None else partition.stop
     return max(0, end - partition.start)
@@ -101,7 +111,10 @@ def _start_offset(bound: From, facts: PartitionFacts, field: str) -> tuple[int, 
         return _time_offset(facts.start_at, facts)
     if isinstance(bound, AtOffsets) and bound.others_earliest and facts.partition not in bound.offsets:
         return facts.log_start, False
-    return _inside(_named_offset(bound, facts, field), facts, field), False
+    offset = _named_offset(bound, facts, field)
+    if why := cut_back(bound, offset, facts):
+        raise RefusedError(Code.SOURCE_CUT_BACK, f"{field}: {why}")
+    return _inside(offset, facts, field), False
 
 
 def _stop_offset(bound: To, facts: PartitionFacts, field: str) -> tuple[int | None, bool]:

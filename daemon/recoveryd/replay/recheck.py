@@ -7,6 +7,7 @@ Pure: an adapter gathered the facts again. They are compared with what the plan 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
 from recoveryd.recovery.model import Plan, PlannedPartition, Severity
+from recoveryd.recovery.pinning import cut_back
 from recoveryd.recovery.plan_facts import PartitionFacts, PlanFacts, TopicFacts
 from recoveryd.recovery.recheck import changed_source, changed_target
 from recoveryd.replay.plan import ERROR_CODES, held_records
@@ -23,7 +24,10 @@ def stale(plan: Plan, spec: ReplaySpec, facts: PlanFacts) -> Refused | None:
         return refused
     found = {p.partition: p for p in facts.source_partitions}
     for planned in plan.partitions:
-        why = _range(plan, spec, planned, found.get(planned.partition))
+        now = found.get(planned.partition)
+        if now is not None and (why := cut_back(spec.source.start, planned.start, now)):
+            return Refused(Code.SOURCE_CUT_BACK, why)
+        why = _range(plan, spec, planned, now)
         if why:
             return Refused(Code.STALE_PLAN, why)
     return _target(plan, spec, facts)

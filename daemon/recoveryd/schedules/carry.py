@@ -2,13 +2,15 @@
 
 A command says so with `source.from: {"schedule": "last_end"}`, and with `first` where its first run starts. The end is
 taken from the record of the run once that is over, when its ledger was read: positions that were only heard of are not
-used, since a record before them could be copied twice, or one behind them never.
+used, since a record before them could be copied twice, or one behind them never. Behind a loss that nobody accepted, or
+a copy that is not what its source holds, no run goes on by itself.
 """
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from recoveryd.recovery.model import Recovery
+from recoveryd.kernel.catalogue import Code
+from recoveryd.recovery.model import PartitionProgress, Recovery
 from recoveryd.schedules.model import LastEnd, Schedule
 from recoveryd.schedules.spec import ScheduledCommand
 
@@ -67,10 +69,33 @@ def end_of(recovery: Recovery, before: LastEnd | None) -> LastEnd | None:
     if plan is None or recovery.started_ms is None:
         return before
     known = before.offsets if before is not None and before.topic_id == plan.source.topic_id else {}
-    reached = {row.partition: row.position for row in recovery.progress.partitions}
+    reached = {row.partition: _copied_to(recovery, row) for row in recovery.progress.partitions}
     source = plan.source
     offsets = {**known, **reached}
     return LastEnd(source.cluster, source.topic, source.topic_id, offsets, recovery.id, plan.target.topic_id)
+
+
+def _copied_to(recovery: Recovery, row: PartitionProgress) -> int:
+    """A loss ends the copy of its partition, so it lies right before the position; one that is accepted is passed."""
+    return row.position if recovery.spec.on_data_loss == "continue" else row.position - row.lost
+
+
+def barrier(code: str | None, recovery: Recovery | None) -> Code | None:
+    """Why no run begins where this one ended unless somebody says so, None = the next one does. `code`: that of its
+    end, or of its answer; `recovery`: what it began, if that is known.
+    """
+    if recovery is not None and not recovery.is_position_exact:
+        return Code.LAST_END_UNKNOWN
+    if recovery is not None and has_lost(recovery):
+        return Code.DATA_LOST
+    return Code(code) if code in {Code.SOURCE_CUT_BACK, Code.VERIFICATION_MISMATCH} else None
+
+
+def has_lost(recovery: Recovery) -> bool:
+    """Whether records of its range are gone, or its log was cut back, which its command did not accept."""
+    if recovery.error_code == Code.DATA_LOST:
+        return True
+    return recovery.spec.on_data_loss != "continue" and any(row.lost for row in recovery.progress.partitions)
 
 
 def continues(schedule: Schedule, command: ScheduledCommand) -> bool:

@@ -87,8 +87,8 @@ def _refuse_id(draft: ScheduleDraft, command: StartSchedule) -> Refused | None:
     if known is not None and known.run is not None:
         message = f"schedule {schedule_id} was ended, but its run {known.run.recovery} still goes on"
         return Refused(Code.ID_IN_USE, message, "Wait until the run has ended, or stop it; or choose another id.")
-    if known is not None and known.error_code == Code.LAST_END_UNKNOWN.value:
-        message = f"schedule {schedule_id} failed because nobody knows where its last run ended"
+    if known is not None and (why := _why_not_behind(known)):
+        message = f"schedule {schedule_id} cannot go on: {why}"
         return Refused(Code.ID_IN_USE, message, "Choose another id, and say with `first` where its first run starts.")
     ends = draft.ends(command.sent) if command.sent is not None else ""
     if len(schedule_id) > (most := MAX_ID_CHARS - len(ends)):
@@ -99,6 +99,17 @@ def _refuse_id(draft: ScheduleDraft, command: StartSchedule) -> Refused | None:
             Code.INVALID_SUBJECT, message, f"Choose a shorter one: the ids of its runs add the due time{what}."
         )
     return None
+
+
+def _why_not_behind(known: Schedule) -> str:
+    """Why nothing goes on where the last run of this schedule, which has ended, did; "" = it does."""
+    code = known.end_code or known.error_code  # an earlier release kept the second only
+    whys = {
+        Code.LAST_END_UNKNOWN.value: "nobody knows where its last run ended",
+        Code.DATA_LOST.value: "records that its last run was to copy are gone",
+        Code.SOURCE_CUT_BACK.value: "the log of its source was cut back",
+    }
+    return whys.get(code or "", "")
 
 
 def _refuse(draft: ScheduleDraft, spec: ScheduleSpec, next_ms: int | None) -> Refused | None:

@@ -14,13 +14,24 @@ from recoveryd.kernel.noun import changed
 from recoveryd.kernel.states import TERMINAL, CommandRef, State, Stop, StopReason
 from recoveryd.kernel.times import format_time_ms
 from recoveryd.recovery.model import Recovery
-from recoveryd.schedules.carry import end_of, is_incremental
+from recoveryd.schedules.carry import barrier, end_of, is_incremental
 from recoveryd.schedules.draft import ScheduleDraft
 from recoveryd.schedules.failing import fail
 from recoveryd.schedules.fitting import with_forecast
 from recoveryd.schedules.model import RunAnswer, RunCounts, Schedule, ScheduleRun
 
 ACCEPTED: Final = "accepted"
+_BARRIERS: Final = {
+    Code.LAST_END_UNKNOWN: "where {} ended is not known exactly, so no run can start there",
+    Code.DATA_LOST: "records that {} was to copy are gone, and no run passes over them by itself",
+    Code.SOURCE_CUT_BACK: "{} cannot begin where the last run ended, and what is written there now is not what was",
+    Code.VERIFICATION_MISMATCH: "what {} copied is not what its source holds, so no run is put behind it",
+}
+_REASONS: Final = {
+    Code.LAST_END_UNKNOWN: StopReason.TARGET_UNAVAILABLE,
+    Code.DATA_LOST: StopReason.DATA_LOST,
+    Code.SOURCE_CUT_BACK: StopReason.DATA_LOST,
+}
 _COUNTED: Final = {
     State.COMPLETED.value: "completed",
     State.PLANNED.value: "completed",
@@ -106,36 +117,40 @@ def _ended(
     draft: ScheduleDraft, schedule: Schedule, run: ScheduleRun, outcome: str, why: str, noun: Noun | None = None
 ) -> Schedule:
     over = replace(run, outcome=outcome, why=why, ended_ms=draft.now_ms, data={})
-    last_end = schedule.last_end
     said = f"{run.recovery} is {outcome}: {why}"
+    code = getattr(noun, "error_code", None) or (run.answer.code if run.answer else "") or None
     told = {
         "due": format_time_ms(over.due_ms),
         "recovery": run.recovery,
         "outcome": outcome,
         "answer": run.answer.kind if run.answer else None,
-        "code": getattr(noun, "error_code", None) or (run.answer.code if run.answer else "") or None,
+        "code": code,
         "why": said,
     }
     draft.notice("schedule_run_ended", schedule.id, told, run.command_id)
     draft.reason = said
-    counts = _counted(schedule.counts, outcome)
-    if is_incremental(schedule.spec.command) and isinstance(noun, Recovery):
-        if not noun.is_position_exact and schedule.state not in TERMINAL:
-            return _lost_its_place(draft, schedule, over, counts)
-        last_end = end_of(noun, last_end) if noun.is_position_exact else last_end
+    schedule = replace(schedule, run=None, last_run=over, counts=_counted(schedule.counts, outcome))
+    if is_incremental(schedule.spec.command):
+        began = noun if isinstance(noun, Recovery) else None
+        if began is not None and began.is_position_exact:
+            schedule = replace(schedule, last_end=end_of(began, schedule.last_end))
+        if (found := barrier(code, began)) is not None:
+            return _goes_no_further(draft, schedule, over, found)
     schedule = with_forecast(draft, schedule, over)
     why = schedule.why if schedule.state in TERMINAL else said  # why it has ended says more than how its last run did
-    return draft.put_schedule(
-        changed(schedule, draft.now_ms, run=None, last_run=over, counts=counts, last_end=last_end, why=why)
-    )
+    return draft.put_schedule(changed(schedule, draft.now_ms, why=why))
 
 
-def _lost_its_place(draft: ScheduleDraft, schedule: Schedule, run: ScheduleRun, counts: RunCounts) -> Schedule:
-    """End the schedule: nobody knows where its next run would have to start."""
-    why = f"where {run.recovery} ended is not known exactly, so no run can start there: {run.why}"
-    stop = Stop(StopReason.TARGET_UNAVAILABLE, None, draft.now_ms, {"recovery": run.recovery})
-    over = replace(schedule, run=None, last_run=run, counts=counts)
-    return fail(draft, over, Code.LAST_END_UNKNOWN, why, stop)
+def _goes_no_further(draft: ScheduleDraft, schedule: Schedule, run: ScheduleRun, code: Code) -> Schedule:
+    """End the schedule: its next run may not simply start where this one ended."""
+    if code is not Code.VERIFICATION_MISMATCH:  # where that ended is known: whoever makes it again goes on there
+        schedule = replace(schedule, end_code=code.value)
+    if schedule.state in TERMINAL:
+        return draft.put_schedule(changed(schedule, draft.now_ms))
+    why = f"{_BARRIERS[code].format(run.recovery)}: {run.why}"
+    reason = _REASONS.get(code)
+    stop = None if reason is None else Stop(reason, None, draft.now_ms, {"recovery": run.recovery})
+    return fail(draft, schedule, code, why, stop)
 
 
 def _counted(counts: RunCounts, outcome: str) -> RunCounts:

@@ -91,6 +91,7 @@ class RunCounts:
 @dataclass(frozen=True, slots=True)
 class Schedule(StatusNoun):
     """`run` is the one that goes on, `last_run` the last that ended. `queued_ms`: a due time that waits for its end.
+    `end_code`: why its runs cannot go on behind `last_end`, also if it is made again; "" = they can.
 
     A schedule that was ended stays known until its run has ended too.
     """
@@ -102,6 +103,7 @@ class Schedule(StatusNoun):
     queued_ms: TimeMs | None = field(default=None, metadata=named("queued"))
     counts: RunCounts = RunCounts()
     last_end: LastEnd | None = None
+    end_code: str = ""
     durations_ms: tuple[int, ...] = ()  # of the last runs that ran, the newest last
     forecast: RunForecast | None = None
     stop: Stop | None = None

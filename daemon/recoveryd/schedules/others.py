@@ -11,7 +11,7 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.states import State
 from recoveryd.recovery.model import PlannedPartition, Recovery
-from recoveryd.schedules.carry import is_from_the_beginning, place
+from recoveryd.schedules.carry import has_lost, is_from_the_beginning, place
 from recoveryd.schedules.firing import is_run_of
 from recoveryd.schedules.model import LastEnd, Schedule
 from recoveryd.schedules.spec import ScheduledCommand
@@ -80,6 +80,9 @@ def _behind(schedule: Schedule, copy: Recovery, end: LastEnd | None) -> LastEnd 
         return Refused(Code.ID_IN_USE, f"schedule {schedule.id} was ended, but {message}", hint)
     if not copy.is_position_exact:
         message = f"schedule {schedule.id} was ended, and nobody knows exactly where {copy.id} ended, which copied on"
+        return Refused(Code.ID_IN_USE, message, _ANEW)
+    if has_lost(copy):
+        message = f"schedule {schedule.id} was ended, and records are gone that {copy.id} was to copy, which copied on"
         return Refused(Code.ID_IN_USE, message, _ANEW)
     return _advanced(schedule, copy, rows, end)
 

@@ -61,6 +61,7 @@ def rest_of(document: Document, data: Document) -> tuple[Document, str]:
             f"{recovery} began at a time, so records inside of its range are left out, which offsets cannot say.",
             otherwise,
         )
+    _refuse_unsound(document, data, rows)
     moving = data["source"]["to"] in ("caught_up", "never")
     left = [row for row in rows if moving or row["position"] < row["stop"]]
     if not left:
@@ -78,6 +79,24 @@ def rest_of(document: Document, data: Document) -> tuple[Document, str]:
     done = len(rows) - len(left)
     said = f"It goes on where {recovery} stopped, in {len(left)} of {len(rows)} partitions; {done} are done."
     return {**data, "source": source, "target": target}, said
+
+
+def _refuse_unsound(document: Document, data: Document, rows: list[Document]) -> None:
+    """Raises `Failure` where nothing may be put behind what was copied before somebody has looked: records are gone, or
+    the copy is not what its source holds.
+    """
+    recovery, code, lost = document["recovery"], document.get("error_code"), sum(row["lost"] for row in rows)
+    if code == Code.DATA_LOST or (lost and data["on_data_loss"] != "continue"):
+        raise _refused(
+            f"Records that {recovery} was to copy are gone; to go on would pass over them.",
+            f"`recoveryctl describe {recovery}` names them. If they are given up, send a new `recoveryctl replay` "
+            "from behind them; with `--on-data-loss continue` it goes on over a further loss.",
+        )
+    if code == Code.VERIFICATION_MISMATCH and data["source"]["to"] in ("caught_up", "never"):
+        raise _refused(
+            f"What {recovery} copied is not what its source holds.",
+            f"See with `recoveryctl describe {recovery}` where, or begin in another topic: `--target TOPIC`.",
+        )
 
 
 def refuse_twice(document: Document, others: Mapping[str, Document]) -> None:

@@ -236,6 +236,7 @@ EXAMPLES: Final[dict[str, str]] = {
     "SOURCE_TOPIC_MISSING": "`--source flight` where `flights` is meant, or `--source-cluster` was left out.",
     "SOURCE_PARTITION_MISSING": "`--partitions 0,4` of a topic with four partitions, which are 0 to 3.",
     "OFFSET_OUTSIDE_LOG": "`--from offset:0` of a topic whose retention deleted the first records; `earliest` begins at what is left.",
+    "SOURCE_CUT_BACK": "A replica that lagged became leader (unclean.leader.election.enable), and the next run of a schedule begins behind its end.",
     "TARGET_TOPIC_MISSING": "`--target flights.v42` without --create.",
     "TARGET_PARTITIONS": "A source with 12 partitions into a target with 6; `--mapping key_hash` places by key instead.",
     "TARGET_IN_USE": "A second replay into flights.v42 while the first one runs.",
