@@ -700,6 +700,7 @@ SCHEDULE_STATUS: Final[dict[str, Any]] = {
             "offsets": {"0": 84000, "1": 83100},
             "recovery": "flights-nightly.20261122t0100",
             "target_topic_id": "b0nVd2u4R3mF1oK7sQx9Lg",
+            "since": None,
         },
         "forecast": {"fits": True, "expected": "4m10s", "interval": "24h", "runs": 1},
     },

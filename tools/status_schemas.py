@@ -171,6 +171,7 @@ _SCHEDULE_WORDS: Final[Told] = {
     "Scheduled.last_run": "the last one that ended",
     "Scheduled.last_end": "where the last run ended, for one that starts there",
     "LastEnd.target_topic_id": "of the topic that was copied into; the next run goes into no other one of its name",
+    "LastEnd.since": "where the first run began at a time: what is older is left out by all; null where it did not",
     "ScheduleRun.due": "its time by `cron`",
     "ScheduleRun.fired": "when it was decided",
     "ScheduleRun.recovery": "the id of what it began, or of what its command is about",

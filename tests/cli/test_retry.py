@@ -8,6 +8,7 @@ import typer
 
 from recoveryd.cli.app import app
 from recoveryd.kernel.states import State
+from recoveryd.kernel.times import format_time_ms
 from recoveryd.recovery.model import Attempt, PartitionProgress, PlannedPartition, Progress, Recovery
 from recoveryd.recovery.spec import AtTime, CaughtUp, Earliest, Latest, Limits, SourceRef
 from recoveryd.replay.spec import Replay
@@ -61,6 +62,18 @@ def test_one_that_follows_the_head_goes_on_following_with_all_its_partitions() -
     assert (data["source"]["to"], data["source"].get("partitions")) == ("caught_up", None)
 
 
+def test_the_rest_of_one_that_began_at_a_time_leaves_out_what_is_older_too() -> None:
+    spec = replace(RUNNING.spec, source=SourceRef("flights", AtTime(NOW_MS), Latest()))
+    data = sent_for(replace(FAILED, progress=HALF, spec=spec, plan=replace(PLAN, from_time_ms=NOW_MS)))
+    assert data["source"]["from"] == {
+        "offsets": {"1": 26_000},
+        "others": "earliest",
+        "topic_id": PLAN.source.topic_id,
+        "since": format_time_ms(NOW_MS),
+    }
+    assert hasattr(CODEC.encode("replay", "r", data, id="c", source="//s", time_ms=NOW_MS), "value")
+
+
 def test_a_loss_that_its_command_accepts_is_passed() -> None:
     progress = Progress(tuple(replace(p, lost=9) for p in HALF.partitions))
     data = sent_for(replace(FAILED, progress=progress, spec=replace(RUNNING.spec, on_data_loss="continue")))
@@ -109,15 +122,6 @@ def test_a_verification_is_begun_again_as_a_whole() -> None:
         # A chunk was committed, its answer was lost, and nobody could read its receipts at the end.
         (replace(FAILED, progress=AT_START, is_position_exact=False), "is not known exactly"),
         (replace(FAILED, progress=Progress(), is_position_exact=False), "is not known exactly"),
-        (
-            replace(
-                FAILED,
-                progress=HALF,
-                spec=replace(RUNNING.spec, source=SourceRef("flights", AtTime(NOW_MS), Latest())),
-                plan=replace(PLAN, from_time_ms=NOW_MS),
-            ),
-            "began at a time",
-        ),
         (
             replace(FAILED, progress=Progress(tuple(replace(p, position=p.stop) for p in HALF.partitions))),
             "has copied all of its range",

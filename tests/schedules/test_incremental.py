@@ -10,8 +10,10 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.effects import Effect
 from recoveryd.kernel.events import Event
 from recoveryd.kernel.states import State
+from recoveryd.kernel.times import format_time_ms
 from recoveryd.recovery.effects import GatherFacts, ReadLedger
 from recoveryd.recovery.events import LedgerRead
+from recoveryd.recovery.plan_facts import PlanFacts
 from recoveryd_jobs.contract import DriverHeartbeat, Verification
 from tests.builders.core import TARGET_ID, command, to_document
 from tests.builders.deciding import make_decider
@@ -125,6 +127,57 @@ def test_the_first_run_starts_where_the_schedule_says() -> None:
     world.minutes(2)
     settle(world)
     assert_seamless(world, first=100)
+
+
+class Timed(ScheduleWorld):
+    """The time at which the first run begins is that of offset 100."""
+
+    def _facts(self) -> PlanFacts:
+        facts = super()._facts()
+        return replace(facts, source_partitions=tuple(replace(p, start_at=100) for p in facts.source_partitions))
+
+
+@pytest.mark.parametrize("first", ["-1d", "2026-11-21T02:00:00.001Z"])
+def test_what_is_older_than_the_time_at_which_the_first_run_began_is_left_out_by_all(first: str) -> None:
+    """Also behind where the first run ended, so that it does not matter where that was."""
+    world = Timed(ends=(3_000, 3_000), speed=50)
+    source = REPLAY["source"] | {"from": {"schedule": "last_end", "first": first}}
+    world.add(data=CONTINUED | {"source": source}, max_runtime="20s")
+    world.minutes(4)
+    world.restart()
+    world.minutes(1)
+    settle(world)
+    plans = [world.recovery(run).plan for run in world.runs()]
+    assert len(plans) > 3
+    assert world.schedule().counts.stopped >= 2
+    since_ms = plans[0].from_time_ms if plans[0] else None
+    assert since_ms is not None
+    assert {plan.from_time_ms for plan in plans if plan} == {since_ms}
+    assert world.sent[1].data["source"]["from"]["since"] == format_time_ms(since_ms)
+    assert_seamless(world, first=100)
+    world.add(data=CONTINUED | {"source": source})
+    world.second(60)
+    plan = world.recovery(world.runs()[-1]).plan
+    assert plan is not None
+    assert plan.from_time_ms == since_ms, "nor if it is made again"
+
+
+def test_a_schedule_goes_on_behind_a_retry_that_left_out_the_same_by_its_time() -> None:
+    world = FilteringTimed(ends=(3_000, 100), speed=50)
+    source = REPLAY["source"] | {"from": {"schedule": "last_end", "first": "-1d"}}
+    world.add("*/5 * * * *", data=CONTINUED | {"source": source}, max_runtime="20s")
+    world.second(90)
+    (run,) = world.runs()
+    assert world.recovery(run).state is State.STOPPED
+    world.command("unschedule")
+    retry(world, run, "other")
+    world.run_until(State.COMPLETED, recovery_id="other")
+    plan = world.recovery("other").plan
+    assert plan is not None
+    assert plan.from_time_ms is not None
+    assert sum(row.filtered for row in world.recovery("other").progress.partitions) == 5
+    answer = world.add(data=CONTINUED | {"source": source})
+    assert "it goes on behind other" in answer.message
 
 
 def test_partitions_that_are_added_are_taken_from_their_beginning() -> None:
@@ -444,6 +497,10 @@ def test_nor_where_it_met_a_loss() -> None:
     world.run_until(State.FAILED, recovery_id="again")
     answer = world.add(data=CONTINUED)
     assert (answer.kind, "records are gone that again was to copy" in answer.message) == ("rejected", True)
+
+
+class FilteringTimed(Timed, Filtering):
+    """It begins at a time, and leaves records out by it."""
 
 
 @pytest.mark.parametrize("is_gap", [True, False])

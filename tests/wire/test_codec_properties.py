@@ -159,6 +159,7 @@ _FORMS: tuple[Any, ...] = (
     {"offset": 1},
     {"offsets": {"0": 1}},
     {"offsets": {"0": 1}, "others": "earliest", "topic_id": "AA"},
+    {"offsets": {"0": 1}, "others": "earliest", "topic_id": "AA", "since": "2026-11-20T18:00:00Z"},
     {"offsets": {"a": {"0": 1}}},
     {"schedule": "last_end", "first": "earliest"},
     {"snapshot": "a"},

@@ -32,12 +32,14 @@ class AtOffset:
 @dataclass(frozen=True, slots=True)
 class AtOffsets:
     """An offset per partition. Planning refuses partitions that are not named, unless `others_earliest` says to take
-    them from their beginning, and a topic with another id than `topic_id`, unless that is empty.
+    them from their beginning, and a topic with another id than `topic_id`, unless that is empty. `since_ms`: older
+    records are left out, as behind a start at a time, of which this is the rest.
     """
 
     offsets: Mapping[int, int]
     others_earliest: bool = False
     topic_id: str = ""
+    since_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,8 @@ def _write_bound(bound: Any) -> Any:
         case AtOffsets(offsets):
             written: dict[str, Any] = {"offsets": {str(partition): offset for partition, offset in offsets.items()}}
             more = {"others": "earliest"} if bound.others_earliest else {}
-            return written | more | ({"topic_id": bound.topic_id} if bound.topic_id else {})
+            more |= {"topic_id": bound.topic_id} if bound.topic_id else {}
+            return written | more | ({} if bound.since_ms is None else {"since": format_time_ms(bound.since_ms)})
         case AtTime(time_ms):
             return format_time_ms(time_ms)
         case word:
@@ -84,7 +87,19 @@ def _read_bound(data: Any) -> Any:
     if "offset" in data:
         return AtOffset(data["offset"])
     offsets = {int(partition): offset for partition, offset in data["offsets"].items()}
-    return AtOffsets(offsets, "others" in data, data.get("topic_id", ""))
+    since_ms = parse_time_ms(data["since"]) if "since" in data else None
+    return AtOffsets(offsets, "others" in data, data.get("topic_id", ""), since_ms)
+
+
+def oldest_ms(start: "From") -> int | None:
+    """Records that are older are left out of a range that begins so; None = none are."""
+    match start:
+        case AtTime(time_ms):
+            return time_ms
+        case AtOffsets(since_ms=since_ms):
+            return since_ms
+        case _:
+            return None
 
 
 _BOUND = Written(_write_bound, _read_bound, {})

@@ -22,7 +22,7 @@ from recoveryd.recovery.params import Params
 from recoveryd.recovery.pinning import check_topic, offsets_in, pin, range_findings, selected
 from recoveryd.recovery.plan_facts import PlanFacts, TopicFacts
 from recoveryd.recovery.size import check_copy_size
-from recoveryd.recovery.spec import AtTime
+from recoveryd.recovery.spec import AtTime, oldest_ms
 from recoveryd.replay.preflight import created_configs, created_replicas, inspect_target
 from recoveryd.replay.spec import ReplaySpec
 from recoveryd.units.contract import UnitContract, look_at_contract, refuse_contract
@@ -70,7 +70,7 @@ def _make_plan(spec: ReplaySpec, facts: PlanFacts, params: Params, history: Samp
         target=PlannedTopic(spec.target.cluster, spec.target.topic, target.topic_id if target else "", width),
         partitions=partitions,
         lanes=assign_lanes(partitions, min(facts.task_slots, spec.limits.max_lanes or facts.task_slots)),
-        from_time_ms=spec.source.start.time_ms if isinstance(spec.source.start, AtTime) else None,
+        from_time_ms=oldest_ms(spec.source.start),
         to_time_ms=spec.source.stop.time_ms if isinstance(spec.source.stop, AtTime) else None,
         records_at_most=sum(offsets_in(p) for p in partitions),
         bytes_at_most=sum(p.bytes_at_most for p in partitions),
@@ -189,7 +189,7 @@ def held_records(spec: ReplaySpec, partitions: tuple[PlannedPartition, ...], tar
 def _range_findings(spec: ReplaySpec, facts: PlanFacts, partitions: tuple[PlannedPartition, ...]) -> list[Finding]:
     findings = range_findings(partitions, facts.source_partitions, "the copy waits for it")
     source = facts.source
-    timed = isinstance(spec.source.start, AtTime) or isinstance(spec.source.stop, AtTime)
+    timed = oldest_ms(spec.source.start) is not None or isinstance(spec.source.stop, AtTime)
     if timed and source and source.configs.get("message.timestamp.type", "CreateTime") == "CreateTime":
         findings.append(
             Finding(

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.recovery.spec import Limits, SourceRef
-from recoveryd.recovery.wire.bounds import End, Start
+from recoveryd.recovery.wire.bounds import CopiedStart, End
 from recoveryd.recovery.wire.parts import GuestLimitsData, HeadersData, JobData, PlanHash
 from recoveryd.replay.spec import Replay, ReplaySpec, TargetRef
 from recoveryd.wire.fields import ByteCount, Count, EventTime, Name, Partitions, Runtime, Strict, Topic
@@ -19,11 +19,12 @@ class SourceData(Strict):
     cluster: Name = Field(default="main", description="a named cluster of the daemon's config")
     topic: Topic = Field(description="one topic")
     partitions: Partitions | None = Field(default=None, description="list of partitions; all when left out")
-    start: Start = Field(
+    start: CopiedStart = Field(
         alias="from",
         description=(
-            '`earliest`, `{"offset":n}`, `{"offsets":{"0":n}}` (with `"others":"earliest"` for partitions not named, and '
-            "`topic_id` of the topic they are meant for), a time with zone, or a duration back from now (`-2h`)"
+            '`earliest`, `{"offset":n}`, `{"offsets":{"0":n}}` (with `"others":"earliest"` for partitions not named, '
+            "`topic_id` of the topic they are meant for, and `since` where older records are left out), a time with zone, "
+            "or a duration back from now (`-2h`)"
         ),
     )
     stop: End = Field(

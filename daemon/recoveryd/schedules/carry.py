@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.times import format_time_ms
 from recoveryd.recovery.model import PartitionProgress, Recovery
 from recoveryd.schedules.model import LastEnd, Schedule
 from recoveryd.schedules.spec import ScheduledCommand
@@ -42,7 +43,9 @@ def source_of(data: Mapping[str, object]) -> Mapping[str, Any]:
 
 
 def with_start(data: Mapping[str, object], last_end: LastEnd | None) -> dict[str, object]:
-    """The data of the next run. Partitions that were added since are taken from their beginning."""
+    """The data of the next run. Partitions that were added since are taken from their beginning. Of a first run that
+    began at a time the time is kept: what the runs leave out must not depend on where one of them stopped.
+    """
     source = source_of(data)
     bound = source.get("from")
     if not isinstance(bound, Mapping) or not is_mark(bound):
@@ -51,7 +54,8 @@ def with_start(data: Mapping[str, object], last_end: LastEnd | None) -> dict[str
     made = dict(data)
     if last_end is not None:
         offsets = {str(partition): offset for partition, offset in sorted(last_end.offsets.items())}
-        start = {"offsets": offsets, "others": "earliest", "topic_id": last_end.topic_id}
+        since = {} if last_end.since_ms is None else {"since": format_time_ms(last_end.since_ms)}
+        start = {"offsets": offsets, "others": "earliest", "topic_id": last_end.topic_id, **since}
         made |= _pinned(data.get("target"), last_end.target_topic_id)
     return {**made, "source": {**source, "from": start}}
 
@@ -70,9 +74,10 @@ def end_of(recovery: Recovery, before: LastEnd | None) -> LastEnd | None:
         return before
     known = before.offsets if before is not None and before.topic_id == plan.source.topic_id else {}
     reached = {row.partition: _copied_to(recovery, row) for row in recovery.progress.partitions}
-    source = plan.source
-    offsets = {**known, **reached}
-    return LastEnd(source.cluster, source.topic, source.topic_id, offsets, recovery.id, plan.target.topic_id)
+    source, offsets = plan.source, {**known, **reached}
+    return LastEnd(
+        source.cluster, source.topic, source.topic_id, offsets, recovery.id, plan.target.topic_id, plan.from_time_ms
+    )
 
 
 def _copied_to(recovery: Recovery, row: PartitionProgress) -> int:

@@ -49,7 +49,7 @@ class ScheduleRun:
 @dataclass(frozen=True, slots=True)
 class LastEnd:
     """Where the last run ended: the next offset to copy, by partition. `recovery` is the run that came that far, into
-    the topic `target_topic_id`.
+    the topic `target_topic_id`. `since_ms`: the time at which the first run began; what is older is left out by all.
     """
 
     cluster: str
@@ -58,6 +58,7 @@ class LastEnd:
     offsets: Mapping[int, int]
     recovery: str
     target_topic_id: str = ""
+    since_ms: TimeMs | None = field(default=None, metadata=named("since"))
 
 
 @dataclass(frozen=True, slots=True)

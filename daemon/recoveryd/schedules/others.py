@@ -87,6 +87,11 @@ def _behind(schedule: Schedule, copy: Recovery, end: LastEnd | None) -> LastEnd 
     return _advanced(schedule, copy, rows, end)
 
 
+def _leaves_out_the_same(copy: Recovery, end: LastEnd) -> bool:
+    """Whether records that `copy` left out by their time are left out by the next run as well."""
+    return copy.plan is not None and copy.plan.from_time_ms == end.since_ms is not None
+
+
 def _is_of_others(copy: Recovery, end: LastEnd | None) -> bool:
     """Whether its topics are not those of the last run, which had the same names."""
     plan = copy.plan
@@ -111,8 +116,8 @@ def _advanced(
         if reached is None or reached.position <= max(planned.start, offsets.get(planned.partition, 0)):
             continue
         # A partition that no run knows is taken from its beginning.
-        is_seamless = planned.start <= offsets.get(planned.partition, planned.log_start) and not reached.filtered
-        if end is None or not is_seamless:
+        is_seamless = planned.start <= offsets.get(planned.partition, planned.log_start)
+        if end is None or not is_seamless or (reached.filtered and not _leaves_out_the_same(copy, end)):
             copied = f"partition {planned.partition} from {planned.start:,} to {reached.position:,}"
             message = f"schedule {schedule.id} was ended, and {copy.id} has copied {copied} since"
             return Refused(Code.ID_IN_USE, f"{message}, behind which it cannot go on", _ANEW)

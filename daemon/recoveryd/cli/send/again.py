@@ -1,8 +1,8 @@
 """The command that would do again what a recovery was asked to do, or the rest of it where that is exact.
 
 Rest means: the partitions that are not done, from the position that was read back at the end to the end that its plan
-had. It is only exact where every position was read back, and where the range had no time in it by which records inside
-of it are left out.
+had; where it began at a time, without the older records inside of that. It is only exact where every position was read
+back.
 """
 
 from collections.abc import Mapping
@@ -56,11 +56,6 @@ def rest_of(document: Document, data: Document) -> tuple[Document, str]:
         raise _refused(f"Where {recovery} stopped is not known exactly, so a record could be copied twice.", otherwise)
     if plan is None or not rows or not _has_copied(plan, rows):
         return data, "It had copied nothing, so it begins where it was asked to."
-    if document["internal"]["plan"].get("from_time_ms") is not None:
-        raise _refused(
-            f"{recovery} began at a time, so records inside of its range are left out, which offsets cannot say.",
-            otherwise,
-        )
     _refuse_unsound(document, data, rows)
     moving = data["source"]["to"] in ("caught_up", "never")
     left = [row for row in rows if moving or row["position"] < row["stop"]]
@@ -69,7 +64,8 @@ def rest_of(document: Document, data: Document) -> tuple[Document, str]:
             f"{recovery} has copied all of its range; what is left to do is the proof.",
             f"Prove it with `recoveryctl verify --source {data['source']['topic']} --target {data['target']['topic']}`.",
         )
-    source = {**data["source"], "from": _offsets(left, "position", plan["source"]["topic_id"])}
+    since = _since(document["internal"]["plan"].get("from_time_ms"))
+    source = {**data["source"], "from": _offsets(left, "position", plan["source"]["topic_id"]) | since}
     if not moving:
         source |= {"to": _offsets(left, "stop"), "partitions": [row["partition"] for row in left]}
     target = {**data["target"], "create": False, "on_existing": "append"}
@@ -165,6 +161,13 @@ def _covers(plan: Mapping[str, Any] | None, left: Mapping[int, tuple[int, int | 
         if not ends or max(start, row["start"]) < min(ends):
             return True
     return False
+
+
+def _since(from_time_ms: int | None) -> Document:
+    """What is said beside offsets that go on behind a start at a time."""
+    from recoveryd.kernel.times import format_time_ms  # noqa: PLC0415
+
+    return {} if from_time_ms is None else {"since": format_time_ms(from_time_ms)}
 
 
 def _what_caps_leave(recovery: str, limits: Document, rows: list[Document]) -> Document:

@@ -23,6 +23,8 @@ from recoveryd.wire.spelling import SpellingProblem, meant, nearest, read_positi
 
 _PARTITION_KEY: Final = re.compile(r"0|[1-9][0-9]{0,9}", flags=re.ASCII)
 _TOPIC_ID: Final = re.compile(r"[A-Za-z0-9+/_=-]{0,64}", flags=re.ASCII)
+_BESIDE_OFFSETS: Final = ("others", "topic_id")
+_SINCE: Final = "since"
 _LINE_MOST: Final = 200_000  # of a thousand partitions and more
 _FROM_WORDS: Final = {"earliest": Earliest()}
 _TO_WORDS: Final = {"latest": Latest(), "caught_up": CaughtUp(), "never": Never()}
@@ -59,8 +61,16 @@ _OFFSET_BOUNDS: Final[list[dict[str, Any]]] = [
 
 
 def _parse_from(value: Any, info: ValidationInfo) -> From:
+    return _parse_start(value, info, _BESIDE_OFFSETS)
+
+
+def _parse_copied_from(value: Any, info: ValidationInfo) -> From:
+    return _parse_start(value, info, (*_BESIDE_OFFSETS, _SINCE))
+
+
+def _parse_start(value: Any, info: ValidationInfo, beside: tuple[str, ...]) -> From:
     if isinstance(value, dict) and "offsets" in value and "offset" not in value and len(value) > 1:
-        return _parse_continued(value)
+        return _parse_continued(value, beside)
     if value in ("latest", "caught_up", "never"):
         raise wrong(
             f'cannot be "{value}"', "A range starts at earliest, an offset, a time or a duration back from now."
@@ -70,21 +80,25 @@ def _parse_from(value: Any, info: ValidationInfo) -> From:
     return found
 
 
-def _parse_continued(value: dict[str, Any]) -> AtOffsets:
-    """Offsets with what is said about the topic beside them."""
-    more = {name: inner for name, inner in value.items() if name != "offsets"}
-    others, topic_id = more.pop("others", None), more.pop("topic_id", "")
-    if more:
+def _parse_continued(value: dict[str, Any], beside: tuple[str, ...]) -> AtOffsets:
+    """Offsets with what is said about the topic, and about the times of records, beside them."""
+    unknown = next((name for name in value if name not in {"offsets", *beside}), None)
+    others, topic_id, since = value.get("others"), value.get("topic_id", ""), value.get(_SINCE)
+    if unknown is not None:
+        *first, last = (f'"{name}"' for name in beside)
         raise wrong(
-            f"has the unknown field {shown(next(iter(more)))}",
-            'Beside "offsets" there may be "others" and "topic_id".',
+            f"has the unknown field {shown(unknown)}",
+            f'Beside "offsets" there may be {", ".join(first)} and {last}.',
             code=Code.UNKNOWN_FIELD,
         )
     if others is not None and others != "earliest":
         raise wrong(f"has others {shown(others)}", 'Write "others": "earliest", or leave it out.')
     if not isinstance(topic_id, str) or not _TOPIC_ID.fullmatch(topic_id):
         raise wrong(f"has the topic_id {shown(topic_id)}, which is not an id of a topic")
-    return AtOffsets(parse_offsets(value["offsets"]).offsets, others is not None, topic_id)
+    if since is not None and not isinstance(since, str):
+        raise wrong(f"has since {shown(since)}", "Write a time with zone, such as 2026-11-20T18:00:00Z.")
+    offsets, since_ms = parse_offsets(value["offsets"]).offsets, None if since is None else read_time(since)
+    return AtOffsets(offsets, others is not None, topic_id, since_ms)
 
 
 def _parse_to(value: Any, info: ValidationInfo) -> To:
@@ -182,22 +196,31 @@ _CONTINUED_BOUND: Final = {
         "topic_id": {"type": "string", "description": "refused when the topic has another id"},
     },
 }
-Start = Annotated[
-    Any,
-    PlainValidator(_parse_from),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"const": "earliest"},
-                _OFFSET_BOUNDS[0],
-                _CONTINUED_BOUND,
-                SPELLED_SCHEMA,
-                TIME_SCHEMA,
-                _BACK_SCHEMA,
-            ]
-        }
-    ),
-]
+_SINCE_BOUND: Final = {
+    **_CONTINUED_BOUND,
+    "properties": {
+        **_CONTINUED_BOUND["properties"],
+        _SINCE: {**TIME_SCHEMA, "description": "older records are left out, as behind a start at this time"},
+    },
+}
+
+
+def _start_schema(continued: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "anyOf": [
+            {"const": "earliest"},
+            _OFFSET_BOUNDS[0],
+            continued,
+            SPELLED_SCHEMA,
+            TIME_SCHEMA,
+            _BACK_SCHEMA,
+        ]
+    }
+
+
+Start = Annotated[Any, PlainValidator(_parse_from), WithJsonSchema(_start_schema(_CONTINUED_BOUND))]
+# Of a copy, which may be the rest of one that began at a time.
+CopiedStart = Annotated[Any, PlainValidator(_parse_copied_from), WithJsonSchema(_start_schema(_SINCE_BOUND))]
 End = Annotated[
     Any,
     PlainValidator(_parse_to),
