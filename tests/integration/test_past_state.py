@@ -54,7 +54,9 @@ class Application:
         )
         found: dict[str, Any] = json.loads(asked.stdout)
         for command in found["commands"]:
-            parse(typer.main.get_command(program), shlex.split(command)[1:])  # each is one that the program understands
+            tool, *words = shlex.split(command)
+            if tool == "recoveryctl":
+                parse(typer.main.get_command(program), words)  # each is one that the program understands
         return asked.exit_code, found
 
 
@@ -67,9 +69,12 @@ def app(bootstrap: str, unique: str, tmp_path: Path) -> Application:
 def test_a_changelog_that_is_whole_gives_the_state_of_then(app: Application) -> None:
     code, found = app.reach()
     assert (code, found["verdict"]) == (0, "changelog")
-    fill, begin = found["commands"]
+    fill, settle, begin = found["commands"]
     assert f"--source {app.changelog} --from earliest --to 2023-11-14T22:13:40.000Z" in fill
     assert f"--target {app.group}-then-totals-changelog" in fill
+    assert settle.startswith("kafka-configs.sh ")
+    assert f"--entity-name {app.group}-then-totals-changelog --add-config retention.ms=-1 " in settle
+    assert " --delete-config cleanup.policy,retention.bytes," in settle
     assert begin.startswith(
         f"recoveryctl reset --group {app.group}-then --to 2023-11-14T22:13:40.000Z --topic {app.source}"
     )
@@ -84,6 +89,25 @@ def test_one_of_which_the_beginning_is_gone_does_not_and_the_rebuild_is_offered(
     assert found["why"] == [f"{app.changelog} 0 begins at 5: what was written before is gone"]
     [rebuild] = found["commands"]
     assert f"--source {app.source} --from earliest --to 2023-11-14T22:13:40.000Z" in rebuild
+
+
+@pytest.mark.scenario("S-WIKI-3a")
+def test_nor_does_one_in_which_an_older_record_lies_behind_the_first_one_of_that_moment(app: Application) -> None:
+    producer = writer(app.bootstrap, linger_ms=20)
+    produce(producer, app.changelog, Draft(0, b"k", b"late", (), BASE_MS + 1_000))
+    assert producer.flush(WAIT_S) == 0
+    code, found = app.reach()
+    assert (code, found["verdict"]) == (1, "state_not_recoverable")
+    [why] = found["why"]
+    assert why.startswith(f"{app.changelog} 0: 1 older records lie behind offset ")
+
+
+def test_a_topic_that_may_be_its_own_makes_it_uncertain_what_its_state_is(app: Application) -> None:
+    create_topics(app.bootstrap, {f"{app.group}-others-changelog": 1})
+    asked = run_with(Tools(), "savepoint", "reach", "app", "--at", MOMENT, "--config", str(app.config))
+    assert (asked.exit_code, asked.stdout) == (1, "")
+    assert asked.stderr.startswith("RCV-2044")
+    assert f"{app.group}-others-changelog" in asked.stderr
 
 
 @pytest.mark.scenario("S-WIKI-3a")

@@ -1,6 +1,6 @@
 """`recoveryctl savepoint` and `restore-savepoint`: named cuts of applications, and units that begin with one."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.table import Table
@@ -22,8 +22,15 @@ from recoveryd.cli.verbs.reprocess import OUTPUTS, parse_choices
 from recoveryd.cli.verbs.unit import Name as UnitName
 from recoveryd.cli.verbs.unit import find_unit
 from recoveryd.kernel.catalogue import Code
-from recoveryd.units.internal_topics import is_changelog
+from recoveryd.kernel.refused import Refused
 
+if TYPE_CHECKING:
+    from recoveryd.adapters.kafka.client import Properties
+    from recoveryd.units.facts import UnitFacts
+    from recoveryd.units.model import Unit
+    from recoveryd.units.past_state import ChangelogLook
+
+_CONFIGS_S: Final = 15.0
 _group = typer.Typer(help="Named cuts of applications: offsets and state of one moment.", no_args_is_help=True)
 Name = Annotated[str, argument("NAME", "Name of the savepoint.")]
 
@@ -148,7 +155,6 @@ def reach(
 
     From a savepoint, or from changelogs of which nothing is gone. Exits with 1 when only the inputs are left.
     """
-    from recoveryd.adapters.kafka.past_state import look_at_changelogs  # noqa: PLC0415
     from recoveryd.adapters.kafka.unit_facts import read_unit  # noqa: PLC0415
     from recoveryd.kernel.times import TimeProblem, parse_time_ms  # noqa: PLC0415
     from recoveryd.units.past_state import PastState, judge_past_state  # noqa: PLC0415
@@ -159,11 +165,12 @@ def reach(
         raise usage(f"--at {at} {found}.", "Write a time with zone, such as 2026-11-20T18:00:00Z.") from None
     named, settings = find_unit(connection, unit), connection.settings
     properties, access = settings.librdkafka(named.cluster), settings.access(named.cluster)
-    facts = read_unit(properties, named, settings.units().values(), 0, access, with_readers=False)
-    changelogs = [topic for topic in facts.internal.certain if is_changelog(topic)]
+    facts = read_unit(properties, named, settings.units().values(), 0, access, with_readers=False, for_plan=True)
     cuts = {_name(each): parse_time_ms(each["cut"]["at"]) for each in _all(connection) if each["unit"] == named.name}
-    looks = list(look_at_changelogs(properties, changelogs, at_ms))
-    answer = judge_past_state(named, at_ms, looks, cuts, new_id or f"{named.group}-then")
+    looks, configs = _look_at_changelogs(properties, named, facts, at_ms)
+    answer = judge_past_state(named, at_ms, facts, looks, cuts, configs, new_id or f"{named.group}-then")
+    if isinstance(answer, Refused):
+        raise Failure(answer.code, answer.message, answer.hint)
     document = {"verdict": answer.verdict.value, "why": list(answer.why), "commands": list(answer.commands)}
     is_lost = answer.verdict is PastState.STATE_NOT_RECOVERABLE
     left = "What is left is to process the inputs up to then:" if is_lost else "How to have it:"
@@ -197,6 +204,25 @@ def restore_savepoint(
         plan_only=plan_only,
         plan_hash=plan_hash,
     )
+
+
+def _look_at_changelogs(
+    properties: "Properties", unit: "Unit", facts: "UnitFacts", at_ms: int
+) -> tuple[list["ChangelogLook"], dict[str, dict[str, str | None]]]:
+    """What is left of each changelog, and the configs that a copy of it is to get: its own, and nothing of those with
+    which the copy was made. None where it is not certain whose they are.
+    """
+    from recoveryd.adapters.kafka.client import make_admin  # noqa: PLC0415
+    from recoveryd.adapters.kafka.past_state import look_at_changelogs  # noqa: PLC0415
+    from recoveryd.adapters.kafka.topic_admin import read_own_configs  # noqa: PLC0415
+    from recoveryd.recovery.kept_topics import AS_WRITTEN  # noqa: PLC0415
+    from recoveryd.units.past_state import changelogs_of  # noqa: PLC0415
+
+    if facts.internal.ambiguous:
+        return [], {}
+    looks = look_at_changelogs(properties, changelogs_of(unit, facts), at_ms)
+    own = read_own_configs(make_admin(properties), dict.fromkeys(look.topic for look in looks), _CONFIGS_S)
+    return looks, {topic: {**dict.fromkeys(AS_WRITTEN), **found} for topic, found in own.items()}
 
 
 def _all(connection: Connection) -> list[Document]:

@@ -4,7 +4,6 @@ Whoever reads the reason finds what was left changed, and the commands of Kafka 
 the right to.
 """
 
-import shlex
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
@@ -12,12 +11,12 @@ from typing import Final
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.kernel.times import format_time_ms
+from recoveryd.units.kafka_tools import alter_configs
 from recoveryd.workflows.model.actions import SetConfigs, SetQuotas
 from recoveryd.workflows.model.workflow import ConfigUndo, Ending, QuotaUndo, UndoState, Workflow, WorkflowStep
 
 _NAMED_MOST: Final = 20
 _WITHOUT: Final = frozenset({State.FAILED, State.STOPPED})  # ends that promise nothing
-_TOOL: Final = "kafka-configs.sh --bootstrap-server BROKERS --alter"
 
 
 def with_deadline(ending: Ending, now_ms: int, patience_ms: int) -> Ending:
@@ -101,16 +100,8 @@ def _value(value: str | float | None) -> str:
 
 def _command(rows: list[ConfigUndo | QuotaUndo]) -> str:
     """For one topic or client."""
-    added, deleted = list[str](), list[str]()
-    for row in rows:
-        name = row.config if isinstance(row, ConfigUndo) else "consumer_byte_rate"
-        if row.to is None:
-            deleted.append(name)
-        else:
-            value = _value(row.to)
-            added.append(f"{name}=[{value}]" if "," in value else f"{name}={value}")
-    kind = "topics" if isinstance(rows[0], ConfigUndo) else "clients"
-    words = [_TOOL, f"--entity-type {kind} --entity-name {shlex.quote(rows[0].name)}"]
-    words += [f"--add-config {shlex.quote(','.join(added))}"] if added else []
-    words += [f"--delete-config {','.join(deleted)}"] if deleted else []
-    return " ".join(words)
+    configs = {
+        row.config if isinstance(row, ConfigUndo) else "consumer_byte_rate": None if row.to is None else _value(row.to)
+        for row in rows
+    }
+    return alter_configs("topics" if isinstance(rows[0], ConfigUndo) else "clients", rows[0].name, configs)
