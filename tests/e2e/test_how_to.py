@@ -85,6 +85,13 @@ def test_a_copy_on_another_cluster_is_kept_proved_and_brought_back(operator: dic
     assert "\nmatch\n" in told
 
 
+def test_the_proof_of_a_copy_for_a_disaster_compares_what_both_sides_hold() -> None:
+    """One keeps for ever what the other deletes, and gets later what the other has."""
+    text = (GUIDES / "disaster-copy.md").read_text(encoding="utf-8")
+    [proof] = re.findall(r"^recoveryctl verify (?:.|\\\n)*?--id far-is-whole.*$", text, re.MULTILINE)
+    assert re.search(r" --from \S+ --to \S+ ", proof)
+
+
 def test_a_service_is_protected_by_naming_it(operator: dict[str, str]) -> None:
     # On a machine that stands still every record is late, and a replay may wait for as long as that lasts.
     told = told_by("protect-a-service", {**operator, "RECOVERYD_MONITOR__CANARY__LATENCY_SLO": "60s"})
