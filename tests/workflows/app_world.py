@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
+from recoveryd.live.params import LiveParams
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd.recovery.spec import Earliest
@@ -38,6 +39,7 @@ from recoveryd.workflows.model.positions import PartitionLook, To
 from recoveryd.workflows.model.spec import IntermediatePolicy, OutputChoice, OutputPolicy, ReprocessSpec
 from recoveryd.workflows.model.workflow import ConfigUndo, OffsetUndo, TopicUndo, Undo, UndoState
 from recoveryd_jobs.contract import Verification
+from tests.builders.deciding import make_decider
 from tests.builders.records import make_recovery
 from tests.workflows.world import WorkflowWorld, report
 
@@ -94,6 +96,12 @@ class AppWorld(WorkflowWorld):
         self.is_still, self.metadata, self.tells_ends = True, "", True
         super().__init__(Params(units={unit.name: unit for unit in units or (UNIT,)}))
 
+    def protect(self, live: LiveParams) -> None:
+        """From now on live traffic is watched."""
+        self.params = replace(self.params, live=live)
+        self.core = make_decider(self.params)
+        self.lead()
+
     def reprocess(self, to: To | None = None, **more: object) -> str:
         """The kind of the answer."""
         return self.reprocess_as("w1", to, **more)
@@ -120,7 +128,8 @@ class AppWorld(WorkflowWorld):
     def complete_children(self) -> None:
         """What it had carried out is done; the copies hold what they should."""
         for sent in self.sent:
-            if sent.verb == "replay" and sent.subject not in self.state.of(RECOVERY).recoveries:
+            begun = self.state.of(RECOVERY).recoveries.get(sent.subject)
+            if sent.verb == "replay" and (begun is None or begun.state is State.REJECTED):
                 source, target = sent.data["source"], sent.data["target"]
                 assert isinstance(source, dict)
                 assert isinstance(target, dict)

@@ -94,7 +94,8 @@ class WorkflowWorld:
 
     def have_recovery(self, recovery: Recovery, *, is_foreign: bool = False) -> None:
         """As if the capability of recoveries had it, by the command that was sent for it unless it `is_foreign`."""
-        sent = next((sent for sent in self.sent if sent.subject == recovery.id and not is_foreign), None)
+        named = (sent for sent in reversed(self.sent) if sent.subject == recovery.id and not is_foreign)
+        sent = next(named, None)  # the last: what was refused is asked for under another id
         if sent is not None:
             recovery = replace(recovery, command=CommandRef(sent.id, sent.source, "r"))
         kept = self.state.of(RECOVERY)

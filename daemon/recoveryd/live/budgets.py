@@ -89,9 +89,10 @@ def throttle(
     claimants: Mapping[str, Claimant],
     now_ms: int,
     params: Mapping[str, ControllerParams],
+    notes: Mapping[str, str] | None = None,
 ) -> Throttled:
     """One control decision for all domains, which are the keys of `params`. A recovery's part outside of them is not
-    limited.
+    limited. `notes`: by domain, what is said of it besides.
     """
     controlled = {name: c for name, c in claimants.items() if c.mode is Mode.CONTROLLED}
     # A budget beyond what anybody is granted could be cut without a change of what is copied.
@@ -106,11 +107,15 @@ def throttle(
         )
         for domain in params
     }
-    decisions = {domain: decision for domain, (_, decision) in stepped.items()}
+    decisions = {domain: _noted(decision, (notes or {}).get(domain)) for domain, (_, decision) in stepped.items()}
     budgets = {domain: 0.0 if d.pause else d.rate_bytes_per_s for domain, d in decisions.items()}
     rates = share_out(budgets, controlled, params)
     grants = {name: _grant(name, c, rates, decisions) for name, c in claimants.items()}
     return Throttled({domain: state for domain, (state, _) in stepped.items()}, decisions, grants)
+
+
+def _noted(decision: ControlDecision, note: str | None) -> ControlDecision:
+    return replace(decision, why=f"{decision.why}; {note}") if note else decision
 
 
 def share_out(

@@ -23,6 +23,7 @@ from recoveryd.recovery.recoveries import Recoveries, is_live
 from recoveryd.recovery.slice import RECOVERY, RecoverySlice
 
 _NEVER_HEARD = Observed()
+Groups = Mapping[tuple[str, str], str]  # by cluster and name, a sentence of each
 
 
 def _nobody(_state: CoreState, _cluster: str, _topic: str) -> None:
@@ -33,14 +34,20 @@ def _never(_state: CoreState, _recovery: str, _command: CommandRef) -> bool:
     return False
 
 
+def _no_group(_state: CoreState) -> tuple[Groups, Groups]:
+    return {}, {}
+
+
 @dataclass(frozen=True, slots=True)
 class Beside:
     """What is asked of workflows. `taken_away`: of a cluster and a topic, the sentence that names the one which will
-    take it away. `is_begun`: whether one wants a recovery of this id, by this command.
+    take it away. `is_begun`: whether one wants a recovery of this id, by this command. `groups`: those
+    whose application one keeps stopped, and those that one works on, each with the sentence that names it.
     """
 
     taken_away: Callable[[CoreState, str, str], str | None] = _nobody
     is_begun: Callable[[CoreState, str, CommandRef], bool] = _never
+    groups: Callable[[CoreState], tuple[Groups, Groups]] = _no_group
 
 
 class RecoveryDraft(View):
@@ -94,6 +101,10 @@ class RecoveryDraft(View):
     def is_begun_by_workflow(self, recovery_id: str, command: CommandRef) -> bool:
         """Whether a workflow that is known wants it, by this command."""
         return self._beside.is_begun(self.draft.before, recovery_id, command)
+
+    def groups_of_workflows(self) -> tuple[Groups, Groups]:
+        """Consumer groups whose application a workflow keeps stopped, and those that one works on."""
+        return self._beside.groups(self.draft.before)
 
     @property
     def are_holds_known(self) -> bool:

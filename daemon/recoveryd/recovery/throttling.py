@@ -28,6 +28,7 @@ from recoveryd.recovery.crowding import crowding
 from recoveryd.recovery.directing import renew
 from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.holding import hand_to_hold
+from recoveryd.recovery.left_out import LeftOut, domains_now, left_out, told_left_out
 from recoveryd.recovery.limits import ceiling_bytes_per_s, floor_bytes_per_s, mode_of, touched_domains, with_limits
 from recoveryd.recovery.model import WORKING, Recovery
 from recoveryd.recovery.pausing import LIVE_SLO, TELEMETRY, begin_resume, hold
@@ -64,22 +65,29 @@ def control(draft: RecoveryDraft) -> None:
 
 def refuse_over_slo(draft: RecoveryDraft, recovery: Recovery) -> str | None:
     """Why the recovery may not start now: live traffic where it would read or write is over its SLO already."""
-    states, params = draft.protection.protecting.states, draft.params.live.domains
-    for domain in touched_domains(recovery.spec, draft.params):
+    if recovery.limits.override_live_slo:
+        return None
+    return live_over_slo(draft, touched_domains(recovery.spec, draft.params))
+
+
+def live_over_slo(draft: RecoveryDraft, domains: Iterable[str]) -> str | None:
+    """Why no recovery may start in these domains now. A group that reads nothing on purpose does not count."""
+    states, params = draft.protection.protecting.states, domains_now(draft, left_out(draft))
+    for domain in domains:
         state = states.get(domain)
-        override = recovery.limits.override_live_slo
-        why = state and refuse_start(state, draft.now_ms, params[domain], override=override)
+        why = state and domain in params and refuse_start(state, draft.now_ms, params[domain])
         if why:
             return f"{domain}: {why}"
     return None
 
 
 def _step(draft: RecoveryDraft, recoveries: Sequence[Recovery]) -> None:
-    before, params = draft.protection.protecting, draft.params
-    domains, claimants = params.live.domains, claimants_of(draft, recoveries)
-    signals = {domain: _signals(before, domain) for domain in domains}
+    before = draft.protection.protecting
+    out, claimants = left_out(draft), claimants_of(draft, recoveries)
+    domains = domains_now(draft, out)
+    signals = {domain: _signals(before, domain, out) for domain in domains}
     known = {domain: before.states.get(domain) or begun(draft.draft.daemon.kept, domain) for domain in domains}
-    made = throttle(known, signals, claimants, draft.now_ms, domains)
+    made = throttle(known, signals, claimants, draft.now_ms, domains, told_left_out(out))
     uncontrolled = _uncontrolled(draft, recoveries, claimants)
     states = {
         domain: _without_false_baseline(state, known[domain], domain in uncontrolled, draft.now_ms, domains)
@@ -93,7 +101,7 @@ def _step(draft: RecoveryDraft, recoveries: Sequence[Recovery]) -> None:
         grants=made.grants,
         stepped_ms=draft.now_ms,
         rules=_counted_rules(before, made.decisions),
-        violations_s=_violations(draft, before, states, recoveries),
+        violations_s=_violations(draft, before, states, recoveries, domains),
     )
     for domain, state in states.items():
         earlier = before.states.get(domain, ControllerState())
@@ -149,11 +157,13 @@ def _required(recovery: Recovery, now_ms: int) -> float | None:
     return left * 1000 / (deadline_ms - now_ms)
 
 
-def _signals(protecting: Protecting, domain: str) -> DomainSignals:
+def _signals(protecting: Protecting, domain: str, out: LeftOut) -> DomainSignals:
     ingress = protecting.ingress.get(domain, Ingress())
     rate = ingress.bytes_per_s
     taken = None if rate is None else Reading("ingress", rate, ingress.points[-1][0])
-    return DomainSignals(protecting.readings.get(domain, ()), taken, ingress.since_ms)
+    unused = out.get(domain, {})
+    readings = tuple(reading for reading in protecting.readings.get(domain, ()) if reading.name not in unused)
+    return DomainSignals(readings, taken, ingress.since_ms)
 
 
 def _uncontrolled(draft: RecoveryDraft, recoveries: Iterable[Recovery], claimants: Mapping[str, Claimant]) -> set[str]:
@@ -189,7 +199,11 @@ def _counted_rules(before: Protecting, decisions: Mapping[str, ControlDecision])
 
 
 def _violations(
-    draft: RecoveryDraft, before: Protecting, states: Mapping[str, ControllerState], recoveries: Iterable[Recovery]
+    draft: RecoveryDraft,
+    before: Protecting,
+    states: Mapping[str, ControllerState],
+    recoveries: Iterable[Recovery],
+    domains: Mapping[str, ControllerParams],
 ) -> dict[tuple[str, str, str], float]:
     """Seconds since the last step in which the newest fresh sample of a signal was over its SLO; keyed by (domain,
     signal, whether a replay ran above the floor then).
@@ -201,7 +215,7 @@ def _violations(
         for domain in touched_domains(recovery.spec, params):
             copied[domain] = copied.get(domain, 0.0) + recovery.progress.bytes_per_s
     violations = dict(before.violations_s)
-    for domain, controller in params.live.domains.items():
+    for domain, controller in domains.items():
         is_ours = copied.get(domain, 0.0) > 1.1 * params.control.min_bytes_per_s
         for protection, value in fresh_values(states[domain], draft.now_ms, controller):
             if value >= protection.slo_s and elapsed_s > 0:

@@ -12,6 +12,7 @@ from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import CommandRef
 from recoveryd.live.events import ReaderSampled
 from recoveryd.recovery.commands import Approve, Pause, Reject, Resume
+from recoveryd.recovery.draft import Groups
 from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd.units.params import with_units
@@ -37,6 +38,7 @@ from recoveryd.workflows.machine.readiness import forget_idle, on_reader_sampled
 from recoveryd.workflows.machine.replays import taker_of
 from recoveryd.workflows.machine.resting import goes_on
 from recoveryd.workflows.machine.steps import on_step
+from recoveryd.workflows.machine.stopped import groups_at_work, stopped_groups
 from recoveryd.workflows.machine.ticking import forget_old, keep_time, look_soon, take_over_time
 from recoveryd.workflows.model.commands import Ack, Discard, Escalate, Promote, Rollback
 from recoveryd.workflows.model.events import GatheringFailed, StepReported, WorkflowFacts
@@ -118,6 +120,11 @@ def taken_away(state: CoreState, cluster: str, topic: str) -> str | None:
 def is_wanted(state: CoreState, recovery: str, command: CommandRef) -> bool:
     """Whether a workflow begins this recovery by this command."""
     return any(begins_by(workflow, recovery, command) for workflow in state.of(WORKFLOWS).live.values())
+
+
+def groups_at_rest(state: CoreState) -> tuple[Groups, Groups]:
+    """Those whose application a workflow keeps stopped, and those that one works on."""
+    return stopped_groups(state.of(WORKFLOWS)), groups_at_work(state.of(WORKFLOWS))
 
 
 def _restore(state: CoreState, nouns: Mapping[str, Noun], _sequences: Mapping[str, int]) -> CoreState:

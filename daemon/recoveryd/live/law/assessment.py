@@ -134,6 +134,7 @@ def fold_readings(
         state,
         tracks=tracks,
         baselines=baselines,
+        dropped=state.dropped & protected,
         ingress=ingress,
         ingress_since_ms=inputs.ingress_since_ms,
         displaced=state.displaced if is_same else None,

@@ -3,6 +3,8 @@
 from recoveryd.holds.draft import HoldDraft
 from recoveryd.holds.held import holder_of, say_held
 from recoveryd.live.slice import LiveDraft
+from recoveryd.recovery.draft import RecoveryDraft
+from recoveryd.recovery.throttling import live_over_slo
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.kind import Around
 from recoveryd.workflows.model.workflow import Workflow
@@ -16,7 +18,8 @@ def around_of(draft: WorkflowDraft, workflow: Workflow) -> Around:
         by = holder_of(holds, (workflow.spec.cluster, name))
         if by is not None:
             held[name] = say_held(name, by)
-    return Around(draft.now_ms, unit, _live_over(draft), held, draft.params.units)
+    no_copy = live_over_slo(draft.draft.view(RecoveryDraft), (workflow.spec.cluster,))
+    return Around(draft.now_ms, unit, _live_over(draft), held, draft.params.units, no_copy)
 
 
 def _live_over(draft: WorkflowDraft) -> tuple[str, ...] | None:

@@ -55,7 +55,8 @@ class Planned:
 class Around:
     """What is known beside a workflow when a step reports. `live_over`: protected signals over their SLO, each in
     words; None = nothing is protected, or nothing was measured yet. `held`: by topic of the unit, who holds it and why.
-    `units`: all that the config has now.
+    `units`: all that the config has now. `no_copy`: why a copy on its cluster would be refused for the sake of live
+    traffic; None = it would not.
     """
 
     now_ms: int
@@ -63,6 +64,7 @@ class Around:
     live_over: tuple[str, ...] | None = None
     held: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, Unit] = field(default_factory=dict)
+    no_copy: str | None = None
 
 
 def _as_told(_workflow: Workflow, _step: WorkflowStep, event: StepReported, _around: Around) -> StepReported:

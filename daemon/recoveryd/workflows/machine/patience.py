@@ -35,6 +35,7 @@ UNSEEN_MS = 900_000  # so long nobody looks, as where no daemon leads, and a hol
 _LOOKED_EVERY_MS = 60_000
 _TIMES = frozenset({GREEN_SINCE, GREEN_SEEN, LOOKED})
 _WITHOUT_DEADLINE = frozenset({"recoveries"})  # these have limits of their own
+_LIVE = "live"  # what is protected is over its SLO
 _ANSWER = "answer"  # of a cluster that is asked once, and waited for only as long as it gives none
 _BY_PEOPLE = frozenset({"ack", "choice"})  # who can answer whatever a cluster does
 GIVEN_UP = {
@@ -43,6 +44,7 @@ GIVEN_UP = {
     "choice": Code.ACK_EXPIRED,
     "ready": Code.NOT_CAUGHT_UP,
     "gates": Code.GATES_NOT_GREEN,
+    _LIVE: Code.LIVE_OVER_SLO,
 }
 
 
@@ -52,8 +54,9 @@ def waited_for(
     """What it waits for after this report. Where something is left that grows less, the deadline begins anew with each
     progress. Time in which nobody looked at it does not count. `waiting`: before the report, None = it begins to wait.
     """
-    kind = _waiting_kind(step.action)
-    waiting = None if waiting is None or waiting.kind == _ANSWER else waiting
+    kind = _LIVE if event.code == Code.LIVE_OVER_SLO.value else _waiting_kind(step.action)
+    is_other = waiting is not None and waiting.kind != kind and _LIVE in {waiting.kind, kind}
+    waiting = None if waiting is None or waiting.kind == _ANSWER or is_other else waiting
     hold_ms = _hold_ms(step.action)
     is_moving = waiting is not None and event.left is not None and (waiting.left is None or event.left < waiting.left)
     is_moving = is_moving or (hold_ms > 0 and event.evidence.get(GREEN_SINCE) != step.evidence.get(GREEN_SINCE))
@@ -205,7 +208,7 @@ def _hold_ms(action: Action) -> int:
 def _patience_ms(kind: str, params: WorkflowParams) -> int:
     if kind in {"ack", "choice", "gates"}:
         return params.ack_wait_ms
-    return params.ready_wait_ms if kind == "ready" else params.empty_wait_ms
+    return params.ready_wait_ms if kind in {"ready", _LIVE} else params.empty_wait_ms
 
 
 def without_try(evidence: Mapping[str, object]) -> Mapping[str, object]:

@@ -115,7 +115,7 @@ class WaitingFor:
     why not; what is said besides is of the last answer.
     """
 
-    kind: str  # ack | group_empty | ready | recoveries | gates | choice | answer
+    kind: str  # ack | group_empty | ready | recoveries | gates | choice | live | answer
     step: str
     since_ms: TimeMs = field(metadata=named("since"))
     deadline_ms: TimeMs | None = field(default=None, metadata=named("deadline"))

@@ -24,7 +24,7 @@ from recoveryd.workflows.machine.kind import Around, Knows, Planned, WorkflowKin
 from recoveryd.workflows.machine.starting import started_again
 from recoveryd.workflows.model.commands import RestoreSavepoint
 from recoveryd.workflows.model.cut import Cut
-from recoveryd.workflows.model.events import StepReported
+from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.facts import Found, GroupWanted, WantedFacts
 from recoveryd.workflows.model.hashing import hash_of
 from recoveryd.workflows.model.params import WorkflowParams
@@ -121,12 +121,18 @@ def _as_outputs(state: Forms) -> Forms:
     return {RECREATE: state[RECREATE_STATE], CREATE: state[CREATE_STATE]}
 
 
-def _judge(workflow: Workflow, _step: WorkflowStep, event: StepReported, _around: Around) -> StepReported:
-    """A store that it made since the plan would stay as it is, ahead of the offsets of the cut."""
+def _judge(workflow: Workflow, _step: WorkflowStep, event: StepReported, around: Around) -> StepReported:
+    """A store that it made since the plan would stay as it is, ahead of the offsets of the cut. And where live traffic
+    lets no copy begin, nothing is taken away yet: there would be nothing in its place.
+    """
     spec = workflow.spec
     assert isinstance(spec, RestoreSpec)
     cut = cut_of(spec)
-    return with_new_topics_told(workflow, event, (name_now(spec, cut, topic) for topic in cut.topics))
+    told = with_new_topics_told(workflow, event, (name_now(spec, cut, topic) for topic in cut.topics))
+    if around.no_copy is None or told.outcome is not Outcome.DONE or not any(topic.offsets for topic in cut.topics):
+        return told
+    why = f"the state is not taken away while live traffic lets no copy begin: {around.no_copy}"
+    return replace(told, outcome=Outcome.NOT_YET, why=why, code=Code.LIVE_OVER_SLO.value, undo=(), logs={})
 
 
 def _undo(workflow: Workflow) -> tuple[WorkflowStep, ...]:

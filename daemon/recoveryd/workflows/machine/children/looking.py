@@ -15,8 +15,8 @@ from recoveryd.kernel.states import State
 from recoveryd.recovery.model import Recovery
 from recoveryd.units.facts import PartitionEnds
 from recoveryd.workflows.machine.children.steering import remind_children, send, steer_children
-from recoveryd.workflows.machine.children.whose import FAILED, Child, child_of, problem_of, result_of
-from recoveryd.workflows.machine.command_ids import command_id, rollback_id
+from recoveryd.workflows.machine.children.whose import FAILED, Child, child_of, problem_of, refused_by_live, result_of
+from recoveryd.workflows.machine.command_ids import WANTS, command_id, rollback_id
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.model.actions import ChildRun, RollBackChildren, RunChildren
 from recoveryd.workflows.model.events import Outcome, StepReported
@@ -28,6 +28,8 @@ COMPLETED: Final = "completed"  # of those that have, which may be forgotten by 
 ENDS: Final = "target_ends"  # of one that has copied, until all have
 SENT: Final = "sent"  # of one that begins more than some at a time: so many commands were sent so far
 NO_ROOM: Final = "no_room"  # why something is asked for once more
+OVER_SLO: Final = "over_slo"  # of what live traffic refuses: the first and the last look at which it did
+GIVEN_UP: Final = "given_up"  # why nothing is asked for any more
 
 AT_ONCE: Final = 16  # of what one step begins: a daemon takes so many recoveries and no more
 _SENT_EVERY: Final = 15  # looks
@@ -46,6 +48,8 @@ def look_at_children(draft: WorkflowDraft, workflow: Workflow, step: WorkflowSte
     ending = _ending(draft, workflow, step, known)
     if ending is not None:
         return ending
+    if GIVEN_UP in step.evidence:
+        return _told(workflow, step, Outcome.FAILED, str(step.evidence[GIVEN_UP]), code=Code.LIVE_OVER_SLO.value)
     completed = _completed(step, [child for child in known if child.is_terminal])
     unseen = [run for run in step.action.runs if found[run.recovery] is None and run.recovery not in completed]
     if not unseen and not live:
@@ -163,6 +167,36 @@ def asked_anew(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> 
         return step
     runs = (replace(run, again=run.again + 1) if child_of(draft, workflow, run) is None else run for run in action.runs)
     return replace(step, action=replace(action, runs=tuple(runs)), evidence={**step.evidence, FIRST_TRY: step.tries})
+
+
+def asked_again(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> tuple[Workflow, WorkflowStep]:
+    """Both as they are once what live traffic has refused since the last look is wanted again, under another id: it may
+    be for something that is half done. Not for ever.
+    """
+    action = step.action
+    if not isinstance(action, RunChildren) or workflow.state not in WANTS or FAILED in step.evidence:
+        return workflow, step
+    refused = next((found for run in action.runs if (found := refused_by_live(draft, workflow, run)) is not None), None)
+    if refused is None:
+        return workflow, step
+    first, last = _over_slo(step)
+    first = step.tries if step.tries - last > 2 * _SENT_EVERY else first  # it was well in between
+    most = draft.params.ready_wait_ms
+    why = f"{refused.id}: {refused.why}; it is asked for again"
+    noted: dict[str, object] = {OVER_SLO: [first, step.tries], NO_ROOM: why}
+    if step.tries - first >= most // draft.params.look_every_ms:
+        why = f"{refused.id}: {refused.why}; it was asked for again for {most // 60_000} minutes"
+        noted[GIVEN_UP] = why
+    anew = asked_anew(draft, workflow, step)
+    again = replace(anew, evidence={**anew.evidence, **noted})
+    draft.reason = why
+    return draft.revise(workflow.with_step(again), why=why), again
+
+
+def _over_slo(step: WorkflowStep) -> tuple[int, int]:
+    seen = step.evidence.get(OVER_SLO)
+    first, last = seen if isinstance(seen, list | tuple) else (step.tries, step.tries)
+    return first, last
 
 
 def _begin(draft: WorkflowDraft, workflow: Workflow, run: ChildRun) -> None:

@@ -21,9 +21,28 @@ Child = Recovery | Workflow
 
 
 def child_of(draft: WorkflowDraft, workflow: Workflow, run: ChildRun) -> Child | None:
-    """What its command began. Another one that has the id is none of ours, whatever became of it."""
+    """What its command began. Another one that has the id is none of ours, whatever became of it, and one that live
+    traffic has refused began nothing: it is asked for again.
+    """
+    found = _named(draft, workflow, run)
+    return None if found is None or is_over_slo(found) else found
+
+
+def refused_by_live(draft: WorkflowDraft, workflow: Workflow, run: ChildRun) -> Child | None:
+    """What its command was refused as, because live traffic is over its SLO."""
+    found = _named(draft, workflow, run)
+    return found if found is not None and is_over_slo(found) else None
+
+
+def _named(draft: WorkflowDraft, workflow: Workflow, run: ChildRun) -> Child | None:
     found = draft.workflows.get(run.recovery) if run.verb in draft.kinds else draft.recovery(run.recovery)
     return found if found is not None and found.command.id == command_id(workflow, run) else None
+
+
+def is_over_slo(child: Child) -> bool:
+    return (
+        isinstance(child, Recovery) and child.state is State.REJECTED and child.error_code == Code.LIVE_OVER_SLO.value
+    )
 
 
 def has_children(draft: WorkflowDraft, workflow: Workflow) -> bool:

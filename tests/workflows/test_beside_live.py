@@ -1,0 +1,268 @@
+"""Live traffic beside workflows: a group whose application one keeps stopped is no live traffic to protect, nothing is
+taken away while others are over their SLO, and what they refuse is asked for again.
+"""
+
+from dataclasses import replace
+
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.events import Tick
+from recoveryd.kernel.states import State
+from recoveryd.live.events import ReaderSampled
+from recoveryd.live.lag.book import Reader
+from recoveryd.live.lag.window import LagSample
+from recoveryd.live.law.types import ControllerParams
+from recoveryd.live.params import LiveParams
+from recoveryd.live.pressure import Protection, SignalKind
+from recoveryd.live.slice import LIVE
+from recoveryd.recovery.events import FactsGathered
+from recoveryd.recovery.recoveries import Recoveries
+from recoveryd.recovery.slice import RECOVERY
+from recoveryd.replay.spec import Replay
+from recoveryd.units.facts import Member
+from recoveryd.workflows.model.spec import RunbookPath
+from tests.builders.core import make_facts, make_spec
+from tests.builders.records import make_recovery
+from tests.workflows.app_world import GROUP, INTERNAL, AppWorld
+from tests.workflows.runbook_world import RunbookWorld
+from tests.workflows.test_savepoint import restore, save
+
+OWN, OTHER = Reader("main", "orders", GROUP), Reader("main", "flights", "board")
+OWN_LAG, OTHER_LAG = "lag:app@orders", "lag:board@flights"
+SLO_S = 15.0
+LIVE_TRAFFIC = LiveParams(
+    domains={
+        "main": ControllerParams(
+            protections=(
+                Protection(OWN_LAG, SignalKind.LAG, SLO_S),
+                Protection(OTHER_LAG, SignalKind.LAG, SLO_S),
+            )
+        )
+    },
+    readers=frozenset({OWN, OTHER}),
+    protected={OWN: OWN_LAG, OTHER: OTHER_LAG},
+)
+LOOK_S, PER_S = 5, 10
+
+
+class Watched:
+    """A world of workflows whose live traffic is sampled: 10 records come in a second."""
+
+    def __init__(self, world: AppWorld) -> None:
+        self.world = world
+        self.left = {OWN: 0, OTHER: 0}  # records that nobody has read yet
+        self.reads = {OWN: True, OTHER: True}
+        self.end = 1_000
+        self.live(60)
+
+    def live(self, seconds: int) -> None:
+        for _ in range(0, seconds, LOOK_S):
+            self.end += PER_S * LOOK_S
+            for reader in (OWN, OTHER):
+                self.left[reader] = 0 if self.reads[reader] else self.left[reader] + PER_S * LOOK_S
+                self._look(reader)
+            self.world.pass_time(LOOK_S)
+
+    def _look(self, reader: Reader) -> None:
+        is_active = bool(self.world.members) if reader == OWN else True
+        now_ms = self.world.now_ms
+        sample = LagSample(self.end - self.left[reader], now_ms - 10, self.end, now_ms, is_active=is_active)
+        self.world.feed(ReaderSampled(reader, (0,), ((0, sample),)))
+
+    def stops(self) -> None:
+        """As a person or its platform stops the application."""
+        self.world.members, self.reads[OWN] = [], False
+
+    @property
+    def why(self) -> str:
+        return self.world.state.of(LIVE).protecting.decisions["main"].why
+
+    @property
+    def pressures(self) -> set[str]:
+        return {p.name for p in self.world.state.of(LIVE).protecting.decisions["main"].pressures}
+
+
+def watched(world: AppWorld | None = None) -> Watched:
+    made = world or AppWorld()
+    made.protect(LIVE_TRAFFIC)
+    return Watched(made)
+
+
+def saved(live: Watched) -> None:
+    world = live.world
+    save(world)
+    world.run_through()
+    assert world.workflow.state is State.COMPLETED
+    world.starts(reads_all=False)
+    live.reads[OWN] = True
+    live.live(60)
+
+
+def begin_copy(world: AppWorld) -> State:
+    """The first copy that a workflow asked for is planned; the state in which it is then."""
+    sent = world.sent[-1]
+    world.send(lambda meta: Replay(meta, make_spec()), sent.source, sent.subject, sent.id)
+    world.feed(FactsGathered(sent.subject, make_facts()))
+    return recoveries(world).get(sent.subject).state  # type: ignore[union-attr]
+
+
+def recoveries(world: AppWorld) -> Recoveries:
+    return world.state.of(RECOVERY).recoveries
+
+
+def test_the_lag_of_an_application_that_a_restore_has_stopped_does_not_refuse_its_copies() -> None:
+    live = watched()
+    saved(live)
+    world = live.world
+    assert restore(world) == "accepted"
+    live.stops()
+    live.live(60)
+    assert world.waiting("w2") == "copy_state"
+    assert INTERNAL[0] in world.topics
+    assert live.left[OWN] / PER_S > SLO_S
+    assert begin_copy(world) is State.STARTING
+    live.live(10)
+    assert live.pressures == {OTHER_LAG}
+    assert f"{OWN_LAG} does not count: workflow w2 keeps app stopped" in live.why
+
+
+def test_nor_does_it_once_a_new_daemon_leads() -> None:
+    live = watched()
+    saved(live)
+    restore(live.world)
+    live.stops()
+    live.live(60)
+    live.world.lead()
+    live.live(30)
+    assert begin_copy(live.world) is State.STARTING
+
+
+def test_it_counts_again_once_the_application_reads_again() -> None:
+    live = watched()
+    saved(live)
+    world = live.world
+    restore(world)
+    live.stops()
+    live.live(60)
+    world.complete_children()
+    world.ack("clean_local_state", "w2")
+    assert world.waiting("w2") == "start_application"
+    live.live(10)
+    assert live.pressures == {OTHER_LAG}
+    world.starts(reads_all=False)
+    live.live(10)
+    assert live.left[OWN] / PER_S > SLO_S
+    assert live.pressures == {OWN_LAG, OTHER_LAG}
+    assert "does not count" not in live.why
+
+
+def test_the_lag_of_an_application_that_is_down_counts_while_nobody_works_on_it() -> None:
+    live = watched()
+    live.stops()
+    live.live(60)
+    assert live.pressures == {OWN_LAG, OTHER_LAG}
+    world = live.world
+    world.send(lambda meta: Replay(meta, make_spec()), subject="r1")
+    world.feed(FactsGathered("r1", make_facts()))
+    refused = recoveries(world).get("r1")
+    assert refused is not None
+    assert (refused.state, refused.error_code) == (State.REJECTED, Code.LIVE_OVER_SLO.value)
+
+
+def test_a_runbook_copies_for_an_application_that_is_down() -> None:
+    world = RunbookWorld()
+    live = watched(world)
+    live.stops()
+    live.live(60)
+    world.begin(RunbookPath.REPLAY, topic="orders", ranges={0: (10, 20)})
+    assert begin_copy(world) is State.STARTING
+    live.live(10)
+    assert "workflow w1 works on app, and app has no members" in live.why
+    world.members = [Member("m2", "shop-1", "host")]
+    live.live(10)
+    assert "does not count" not in live.why, "who reads may be harmed"
+
+
+def test_no_state_is_taken_away_while_live_traffic_of_others_lets_no_copy_begin() -> None:
+    live = watched()
+    saved(live)
+    world = live.world
+    before = world.topics[INTERNAL[0]].id
+    restore(world)
+    live.reads[OTHER] = False
+    live.live(60)
+    live.stops()
+    live.live(30)
+    waiting = world.look("w2").waiting_for
+    assert waiting is not None
+    assert (waiting.step, waiting.kind) == ("snapshot", "live")
+    assert (
+        "the state is not taken away while live traffic lets no copy begin: main: lag:board@flights"
+        in world.look("w2").why
+    )
+    assert world.topics[INTERNAL[0]].id == before
+    live.reads[OTHER] = True
+    live.live(60)
+    assert world.waiting("w2") == "copy_state"
+    assert world.topics[INTERNAL[0]].id != before
+
+
+def test_it_is_given_up_with_the_state_still_there() -> None:
+    live = watched()
+    saved(live)
+    world = live.world
+    before = world.topics[INTERNAL[0]].id
+    restore(world)
+    live.reads[OTHER] = False
+    live.live(60)
+    live.stops()
+    live.live(1_900)
+    ended = world.look("w2")
+    assert (ended.state, ended.error_code) == (State.FAILED, Code.LIVE_OVER_SLO.value)
+    assert world.topics[INTERNAL[0]].id == before
+
+
+def over_slo(world: AppWorld, recovery: str) -> None:
+    """What the daemon makes of a copy that comes while live traffic is over its SLO."""
+    made = make_recovery(recovery, state=State.REJECTED, why="main: lag:board@flights is at 80 s")
+    world.have_recovery(replace(made, error_code=Code.LIVE_OVER_SLO.value))
+
+
+def test_a_copy_that_live_traffic_refuses_is_asked_for_again() -> None:
+    world = AppWorld()
+    save(world)
+    world.stops()
+    first = world.sent[0]
+    over_slo(world, first.subject)
+    world.pass_time(2)
+    assert world.workflow.state is State.WAITING
+    assert "w1-0: main: lag:board@flights is at 80 s; it is asked for again" in world.workflow.why
+    world.lead()
+    world.pass_time(60)
+    again = [sent for sent in world.sent if sent.subject == first.subject and sent.id != first.id]
+    assert again
+    assert len({sent.id for sent in again}) == 1
+    world.run_through()
+    assert world.workflow.state is State.COMPLETED
+
+
+def test_it_is_not_asked_for_for_ever() -> None:
+    world = AppWorld()
+    save(world)
+    world.stops()
+    for _ in range(65):
+        over_slo(world, world.sent[0].subject)
+        world.pass_time(32)
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.LIVE_OVER_SLO.value)
+    assert "it was asked for again for 30 minutes" in world.workflow.why
+
+
+def test_a_sibling_is_wanted_while_one_is_asked_for_again() -> None:
+    world = AppWorld()
+    save(world)
+    world.stops()
+    over_slo(world, world.sent[0].subject)
+    world.state = world.core.decide(world.state, Tick(), world.now_ms).state
+    second = world.sent[1]
+    world.send(lambda meta: Replay(meta, make_spec()), second.source, second.subject, second.id)
+    assert recoveries(world).get(second.subject) is not None
+    assert world.workflow.state is State.WAITING
