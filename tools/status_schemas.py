@@ -230,6 +230,8 @@ _WORKFLOW_WORDS: Final[Told] = {
     "WorkflowPlan.contracts": "of the unit whose inputs are to be processed again; empty of others, and of plans of earlier releases",
     "UnitContract.version": "of what the config declares: the same words have the same one",
     "ContractClause.told": "what was found, or what nobody has said",
+    "WorkflowPlan.copies": "what its recoveries copy together, at most; null where it copies nothing, or that is not known yet",
+    "PlannedCopies.bytes_at_most": "null = the brokers did not say",
     "WorkflowPlan.version": "of an upgrade: whether the new version fits; null of others",
     "VersionChange.unfixed_range": "by input and partition, [start, stop) of which the old version made the results",
     "VersionChange.fix": "data of replays that copy this range, once it is known",
@@ -296,6 +298,7 @@ _LATER: Final = {
 _WORKFLOW_LATER: Final = {
     "CutTopic.copy_ends",
     "WorkflowPlan.contracts",
+    "WorkflowPlan.copies",
     "WaitingFor.unanswered_since",
     "WaitingFor.last_error",
 }

@@ -79,6 +79,8 @@ def params_beside(given: Params, webhooks: frozenset[str] = frozenset()) -> Capa
             **known,
             live=given.live,
             approval_ttl_ms=given.approval_ttl_ms,
+            approval_above_bytes=given.approval_above_bytes,
+            approval_above_records=given.approval_above_records,
             planning_deadline_ms=given.planning_deadline_ms,
         ),
         schedules=ScheduleParams(**kept),

@@ -70,7 +70,7 @@ class Log:
 class AppWorld(WorkflowWorld):
     """`topics`, `committed` and `members` are the truth. `done` are the changes that reached the cluster, in order.
     `refused`: verbs and topics for which the cluster says no. `tells_ends`: whether a proof says where the target
-    ended.
+    ended. `record_bytes`: None = its brokers tell no sizes.
     """
 
     truth = ("topics", "committed", "configs", "made")
@@ -93,12 +93,19 @@ class AppWorld(WorkflowWorld):
         self.configs: dict[str, dict[str, str]] = {name: {"cleanup.policy": "compact"} for name in INTERNAL}
         self.refused: set[tuple[str, str]] = set()
         self.internal = INTERNAL
+        self.record_bytes: int | None = None
         self.is_still, self.metadata, self.tells_ends = True, "", True
         super().__init__(Params(units={unit.name: unit for unit in units or (UNIT,)}))
 
     def protect(self, live: LiveParams) -> None:
         """From now on live traffic is watched."""
         self.params = replace(self.params, live=live)
+        self.core = make_decider(self.params)
+        self.lead()
+
+    def limit(self, **limits: int) -> None:
+        """From now on plans that are larger wait for approval."""
+        self.params = replace(self.params, **limits)  # type: ignore[arg-type]
         self.core = make_decider(self.params)
         self.lead()
 
@@ -186,11 +193,11 @@ class AppWorld(WorkflowWorld):
 
     def _topic(self, name: str) -> TopicFound | None:
         log, configs = self.topics.get(name), self.configs.get(name, {"cleanup.policy": "delete"})
-        return (
-            None
-            if log is None
-            else TopicFound(log.id, TopicForm(name, self.partitions, 1, dict(configs)), _ends(log, self.partitions))
-        )
+        if log is None:
+            return None
+        size = None if self.record_bytes is None else self.record_bytes * self.partitions * (log.end - log.start)
+        form = TopicForm(name, self.partitions, 1, dict(configs))
+        return TopicFound(log.id, form, _ends(log, self.partitions), size)
 
     def _group(self, topics: Mapping[str, object]) -> GroupFound:
         committed: dict[str, dict[int, Committed]] = {}

@@ -16,9 +16,10 @@ from recoveryd.recovery.slice import RECOVERY
 from recoveryd.recovery.spec import Earliest, Latest, SourceRef
 from recoveryd.replay.spec import Replay, ReplaySpec, TargetRef
 from recoveryd.workflows.model.positions import moving_notes
+from recoveryd.workflows.model.spec import RunbookPath
 from tests.builders.core import make_facts, make_spec, make_target
-from tests.builders.deciding import make_decider
 from tests.workflows.app_world import INTERNAL, AppWorld
+from tests.workflows.runbook_world import RunbookWorld
 from tests.workflows.test_children import unapproved
 from tests.workflows.test_savepoint import save
 from tests.workflows.world import TOPIC, GroupWorld
@@ -121,10 +122,9 @@ def test_what_a_workflow_begins_needs_no_approval_of_who_reads_its_target(*, is_
 @pytest.mark.parametrize(("is_ours", "state"), [(True, State.AWAITING_APPROVAL), (False, State.REJECTED)])
 def test_what_a_workflow_begins_waits_for_approval_although_many_plans_do(*, is_ours: bool, state: State) -> None:
     """Refused, the workflow would fail, for its plan is known and is not sent again. By somebody else it is refused."""
-    world = AppWorld()
-    world.core = make_decider(replace(world.params, max_active_recoveries=1, approval_above_records=10))
-    save(world)
-    world.stops()
+    world = RunbookWorld()
+    world.limit(max_active_recoveries=1, approval_above_records=10)
+    world.begin(RunbookPath.REPLAY, topic="orders", ranges={0: (10, 20)})  # how much it is, its plan does not say
     world.have_recovery(unapproved(world, "other"))
     sent = world.sent[0]
     if not is_ours:

@@ -41,12 +41,14 @@ def _no_group(_state: CoreState) -> tuple[Groups, Groups]:
 @dataclass(frozen=True, slots=True)
 class Beside:
     """What is asked of workflows. `taken_away`: of a cluster and a topic, the sentence that names the one which will
-    take it away. `is_begun`: whether one wants a recovery of this id, by this command. `groups`: those
-    whose application one keeps stopped, and those that one works on, each with the sentence that names it.
+    take it away. `is_begun`: whether one wants a recovery of this id, by this command, `is_sized`: and told
+    with its own plan how much that copies. `groups`: those whose application one keeps stopped, and those that one
+    works on, each with the sentence that names it.
     """
 
     taken_away: Callable[[CoreState, str, str], str | None] = _nobody
     is_begun: Callable[[CoreState, str, CommandRef], bool] = _never
+    is_sized: Callable[[CoreState, str, CommandRef], bool] = _never
     groups: Callable[[CoreState], tuple[Groups, Groups]] = _no_group
 
 
@@ -101,6 +103,10 @@ class RecoveryDraft(View):
     def is_begun_by_workflow(self, recovery_id: str, command: CommandRef) -> bool:
         """Whether a workflow that is known wants it, by this command."""
         return self._beside.is_begun(self.draft.before, recovery_id, command)
+
+    def is_size_known(self, recovery_id: str, command: CommandRef) -> bool:
+        """Whether the plan of the workflow that wants it told how much it copies, and was asked about for that."""
+        return self._beside.is_sized(self.draft.before, recovery_id, command)
 
     def groups_of_workflows(self) -> tuple[Groups, Groups]:
         """Consumer groups whose application a workflow keeps stopped, and those that one works on."""

@@ -51,6 +51,8 @@ def _workflows(
         **known,
         live=live,
         approval_ttl_ms=values.approval.ttl,
+        approval_above_bytes=values.approval.above_bytes,
+        approval_above_records=values.approval.above_records,
         planning_deadline_ms=values.limits.planning_deadline,
         closing_deadline_ms=values.limits.closing_deadline,
     )

@@ -37,6 +37,7 @@ from recoveryd.workflows.machine.planning import on_gathered, on_gathering_faile
 from recoveryd.workflows.machine.readiness import forget_idle, on_reader_sampled
 from recoveryd.workflows.machine.replays import taker_of
 from recoveryd.workflows.machine.resting import goes_on
+from recoveryd.workflows.machine.sizing import is_told_before
 from recoveryd.workflows.machine.steps import on_step
 from recoveryd.workflows.machine.stopped import groups_at_work, stopped_groups
 from recoveryd.workflows.machine.ticking import forget_old, keep_time, look_soon, take_over_time
@@ -120,6 +121,11 @@ def taken_away(state: CoreState, cluster: str, topic: str) -> str | None:
 def is_wanted(state: CoreState, recovery: str, command: CommandRef) -> bool:
     """Whether a workflow begins this recovery by this command."""
     return any(begins_by(workflow, recovery, command) for workflow in state.of(WORKFLOWS).live.values())
+
+
+def is_sized(state: CoreState, recovery: str, command: CommandRef) -> bool:
+    """Whether the plan of a workflow that begins it said how much it copies."""
+    return is_told_before(state.of(WORKFLOWS), recovery, command)
 
 
 def groups_at_rest(state: CoreState) -> tuple[Groups, Groups]:

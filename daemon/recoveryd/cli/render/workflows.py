@@ -55,11 +55,19 @@ def workflow_plan_parts(plan: Document) -> list[RenderableType]:
     more = len(plan["changes"]) - _ROWS_MOST
     if more > 0:
         parts.append(Text(f"and {more:,} more"))
+    parts += _copied(plan.get("copies"))
     parts += _version_parts(plan["version"]) if plan.get("version") else []
     parts += [Text(finding) for finding in plan.get("findings") or ()]
     parts += [Text(_confirmed(found)) for found in plan.get("confirmations") or ()]
     parts += [Text(f"not certain whose, left alone: {topic}") for topic in plan.get("ambiguous_topics") or ()]
     return parts
+
+
+def _copied(copies: Document | None) -> list[RenderableType]:
+    if not copies or not copies.get("records_at_most"):
+        return []
+    size = "" if copies.get("bytes_at_most") is None else f", {figures.size(copies['bytes_at_most'])}"
+    return [Text(f"at most {figures.count(copies['records_at_most'])} records are copied{size}")]
 
 
 def _confirmed(found: Document) -> str:

@@ -1,11 +1,13 @@
 """A topic that is copied record by record: the form of its copy, and the data of the replay that fills it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from recoveryd.recovery.kept_topics import AS_WRITTEN
 from recoveryd.workflows.model.actions import TopicForm
+from recoveryd.workflows.model.facts import TopicFound
+from recoveryd.workflows.model.workflow import PlannedCopies
 
 _TAKEN_OVER: Final = frozenset({"max.message.bytes", "compression.type", "min.insync.replicas"})
 
@@ -14,6 +16,15 @@ def copy_form(name: str, form: TopicForm) -> TopicForm:
     """The copy keeps each record of the topic, which compaction would not."""
     kept = {config: value for config, value in form.configs.items() if config in _TAKEN_OVER}
     return replace(form, name=name, configs={**kept, **AS_WRITTEN})
+
+
+def planned_copies(there: Iterable[TopicFound]) -> PlannedCopies:
+    """What is copied of these topics at most."""
+    topics = list(there)
+    sizes = [topic.bytes_on_disk for topic in topics]
+    known = [size for size in sizes if size is not None]
+    whole = sum(known) if len(known) == len(sizes) else None
+    return PlannedCopies(sum(topic.records_most for topic in topics), whole)
 
 
 def copy_data(

@@ -14,7 +14,7 @@ from recoveryd.recovery.kept_topics import FOREVER
 from recoveryd.units.facts import UnitFacts
 from recoveryd.units.internal_topics import changelog_of, is_changelog
 from recoveryd.units.model import ControlKind, Unit, UnitKind
-from recoveryd.workflows.kinds.copies import copy_form
+from recoveryd.workflows.kinds.copies import copy_form, planned_copies
 from recoveryd.workflows.kinds.cut_making import after_step
 from recoveryd.workflows.kinds.earlier import savepoint_of
 from recoveryd.workflows.kinds.noting import with_new_topics_told
@@ -80,6 +80,7 @@ def _wanted(spec: SavepointSpec, params: WorkflowParams) -> WantedFacts:
         groups=(GroupWanted(spec.cluster, spec.group, Current(), named),),
         units=(unit.name,),
         internal=True,
+        with_sizes=True,
         copied_as=copied_as(spec.name),
         names_on=spec.cluster,
     )
@@ -111,6 +112,7 @@ def _plan(spec: SavepointSpec, found: Found, params: WorkflowParams) -> Planned 
         ),
         changes=tuple(Change("topic", f.name, None, None, f"empty, {f.partitions} partitions") for f in copies),
         findings=tuple(_findings(spec, unit, facts)),
+        copies=planned_copies(topic for name in forms if (topic := found.topics[name]) is not None),
     )
     ids = dict(found.groups[0].topic_ids)
     steps = tuple(_steps(spec, unit, forms, copies, rows, {} if spec.live else ids))

@@ -20,6 +20,7 @@ from recoveryd.workflows.machine.ends import end, stopped_by
 from recoveryd.workflows.machine.holding import held_from, held_from_steps
 from recoveryd.workflows.machine.kind import BeginsWorkflow, Knows, WorkflowKind
 from recoveryd.workflows.machine.planning import asked_for_approval, gather
+from recoveryd.workflows.machine.sizing import asked_for_size
 from recoveryd.workflows.machine.steps import done, go_on, take_again, take_anew
 from recoveryd.workflows.machine.undoing import set_by, with_left_open, without_lost_places
 from recoveryd.workflows.machine.waiving import waive
@@ -84,8 +85,10 @@ def on_approve(draft: WorkflowDraft, event: CommandReceived, command: Approve) -
         wrong_state(draft, event, workflow)
         return
     asked = asked_for_approval(draft, workflow)
-    refusal: str | None = f"nobody is asked to approve {workflow.id} any more; send the command again"
-    if asked is not None:
+    refusal: str | None = None
+    if asked is None and asked_for_size(draft.workflows, workflow, draft.params) is None:
+        refusal = f"nobody is asked to approve {workflow.id} any more; send the command again"
+    elif asked is not None:
         refusal = asked.refusal(workflow.command.source, command.meta.source)
     if refusal is not None:
         draft.answer(event, "rejected", refusal, Code.NOT_AN_APPROVER.value)

@@ -13,6 +13,7 @@ from recoveryd.workflows.machine.guarding import guarded
 from recoveryd.workflows.machine.holding import held_from
 from recoveryd.workflows.machine.leases import refuse_leases, were_put_back
 from recoveryd.workflows.machine.replays import users_of, writers_of
+from recoveryd.workflows.machine.sizing import asked_for_size, told_size
 from recoveryd.workflows.machine.steps import go_on
 from recoveryd.workflows.model.effects import GatherForWorkflow
 from recoveryd.workflows.model.events import GatheringFailed, WorkflowFacts
@@ -70,7 +71,7 @@ def _plan(draft: WorkflowDraft, workflow: Workflow, found: Found) -> None:
     if workflow.spec.plan_hash not in {None, plan.hash}:
         refuse(draft, workflow, Code.STALE_PLAN, f"the plan made now has the hash {plan.hash}")
         return
-    _proceed(draft, draft.revise(workflow, **planned), made.told)
+    _proceed(draft, draft.revise(workflow, **planned), made.told + told_size(plan.copies))
 
 
 def _lost_unit(draft: WorkflowDraft, workflow: Workflow) -> Refused | None:
@@ -123,10 +124,13 @@ def _proceed(draft: WorkflowDraft, workflow: Workflow, size: str) -> None:
         return
     workflow = draft.answer_creation(workflow, "accepted", f"planned: {size}")
     told = {"plan_hash": plan.hash, "changes": len(plan.changes)}
+    too_large = asked_for_size(draft.workflows, workflow, draft.params)
     if workflow.spec.dry_run:
-        draft.move(workflow, State.PLANNED, f"dry run: {size}, nothing was changed", told)
-    elif asked is not None:
-        why = f"{asked.wait(workflow.command.source)}: {size}"
+        waits = f"; it would wait for approval: {too_large}" if too_large else ""
+        draft.move(workflow, State.PLANNED, f"dry run: {size}, nothing was changed{waits}", told)
+    elif asked is not None or too_large is not None:
+        waits = f"waits for approval: {too_large}" if asked is None else asked.wait(workflow.command.source)
+        why = f"{waits}: {size}"
         draft.move(workflow, State.AWAITING_APPROVAL, why, told)
         draft.effect(WakeAt(draft.now_ms + draft.params.approval_ttl_ms))
     else:

@@ -36,6 +36,7 @@ class WantedFacts:
     names_on: str = (
         ""  # the cluster of which all names of topics are wanted, because some are to be made; empty = none are
     )
+    with_sizes: bool = False  # whether it is asked how many bytes the topics take
     with_readers: bool = True  # whether it is asked who else reads the outputs of the units
 
 
@@ -53,11 +54,12 @@ class GroupFound:
 
 @dataclass(frozen=True, slots=True)
 class TopicFound:
-    """`form` as it could be made again."""
+    """`form` as it could be made again. `bytes_on_disk` of the leaders, None = not asked, or not told."""
 
     id: str
     form: TopicForm
     ends: Mapping[int, PartitionEnds]
+    bytes_on_disk: int | None = None
 
     @property
     def records_most(self) -> int:

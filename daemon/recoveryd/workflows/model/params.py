@@ -14,6 +14,8 @@ class WorkflowParams(UnitParams):
     own_topics: frozenset[str] = frozenset()
     live: LiveParams = LiveParams()
     approval_ttl_ms: int = 86_400_000
+    approval_above_bytes: int | None = None
+    approval_above_records: int | None = None
     keep_terminal_ms: int = 90 * 86_400_000
     keep_terminal_most: int = 1_000
     empty_wait_ms: int = 600_000

@@ -94,8 +94,20 @@ class VersionChange:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedCopies:
+    """What the recoveries that a workflow begins copy together, by what lay there when the plan was made.
+    `bytes_at_most` None = the brokers did not say.
+    """
+
+    records_at_most: int
+    bytes_at_most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class WorkflowPlan:
-    """`hash` is over what is meant, not over numbers that move until the group is empty."""
+    """`hash` is over what is meant, not over numbers that move until the group is empty. `copies` None = it copies
+    nothing, or how much is not known yet, as in plans of an earlier release.
+    """
 
     hash: str
     changes: tuple[Change, ...] = ()
@@ -104,6 +116,7 @@ class WorkflowPlan:
     version: VersionChange | None = None
     confirmations: tuple[Confirmation, ...] = ()
     contracts: tuple[UnitContract, ...] = ()
+    copies: PlannedCopies | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,10 @@
 """What the plan of a workflow has to know of the clusters. Blocking; every question has a deadline."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from confluent_kafka import KafkaException, TopicPartition
@@ -10,6 +12,7 @@ from confluent_kafka.admin import AdminClient, TopicMetadata
 
 from recoveryd.adapters.kafka.client import Properties, make_consumer, problem
 from recoveryd.adapters.kafka.group_facts import read_committed
+from recoveryd.adapters.kafka.leader_answers import LeaderAnswers
 from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, FirstAt, read_first_at, read_offsets
 from recoveryd.adapters.kafka.steps.quota_steps import QuotaSteps
 from recoveryd.adapters.kafka.steps.reach import Reach
@@ -30,6 +33,7 @@ from recoveryd.workflows.model.size import TOPIC_MOST
 _log = logging.getLogger("recoveryd.workflows")
 _COUNT_S: Final = 10.0  # for all topics together; what takes longer is told as a bound
 _COUNT_MOST: Final = 2_000_000
+_SIZES_AT_ONCE: Final = 8  # each question has a connection of its own
 
 
 class Gatherer:
@@ -64,7 +68,7 @@ class Gatherer:
         return Found(
             groups=tuple([await self._find_group(group) for group in wanted.groups]),
             units=units,
-            topics=await self._find_topics(topics),
+            topics=await self._find_topics(topics, with_sizes=wanted.with_sizes),
             counts=await self._count(wanted.counted),
             at_ms=now_ms,
             quotas=await self._find_quotas(wanted.quotas),
@@ -122,11 +126,31 @@ class Gatherer:
         missing = tuple(name for name in names if name not in present)
         return GroupFound(group, tuple(looks), missing, {n: s.topic_id for n, s in present.items()})
 
-    async def _find_topics(self, topics: Iterable[tuple[str, str]]) -> dict[str, TopicFound | None]:
+    async def _find_topics(
+        self, topics: Iterable[tuple[str, str]], *, with_sizes: bool = False
+    ) -> dict[str, TopicFound | None]:
         found: dict[str, TopicFound | None] = {}
         for cluster, names in _by_cluster(topics).items():
-            found |= await self._reach.run(cluster, _look_at_topics, self._reach.admin(cluster), names)
+            shapes, there = await self._reach.run(cluster, _look_at_topics, self._reach.admin(cluster), names)
+            found |= await self._with_sizes(cluster, shapes, there) if with_sizes else there
         return found
+
+    async def _with_sizes(
+        self, cluster: str, shapes: Mapping[str, TopicShape | None], found: Mapping[str, TopicFound | None]
+    ) -> dict[str, TopicFound | None]:
+        """A size is known only if each partition's is. No plan needs it."""
+        answers, few = LeaderAnswers(self._reach.accesses), asyncio.Semaphore(_SIZES_AT_ONCE)
+
+        async def sized(name: str) -> tuple[str, TopicFound | None]:
+            shape, topic = shapes[name], found[name]
+            if shape is None or topic is None:
+                return name, topic
+            async with few:
+                sizes = await answers.log_sizes(cluster, name, shape.leaders)
+            is_whole = sizes is not None and len(sizes) == shape.partitions
+            return name, replace(topic, bytes_on_disk=sum(sizes.values()) if sizes and is_whole else None)
+
+        return dict(await asyncio.gather(*(sized(name) for name in found)))
 
     async def _count(self, topics: Iterable[tuple[str, str]]) -> dict[str, int]:
         give_up_s = time.monotonic() + _COUNT_S
@@ -137,12 +161,15 @@ class Gatherer:
         return found
 
 
-def _look_at_topics(admin: AdminClient, names: Sequence[str]) -> dict[str, TopicFound | None]:
+def _look_at_topics(
+    admin: AdminClient, names: Sequence[str]
+) -> tuple[dict[str, TopicShape | None], dict[str, TopicFound | None]]:
     shapes = describe(admin, names, TIMEOUT_S)
     configs = read_own_configs(admin, [n for n, shape in shapes.items() if shape is not None], TIMEOUT_S)
-    return {
+    found = {
         name: None if shape is None else look_at_topic(admin, shape, configs[name]) for name, shape in shapes.items()
     }
+    return shapes, found
 
 
 def _count_topics(properties: Properties, admin: AdminClient, names: Sequence[str], give_up_s: float) -> dict[str, int]:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused, nearest_name
+from recoveryd.workflows.kinds.copies import planned_copies
 from recoveryd.workflows.kinds.earlier import savepoint_of
 from recoveryd.workflows.kinds.noting import change_of, with_new_topics_told
 from recoveryd.workflows.kinds.outputs import (
@@ -61,6 +62,7 @@ def _wanted(spec: RestoreSpec, params: WorkflowParams) -> WantedFacts:
         ),
         units=(unit.name,),
         topics=tuple((spec.cluster, name) for name in dict.fromkeys((*named, *copies))),
+        with_sizes=True,
         names_on=spec.cluster,
     )
 
@@ -109,6 +111,9 @@ def _plan(spec: RestoreSpec, found: Found, params: WorkflowParams) -> Planned | 
         ),
         findings=tuple(findings_of(spec, unit, cut, found)),
         ambiguous_topics=tuple(name for name, _ in found.units[spec.unit].internal.ambiguous),
+        copies=planned_copies(
+            there for topic in cut.topics if topic.offsets and (there := found.topics.get(topic.copy)) is not None
+        ),
     )
     told = f"{len(cut.topics)} internal topics of {spec.group} are to be filled, {len(positions)} offsets set or taken away"
     rows: tuple[Undo, ...] = (*still_rows(spec, cut), *theirs(spec.cluster, found, forms))

@@ -33,6 +33,7 @@ from recoveryd.workflows.kinds.upgrade.online_cut import ENDS_OF_TAIL, after_ste
 from recoveryd.workflows.kinds.upgrade.other_id import (
     ENDS,
     after_step_elsewhere,
+    copies_elsewhere,
     findings_elsewhere,
     problem_elsewhere,
     stays_elsewhere,
@@ -110,6 +111,8 @@ def _wanted(spec: UpgradeSpec, params: WorkflowParams) -> WantedFacts:
         groups=(GroupWanted(spec.cluster, spec.group, Current(), dict.fromkeys(read, ())),),
         units=(spec.unit, spec.to_unit),
         names_on=spec.cluster if spec.is_other_id else "",
+        internal=spec.is_other_id,
+        with_sizes=spec.is_other_id,
     )
 
 
@@ -150,6 +153,7 @@ def _plan(spec: UpgradeSpec, found: Found, params: WorkflowParams) -> Planned | 
         findings=(*findings_of(old, new, found), *(findings_elsewhere(old, new, found) if spec.is_other_id else ())),
         ambiguous_topics=tuple(name for name, _ in internal.ambiguous),
         version=VersionChange(verdict, differences, *unfixed(spec, old.inputs, committed, logs, "")),
+        copies=copies_elsewhere(old, found) if spec.is_other_id else None,
     )
     told = f"{new.name} is to go on where {old.name} stops, and is {verdict.value}"
     stopped = UnitUndo(old.name, is_told=old.control is ControlKind.MANUAL)

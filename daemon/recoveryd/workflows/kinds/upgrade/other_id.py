@@ -12,6 +12,7 @@ from recoveryd.kernel.refused import Refused
 from recoveryd.units.approvals import approval_of_all
 from recoveryd.units.internal_topics import InternalTopics
 from recoveryd.units.model import Unit
+from recoveryd.workflows.kinds.copies import planned_copies
 from recoveryd.workflows.kinds.earlier import savepoint_of
 from recoveryd.workflows.kinds.outputs import undeclared
 from recoveryd.workflows.kinds.savepoint import copied_as
@@ -36,7 +37,7 @@ from recoveryd.workflows.model.params import WorkflowParams
 from recoveryd.workflows.model.size import refuse_copy
 from recoveryd.workflows.model.spec import UpgradeSpec
 from recoveryd.workflows.model.step_names import NOTE, STOP
-from recoveryd.workflows.model.workflow import StepState, UnitUndo, VersionChange, Workflow, WorkflowStep
+from recoveryd.workflows.model.workflow import PlannedCopies, StepState, UnitUndo, VersionChange, Workflow, WorkflowStep
 
 SAVE, RESTORE = "take_savepoint", "restore_savepoint"
 ENDS = "-restore-9999"  # the longest that ids of what it begins have behind its own
@@ -127,6 +128,13 @@ def findings_elsewhere(old: Unit, new: Unit, found: Found) -> Iterator[str]:
     group = found.units[new.name].group
     if group is not None and any(group.committed.values()):
         yield f"{new.consumer_group} has committed offsets already, which are replaced"
+
+
+def copies_elsewhere(old: Unit, found: Found) -> PlannedCopies:
+    """Each internal topic is copied twice: for the savepoint, and from that."""
+    names = found.units[old.name].internal.certain
+    there = [topic for name in names if (topic := found.topics.get(name)) is not None]
+    return planned_copies([*there, *there])
 
 
 def steps_elsewhere(
