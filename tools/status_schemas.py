@@ -267,7 +267,8 @@ _WORKFLOW_WORDS: Final[Told] = {
     "Cut.ends": "by topic and partition, of these and of the outputs",
     "Cut.offsets": "by topic and partition, of inputs and intermediate topics; null = nothing was committed",
     "Cut.topic_ids": "ids of inputs and intermediate topics, so that one that is created again since is told apart",
-    "Cut.is_exact": "whether offsets and state are of one moment; `why` says how that is known",
+    "Cut.is_exact": "whether offsets and state are known to be of one moment; `why` says how",
+    "Cut.is_exact_if_clean": "they are if the application was stopped cleanly, which nobody saw",
     "CutTopic.copy": "the topic that holds what lay between `starts` and `stops`",
     "CutTopic.copy_ends": "by partition, where the copy ended when it was verified: what lies behind came later; empty in savepoints of earlier releases",
     "CutTopic.is_between": "what lies there was written and not read yet, as in a repartition topic",
@@ -296,6 +297,7 @@ _LATER: Final = {
     "Verification.uncopied",
 }
 _WORKFLOW_LATER: Final = {
+    "Cut.is_exact_if_clean",
     "CutTopic.copy_ends",
     "WorkflowPlan.contracts",
     "WorkflowPlan.copies",

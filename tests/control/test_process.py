@@ -22,7 +22,7 @@ from recoveryd.adapters.control.process_log import cut_log, log_path
 from recoveryd.adapters.control.process_sight import MARK, ProcessApplication, boot_s
 from recoveryd.bootstrap.outside import surroundings
 from recoveryd.settings import load
-from recoveryd.units.control import ApplicationState, Desired, Needs, Report
+from recoveryd.units.control import ENDED_CLEANLY, ApplicationState, Desired, Needs, Report
 from tests.control.asking import asked, until, wish
 from tests.patience import patient_s
 
@@ -151,6 +151,7 @@ async def test_it_ends_by_sigterm_and_stopping_twice_is_harmless(make: Make, tmp
     await running(control, tmp_path)
     report = await asked(control, wish(Desired.STOPPED))
     assert (report.state, report.why) == (ApplicationState.STOPPED, "it ended as it was told to")
+    assert report.evidence[ENDED_CLEANLY] is True
     assert marked_pids() == []
     assert log_path(home(tmp_path)).read_text().count("told") == 1
     assert (await control.ask(wish(Desired.STOPPED))).state is ApplicationState.STOPPED
@@ -173,6 +174,7 @@ async def test_one_that_does_not_end_gets_sigkill_after_its_time(make: Make, tmp
     assert "SIGKILL follows" in first.why
     report = await asked(control, wish(Desired.STOPPED, key="stop"))
     assert report.why == "it did not end within 3 s and was ended by SIGKILL"
+    assert report.evidence[ENDED_CLEANLY] is False
     assert marked_pids() == []
 
 

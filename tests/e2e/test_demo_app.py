@@ -22,7 +22,7 @@ def test_an_application_is_kept_mended_processed_again_and_put_back(tmp_path: Pa
     }
     told = output_of([sys.executable, "-m", "recoveryd_sandbox.demo_app"], environment)
     assert [line.removeprefix("holds: ") for line in told.splitlines() if line.startswith(("holds", "broken"))] == [
-        "the savepoint is exact: nobody wrote while it was taken",
+        "the savepoint is exact: it was stopped cleanly, and nobody wrote meanwhile",
         "the reset moved each offset, and the rollback put each one back",
         "all 100 sums in customer-totals.v2 are right",
         "customer-totals is as it was",

@@ -94,6 +94,7 @@ class AppWorld(WorkflowWorld):
         self.refused: set[tuple[str, str]] = set()
         self.internal = INTERNAL
         self.record_bytes: int | None = None
+        self.is_exactly_once: bool | None = None
         self.is_still, self.metadata, self.tells_ends = True, "", True
         super().__init__(Params(units={unit.name: unit for unit in units or (UNIT,)}))
 
@@ -174,7 +175,8 @@ class AppWorld(WorkflowWorld):
         groups = tuple(self._group(g.topics or {}) for g in wanted.groups)
         topics = {n: UnitTopic(n, log.id, _ends(log, self.partitions), 1) for n, log in self.topics.items()}
         internal = self._internal()
-        facts = UnitFacts(self.now_ms, topics, groups[0].group, internal, self.readers)
+        known = self.is_exactly_once
+        facts = UnitFacts(self.now_ms, topics, groups[0].group, internal, self.readers, is_exactly_once=known)
         units = dict.fromkeys((*wanted.units, *wanted.contracts), facts)
         names = [name for _, name in wanted.topics] + (list(internal.certain) if wanted.internal else [])
         names += [wanted.copied_as + name for name in internal.certain] if wanted.copied_as else []

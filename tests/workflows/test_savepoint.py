@@ -14,8 +14,10 @@ from recoveryd.kernel.states import State
 from recoveryd.recovery.kept_topics import AS_WRITTEN, FOREVER
 from recoveryd.recovery.spec import Earliest
 from recoveryd.replay.spec import Replay
+from recoveryd.units.control import ENDED_CLEANLY
 from recoveryd.units.facts import Member, PartitionEnds
 from recoveryd.units.topology import parse_topology
+from recoveryd.workflows.model.actions import TakeSnapshot
 from recoveryd.workflows.model.commands import Reset, RestoreSavepoint, Rollback, Savepoint
 from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
 from recoveryd.workflows.model.events import GatheringFailed, Outcome, StepReported, WorkflowFacts
@@ -96,7 +98,7 @@ def test_a_cut_has_offsets_state_and_ends_of_one_moment() -> None:
     world.run_through()
     cut = world.workflow.cut
     assert cut is not None
-    assert (world.workflow.state, cut.is_exact) == (State.COMPLETED, True)
+    assert (world.workflow.state, cut.is_exact, cut.is_exact_if_clean) == (State.COMPLETED, False, True)
     assert cut.offsets == {
         "orders": dict.fromkeys(range(PARTITIONS), 60),
         "steps": dict.fromkeys(range(PARTITIONS), 70),
@@ -187,6 +189,70 @@ def test_a_live_cut_does_not_pass_over_an_input_that_went_since_the_plan() -> No
     assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.SOURCE_TOPIC_MISSING.value)
     assert "orders was deleted" in world.workflow.why
     assert {name: world.configs[name] for name in INTERNAL} == COMPACTED
+
+
+EXACT, IF_CLEAN, NOT_EXACT = (True, False), (False, True), (False, False)
+
+
+@pytest.mark.parametrize(
+    ("is_once", "ended", "expected", "why"),
+    [
+        (True, None, EXACT, "the application stood still"),
+        (True, False, EXACT, "the application stood still"),
+        (False, True, EXACT, "it had ended as it was told to"),
+        (None, None, IF_CLEAN, "the cut is exact if it was stopped cleanly, which is not known"),
+        (False, None, IF_CLEAN, "the cut is exact if it was stopped cleanly, which is not known"),
+        (False, False, NOT_EXACT, "the application was killed and is not known to be exactly once"),
+    ],
+)
+def test_a_cut_of_what_was_stopped_is_exact_only_where_it_is_known_not_to_have_been_killed(
+    is_once: bool | None, ended: bool | None, expected: tuple[bool, bool], why: str
+) -> None:
+    world = AppWorld()
+    world.is_exactly_once = is_once
+
+    def stopped(effect: TakeStep) -> StepReported | None:
+        if effect.step != "stop_application" or world.members:
+            return None
+        evidence = {} if ended is None else {ENDED_CLEANLY: ended}
+        return report(effect, Outcome.DONE, "it is stopped", evidence=evidence)
+
+    world.fault = stopped
+    save(world)
+    assert world.workflow.plan is not None
+    assert any("is stopped cleanly" in f for f in world.workflow.plan.findings) is (is_once is not True)
+    world.run_through()
+    cut = world.workflow.cut
+    assert cut is not None
+    assert (cut.is_exact, cut.is_exact_if_clean) == expected
+    assert why in cut.why
+    world.fault = lambda _: None
+    world.starts()
+    assert restore(world) == "accepted", "whatever is known of it"
+    plan = world.look("w2").plan
+    assert plan is not None
+    assert (cut.why in plan.findings) is (expected != EXACT)
+
+
+def test_a_cut_of_offsets_alone_is_exact_however_it_was_stopped() -> None:
+    world = AppWorld()
+    world.internal = ()
+    save(world)
+    world.run_through()
+    assert world.workflow.cut is not None
+    assert world.workflow.cut.is_exact
+
+
+def test_a_savepoint_waits_for_a_consumer_that_commits_without_being_a_member() -> None:
+    world = AppWorld()
+    save(world)
+    note = next(step.action for step in world.workflow.steps if step.name == "snapshot")
+    assert isinstance(note, TakeSnapshot)
+    assert note.looks_twice
+    save(world, "live", "w9", live=True, dry_run=True)
+    live = next(step.action for step in world.look("w9").steps if step.name == "snapshot")
+    assert isinstance(live, TakeSnapshot)
+    assert not live.looks_twice, "it commits all the time"
 
 
 @pytest.mark.scenario("S-WIKI-3")

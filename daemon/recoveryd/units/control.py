@@ -22,7 +22,10 @@ is not taken for stopped, and that there are as many instances after the start a
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
+
+# In the evidence of a report: whether what was to end did so in its time (True), or was killed (False).
+ENDED_CLEANLY: Final = "ended_cleanly"
 
 
 class Desired(StrEnum):

@@ -12,7 +12,7 @@ from typing import Any, Final
 from recoveryd.adapters.control.proc_table import Process, boot_id, is_alive, marked, process_of, ticks_per_s
 from recoveryd.adapters.control.process_file import Note, read_note
 from recoveryd.adapters.control.process_log import log_path
-from recoveryd.units.control import ApplicationState, Needs, Report
+from recoveryd.units.control import ENDED_CLEANLY, ApplicationState, Needs, Report
 
 MARK: Final = "STARTED_BY_RECOVERYD"
 STEADY_S: Final = 2.0  # a process that lived so long counts as running
@@ -81,11 +81,13 @@ class ProcessSight:
             why = f"it was started on {note.host} and cannot be seen from here; delete {self.home} if that host is gone"
             return self._report(ApplicationState.UNKNOWN, why, {"host": note.host}, Needs.MENDING)
         members = self.members(note)
-        evidence = {
+        evidence: dict[str, Any] = {
             "pids": [process.pid for process in members[:_TOLD_MOST]],
             "begun_ms": note.begun_ms,
             "log": str(log_path(self.home)),
         }
+        if not members and note.is_ending:
+            evidence[ENDED_CLEANLY] = note.killed_s is None
         if not members:
             return self._report(ApplicationState.STOPPED, self._how_it_ended(note), evidence)
         if note.ending_s is not None:

@@ -79,7 +79,7 @@ def list_savepoints(connection: Connection, output: Output = Format.TABLE) -> in
         rows = columns("NAME", "UNIT", "TAKEN", "EXACT", ">TOPICS", ">RECORDS AT MOST")
         for document in found:
             cut = document["cut"]
-            exact = "yes" if cut["is_exact"] else "no"
+            exact = "yes" if cut["is_exact"] else "if stopped cleanly" if cut.get("is_exact_if_clean") else "no"
             count = str(_records(cut))
             rows.add_row(_name(document), cut["unit"], cut["at"], exact, str(len(cut["topics"])), count)
         return [rows]

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
+from recoveryd.units.control import ENDED_CLEANLY
 from recoveryd.units.facts import PartitionEnds
 from recoveryd.workflows.kinds.copies import copy_data
 from recoveryd.workflows.model.actions import ChildRun, CreateTopics, RunChildren, SetConfigs
 from recoveryd.workflows.model.cut import Cut, CutTopic
 from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.spec import SavepointSpec
-from recoveryd.workflows.model.step_names import COPY, NOTE
+from recoveryd.workflows.model.step_names import COPY, NOTE, STOP
 from recoveryd.workflows.model.workflow import OffsetUndo, TopicUndo, Workflow, WorkflowStep
 
 
@@ -31,7 +32,7 @@ def after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> W
     if moved is not None:
         return moved
     at_ms = step.ended_ms or workflow.updated_ms  # that of the report: the workflow may have waited long since
-    cut = _cut(workflow.cut, spec, event, at_ms)
+    cut = _cut(workflow.cut, spec, event, at_ms, was_clean=_was_clean(workflow))
     runs = tuple(_copy_run(workflow, spec, number, topic) for number, topic in enumerate(cut.topics) if topic.offsets)
     steps = tuple(replace(s, action=RunChildren(runs)) if s.name == COPY else s for s in workflow.steps)
     return replace(workflow, steps=steps, cut=cut)
@@ -53,7 +54,14 @@ def _moved_on(planned: Cut, event: StepReported) -> Refused | None:
     return None
 
 
-def _cut(planned: Cut, spec: SavepointSpec, event: StepReported, at_ms: int) -> Cut:
+def _was_clean(workflow: Workflow) -> bool | None:
+    """Whether the application ended as it was told to, by whoever stopped it; None = nobody says so."""
+    stop = next((step for step in workflow.steps if step.name == STOP), None)
+    told = None if stop is None else stop.evidence.get(ENDED_CLEANLY)
+    return told if isinstance(told, bool) else None
+
+
+def _cut(planned: Cut, spec: SavepointSpec, event: StepReported, at_ms: int, *, was_clean: bool | None) -> Cut:
     committed: dict[str, dict[int, int | None]] = {}
     for row in event.undo:
         if isinstance(row, OffsetUndo):
@@ -71,14 +79,25 @@ def _cut(planned: Cut, spec: SavepointSpec, event: StepReported, at_ms: int) -> 
             for topic, logs in event.logs.items()
             if topic not in internal
         },
-        is_exact=planned.is_exact and is_still,
-        why=_exactness(spec, planned, is_still=is_still),
+        is_exact=(planned.is_exact or (not spec.live and was_clean is True)) and is_still,
+        is_exact_if_clean=not spec.live and not planned.is_exact and was_clean is None,
+        why=_exactness(planned, is_still=is_still) if spec.live else _exactness_at_rest(planned, was_clean),
     )
 
 
-def _exactness(spec: SavepointSpec, planned: Cut, *, is_still: bool) -> str:
-    if not spec.live:
-        return "the application stood still: its group had no members when offsets and ends were read"
+def _exactness_at_rest(planned: Cut, was_clean: bool | None) -> str:
+    stood = "the application stood still: its group had no members when offsets and ends were read"
+    if planned.is_exact:
+        return stood
+    if was_clean:
+        return f"{stood}, and it had ended as it was told to"
+    twice = "its state is ahead of its offsets by what it did since its last commit, which is counted twice"
+    if was_clean is None:
+        return f"{stood}; the cut is exact if it was stopped cleanly, which is not known: where it was killed, {twice}"
+    return f"the application was killed and is not known to be exactly once: {twice}"
+
+
+def _exactness(planned: Cut, *, is_still: bool) -> str:
     if not planned.is_exact:
         return "the application ran and is not known to be exactly once: records behind the cut may be counted twice"
     if not is_still:

@@ -111,7 +111,7 @@ def _plan(spec: SavepointSpec, found: Found, params: WorkflowParams) -> Planned 
             }
         ),
         changes=tuple(Change("topic", f.name, None, None, f"empty, {f.partitions} partitions") for f in copies),
-        findings=tuple(_findings(spec, unit, facts)),
+        findings=tuple(_findings(spec, unit, facts, is_bare=not forms)),
         copies=planned_copies(topic for name in forms if (topic := found.topics[name]) is not None),
     )
     ids = dict(found.groups[0].topic_ids)
@@ -120,7 +120,8 @@ def _plan(spec: SavepointSpec, found: Found, params: WorkflowParams) -> Planned 
         CutTopic(form.name, copy.name, form, not is_changelog(form.name))
         for form, copy in zip(forms.values(), copies, strict=True)
     )
-    is_exact = not spec.live or facts.is_exactly_once is True
+    # One that commits its offsets after its state leaves that ahead of them where it is killed.
+    is_exact = facts.is_exactly_once is True or (not spec.live and not forms)
     cut = Cut(
         spec.name, spec.unit, spec.cluster, spec.group, found.at_ms, topics=topics, topic_ids=ids, is_exact=is_exact
     )
@@ -148,7 +149,12 @@ def _advice(spec: SavepointSpec, unit: Unit) -> Iterator[str]:
         yield f"{unit.name} is stopped for it, and not started again: start it once the savepoint is completed"
 
 
-def _findings(spec: SavepointSpec, unit: Unit, facts: UnitFacts) -> Iterator[str]:
+def _findings(spec: SavepointSpec, unit: Unit, facts: UnitFacts, *, is_bare: bool) -> Iterator[str]:
+    if not spec.live and not is_bare and facts.is_exactly_once is not True:
+        yield (
+            f"{unit.name} {_not_once(facts)}: the cut is exact only if it is stopped cleanly; where it is killed its state is "
+            "ahead of its offsets, so that records behind the cut are counted twice"
+        )
     if spec.live and facts.is_exactly_once is not True:
         yield (
             f"{unit.name} is cut while it runs, and {_not_once(facts)}: state and offsets can be of different "
@@ -215,7 +221,7 @@ def _steps(
     ends = (*changelogs, *unit.outputs)
     state = (*changelogs, *between) if spec.live else ()
     note = TakeSnapshot(cluster, group, committed, ends, spec.live, ids, state, is_stable=not spec.live)
-    yield WorkflowStep(NOTE, replace(note, unit=unit.name))
+    yield WorkflowStep(NOTE, replace(note, unit=unit.name, looks_twice=not spec.live))
     if copies:
         yield WorkflowStep(CREATE, CreateTopics(cluster, copies, is_own=True))
         yield WorkflowStep(COPY, RunChildren())

@@ -42,7 +42,8 @@ class CutTopic:
 class Cut:
     """`offsets` are those that the group had committed on inputs and intermediate topics, None = none. `ends`: where
     these and the outputs ended. `topic_ids` of inputs and intermediate topics; empty in cuts of an earlier release.
-    `is_exact`: whether offsets and state are of one moment; `why` says how that is known.
+    `is_exact`: whether offsets and state are known to be of one moment; `why` says how. `is_exact_if_clean`: they are
+    if the application was stopped cleanly, which nobody saw; False in cuts of an earlier release.
     """
 
     name: str
@@ -56,3 +57,4 @@ class Cut:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     is_exact: bool = False
     why: str = ""
+    is_exact_if_clean: bool = False
