@@ -121,7 +121,8 @@ class RunbookWorld(AppWorld):
         found = self._group({}).group
         assert isinstance(found, Group)
         state = "stable" if self.members else "empty"
-        return UnitFacts(self.now_ms, topics, replace(found, state=state), internal, self.readers)
+        known, group = self.is_exactly_once, replace(found, state=state)
+        return UnitFacts(self.now_ms, topics, group, internal, self.readers, is_exactly_once=known)
 
     def gather(self, effect: GatherForWorkflow) -> WorkflowFacts:
         facts = super().gather(effect)

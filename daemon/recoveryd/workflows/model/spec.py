@@ -219,7 +219,7 @@ class RunbookSpec:
     a checkpoint say; by topic and partition the next offset that is not in it. `ranges` [start, stop) of `topic` are
     what `replay` and `shadow` copy, to `target`. `quotas`: bytes/s by client id. `waive`: a reason by gate. `hold_ms`:
     so long a shadow is well before it may be promoted. `run`: the id of the runbook itself, after which it names what
-    it makes.
+    it makes. `cut`: that of the savepoint, once it was looked up, less its ends; None in those of an earlier release.
     """
 
     unit: str
@@ -242,7 +242,13 @@ class RunbookSpec:
     run: str = ""
     dry_run: bool = False
     plan_hash: str | None = None
+    cut: Cut | None = None
     verb: Literal["runbook"] = "runbook"
+
+    @property
+    def doubt(self) -> str:
+        """Why the savepoint may not be of one moment; empty where it is, or where there is none."""
+        return "" if self.cut is None or self.cut.is_exact else self.cut.why
 
 
 Spec = ResetSpec | ReprocessSpec | SavepointSpec | RestoreSpec | UpgradeSpec | RunbookSpec

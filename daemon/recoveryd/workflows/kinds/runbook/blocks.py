@@ -65,7 +65,10 @@ def _state(
     if kept is False:
         return DependencyBlock("state", Grade.OK, f"{unit.name} keeps none")
     if alignment.verdict is TruthVerdict.STATE_STALE:
-        return DependencyBlock("state", Grade.WARN, alignment.told)
+        doubt = f"; of the savepoint {spec.savepoint}: {spec.doubt}" if spec.doubt else ""
+        return DependencyBlock("state", Grade.WARN, alignment.told + doubt)
+    if spec.doubt:
+        return DependencyBlock("state", Grade.WARN, f"the savepoint {spec.savepoint} is there, but {spec.doubt}")
     if spec.savepoint is not None:
         return DependencyBlock("state", Grade.OK, f"the savepoint {spec.savepoint} is there; {determinism.told}")
     if alignment.rows and all(row.state is not None for row in alignment.rows):

@@ -108,6 +108,7 @@ def _restored(unit: Unit, spec: RunbookSpec, alignment: Alignment) -> Proposal:
         )
         return Proposal(RunbookPath.ESCALATE, why)
     how = "it begins anew with empty state" if spec.savepoint is None else f"it begins with savepoint {spec.savepoint}"
+    how += f" ({spec.doubt})" if spec.doubt else ""
     return Proposal(RunbookPath.RESTORE_STATE, f"{alignment.told}: {how}")
 
 

@@ -14,6 +14,7 @@ from recoveryd.workflows.kinds.earlier import savepoint_of
 from recoveryd.workflows.kinds.outputs import undeclared
 from recoveryd.workflows.kinds.reprocess import refuse_kind
 from recoveryd.workflows.kinds.reset import unit_of
+from recoveryd.workflows.kinds.restore.kind import RESTORE_SAVEPOINT
 from recoveryd.workflows.kinds.runbook.names import CHOOSE, CLOSE, CONFIRM, EXECUTE, IDENTIFY, PROTECT, VERIFY
 from recoveryd.workflows.kinds.runbook.paths import (
     COPIES,
@@ -29,14 +30,15 @@ from recoveryd.workflows.kinds.runbook.truths import Alignment, align
 from recoveryd.workflows.machine.kind import Knows, Planned
 from recoveryd.workflows.model.actions import AskPerson, LookAtUnit, Settle
 from recoveryd.workflows.model.colliding import is_there, refuse_collision
+from recoveryd.workflows.model.cut import Cut
 from recoveryd.workflows.model.facts import Found, GroupWanted, WantedFacts
 from recoveryd.workflows.model.hashing import hash_of
 from recoveryd.workflows.model.known import Workflows
 from recoveryd.workflows.model.params import WorkflowParams
 from recoveryd.workflows.model.positions import Current
 from recoveryd.workflows.model.size import refuse_copy
-from recoveryd.workflows.model.spec import OutputChoice, Ranges, RunbookPath, RunbookSpec, SavepointSpec
-from recoveryd.workflows.model.workflow import Change, QuotaUndo, WorkflowPlan, WorkflowStep
+from recoveryd.workflows.model.spec import OutputChoice, Ranges, RestoreSpec, RunbookPath, RunbookSpec, SavepointSpec
+from recoveryd.workflows.model.workflow import Change, QuotaUndo, Workflow, WorkflowPlan, WorkflowStep
 
 _NAMED_MOST: Final = 20  # partitions of a hint
 _UNSAID: Final = "main"  # the cluster of a command that names none
@@ -46,27 +48,36 @@ def complete(spec: RunbookSpec, knows: Knows) -> RunbookSpec | Refused:
     unit = unit_of(spec.unit, knows.params)
     if isinstance(unit, Refused):
         return unit
-    savepoint = spec.savepoint
-    if savepoint is not None and savepoint_of(savepoint, knows.workflows) is None:
-        hint = "`recoveryctl savepoint list` shows them."
-        return Refused(Code.NO_SUCH_SAVEPOINT, f"savepoint: there is none of the name {savepoint!r}", hint)
-    if savepoint is None:
-        savepoint = _newest_savepoint(unit, knows.workflows)
+    if spec.savepoint is None:
+        saved = _newest_savepoint(unit, knows.workflows)
+    else:
+        saved = savepoint_of(spec.savepoint, knows.workflows)
+        if saved is None:
+            hint = "`recoveryctl savepoint list` shows them."
+            return Refused(Code.NO_SUCH_SAVEPOINT, f"savepoint: there is none of the name {spec.savepoint!r}", hint)
     outputs = outputs_of(unit, spec)
     problem = _strange(spec, unit) or _left_out(spec, unit, outputs)
     if problem is not None:
         return problem
-    named = replace(spec, cluster=unit.cluster, group=unit.consumer_group, run=knows.run)
-    return replace(named, savepoint=savepoint, outputs=outputs)
+    named = replace(spec, cluster=unit.cluster, group=unit.consumer_group, run=knows.run, outputs=outputs)
+    if saved is None or saved.cut is None:
+        return named
+    return replace(named, savepoint=saved.cut.name, cut=replace(saved.cut, ends={}))
 
 
-def _newest_savepoint(unit: Unit, workflows: Workflows) -> str | None:
+def _newest_savepoint(unit: Unit, workflows: Workflows) -> Workflow | None:
+    """Of those whose offsets and state are of one moment, if there is one."""
     found = [
         w
         for w in workflows
         if isinstance(w.spec, SavepointSpec) and w.spec.unit == unit.name and w.state is State.COMPLETED and w.cut
     ]
-    return max(found, key=lambda w: w.place).spec.name if found else None  # type: ignore[union-attr]
+    return max(found, key=lambda w: (_is_of_one_moment(w.cut), w.place)) if found else None
+
+
+def _is_of_one_moment(cut: Cut | None) -> bool:
+    """As far as is known."""
+    return cut is not None and (cut.is_exact or cut.is_exact_if_clean)
 
 
 def _strange(spec: RunbookSpec, unit: Unit) -> Refused | None:
@@ -96,16 +107,29 @@ def _left_out(spec: RunbookSpec, unit: Unit, outputs: Mapping[str, OutputChoice]
 
 
 def wanted(spec: RunbookSpec, params: WorkflowParams) -> WantedFacts:
-    unit = params.units[spec.unit]
+    """Where it may begin with a savepoint, also what that needs."""
+    unit, restored = params.units[spec.unit], _restored(spec)
     named = dict.fromkeys((*unit.inputs, *unit.intermediate), ())
     topics = dict.fromkeys((*spec.error_topics, *(t for t in (spec.topic, spec.target) if t is not None)))
-    return WantedFacts(
+    own = WantedFacts(
         groups=(GroupWanted(spec.cluster, spec.group, Current(), named),),
         units=(unit.name,),
         topics=tuple((spec.cluster, name) for name in topics),
         quotas=tuple((spec.cluster, client) for client in spec.quotas),
         names_on=spec.cluster if spec.path in {RunbookPath.AUTO, *COPIES} else "",
     )
+    if restored is None:
+        return own
+    needed = RESTORE_SAVEPOINT.wanted(restored, params)
+    both = tuple(dict.fromkeys((*own.topics, *needed.topics)))
+    return replace(own, groups=needed.groups, topics=both, names_on=needed.names_on)
+
+
+def _restored(spec: RunbookSpec) -> RestoreSpec | None:
+    """What it would have restored, if that way is gone."""
+    if spec.savepoint is None or spec.cut is None or spec.path not in {RunbookPath.AUTO, RunbookPath.RESTORE_STATE}:
+        return None
+    return RestoreSpec(spec.savepoint, spec.unit, spec.outputs, spec.cut, cluster=spec.cluster, group=spec.group)
 
 
 def make_plan(spec: RunbookSpec, found: Found, params: WorkflowParams) -> Planned | Refused:
@@ -123,6 +147,8 @@ def make_plan(spec: RunbookSpec, found: Found, params: WorkflowParams) -> Planne
         f"{alignment.verdict.value}: {alignment.told}",
         f"{proposal.path.value} would be proposed: {proposal.why}" if is_auto else f"the path is {spec.path.value}",
     )
+    if spec.doubt and RunbookPath.RESTORE_STATE in {spec.path, proposal.path}:
+        findings = (*findings, f"the savepoint {spec.savepoint}: {spec.doubt}")
     refused = _refuse(replace(spec, path=proposal.path), unit, facts, alignment, found, params) if is_auto else None
     if refused is not None:
         findings = (
@@ -151,18 +177,22 @@ def _refuse(
     if problem is not None:
         return problem
     if spec.path is RunbookPath.RESTORE_STATE:
-        return _refuse_restore(spec, unit, facts, alignment, params)
+        return _refuse_restore(spec, unit, facts, alignment, found, params)
     return _refuse_copies(spec, unit, facts, alignment, found) if spec.path in COPIES else None
 
 
 def _refuse_restore(
-    spec: RunbookSpec, unit: Unit, facts: UnitFacts, alignment: Alignment, params: WorkflowParams
+    spec: RunbookSpec, unit: Unit, facts: UnitFacts, alignment: Alignment, found: Found, params: WorkflowParams
 ) -> Refused | None:
     """Why the workflow that this begins would be refused."""
     verb = "reprocess" if spec.savepoint is None else "restore_savepoint"
     asked = approval_of_all(params.approvals, verb, unit, params.units)
     if asked is not None and asked.dead_end is not None:
         return Refused(Code.NOT_AN_APPROVER, f"{verb}, which this begins: {asked.dead_end}")
+    restored = _restored(spec)
+    planned = None if restored is None else RESTORE_SAVEPOINT.plan(restored, found, params)
+    if isinstance(planned, Refused):
+        return planned
     strange = refuse_kind(unit) if spec.savepoint is None else None
     problem = problem_of_input(unit, facts, spec.path, spec, alignment)
     if strange is not None or problem is None:
