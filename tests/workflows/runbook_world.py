@@ -91,9 +91,9 @@ class RunbookWorld(AppWorld):
         )
         self.topics[target["topic"]].end += count
         self.done.append(f"copy to {target['topic']}")
-        self.have_recovery(
-            make_recovery(recovery, state=State.COMPLETED, verification=Verification("match", count, count, "d"))
-        )
+        ends = dict.fromkeys(range(PARTITIONS), self.topics[target["topic"]].end) if self.tells_ends else {}
+        proof = Verification("match", count, count, "d", target_ends=ends)
+        self.have_recovery(make_recovery(recovery, state=State.COMPLETED, verification=proof))
 
     def go_through(self, *, child: str = "w1-anew") -> None:
         """What people do for a runbook, each when it is asked for."""

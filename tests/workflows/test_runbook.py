@@ -316,7 +316,10 @@ STAGED = "orders.shadow-w1"
 
 
 def shadowed(waived: Mapping[RunbookGate, str] = WAIVED, **more: object) -> RunbookWorld:
-    world = RunbookWorld(STATELESS)
+    return shadowed_in(RunbookWorld(STATELESS), waived, **more)
+
+
+def shadowed_in(world: RunbookWorld, waived: Mapping[RunbookGate, str] = WAIVED, **more: object) -> RunbookWorld:
     world.members = [Member("m", "shop-1", "host")]
     world.committed |= {("orders", p): 100 for p in range(PARTITIONS)}
     gates = {**waived, RunbookGate.OUTPUT: "looked at by hand"}
@@ -337,7 +340,7 @@ def test_a_shadow_is_written_elsewhere_and_promoted_when_it_was_well_for_long_en
     assert world.say(Promote) == "accepted"
     world.deliver()
     assert world.workflow.state is State.COMPLETED, world.workflow.why
-    assert world.topics["totals"].end == 55
+    assert world.topics["totals"].end == 40 + 15 * PARTITIONS, "each partition of a topic is alike in this world"
     assert STAGED not in world.topics
     publish = next(sent for sent in world.sent if sent.subject == "w1-publish-0")
     assert publish.data["target"] == {"cluster": "main", "topic": "totals", "on_existing": "append"}
@@ -498,6 +501,53 @@ def test_a_shadow_that_is_discarded_leaves_nothing() -> None:
     assert world.workflow.state is State.COMPLETED
     assert (STAGED in world.topics, world.topics["totals"].end) == (False, before)
     assert states(world)["close"] == "done"
+
+
+def published(world: RunbookWorld) -> dict[str, object]:
+    return next(dict(sent.data) for sent in world.sent if sent.subject == "w1-publish-0")
+
+
+def test_just_what_was_verified_is_published_and_what_came_later_is_told() -> None:
+    world = shadowed()
+    world.topics[STAGED].end += 2
+    assert world.say(Promote) == "accepted"
+    world.lead()
+    world.deliver()
+    source = published(world)["source"]
+    assert source["from"] == {"offsets": {"0": 0, "1": 0}}  # type: ignore[index]
+    assert source["to"] == {"offsets": {"0": 15, "1": 15}}  # type: ignore[index]
+    looked = next(step for step in world.workflow.steps if step.name == "verify_again")
+    assert f"up to 4 records came to {STAGED} after it was verified, and are left out" in looked.why
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_staged_topic_that_was_made_again_is_not_published(is_gone: bool) -> None:
+    world = shadowed()
+    if is_gone:
+        del world.topics[STAGED]
+    else:
+        world.topics[STAGED] = Log("somebody-s", 0, 15)
+    world.say(Promote)
+    world.deliver()
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.TOPIC_RECREATED.value)
+    assert world.topics["totals"].end == 40
+
+
+def test_nor_is_one_that_lacks_records() -> None:
+    world = shadowed()
+    world.topics[STAGED].start = 1
+    world.say(Promote)
+    world.deliver()
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.OFFSET_OUTSIDE_LOG.value)
+
+
+def test_a_shadow_of_an_earlier_release_publishes_all_that_is_staged() -> None:
+    world = RunbookWorld(STATELESS)
+    world.tells_ends = False
+    world = shadowed_in(world)
+    world.say(Promote)
+    world.deliver()
+    assert published(world)["source"] == {"cluster": "main", "topic": STAGED, "from": "earliest", "to": "latest"}
 
 
 def test_what_is_promoted_is_looked_at_once_more() -> None:

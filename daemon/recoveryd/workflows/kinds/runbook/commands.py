@@ -6,7 +6,7 @@ from recoveryd.kernel.events import CommandReceived
 from recoveryd.kernel.states import State
 from recoveryd.kernel.times import format_time_ms
 from recoveryd.workflows.kinds.runbook.names import DECIDE, VERIFY
-from recoveryd.workflows.kinds.runbook.paths import staged_topics
+from recoveryd.workflows.kinds.runbook.staging import staged_topics
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.holding import held_from
 from recoveryd.workflows.machine.on_commands import known, stop_workflow, wrong_state

@@ -10,7 +10,7 @@ from recoveryd.units.facts import UnitFacts
 from recoveryd.units.model import Unit
 from recoveryd.workflows.kinds.runbook.blocks import make_blocks
 from recoveryd.workflows.kinds.runbook.gates import evidence_of, find_gates
-from recoveryd.workflows.kinds.runbook.names import DECIDE, IDENTIFY, VERIFY
+from recoveryd.workflows.kinds.runbook.names import AGAIN, DECIDE, IDENTIFY, VERIFY
 from recoveryd.workflows.kinds.runbook.paths import (
     COPIES,
     is_empty,
@@ -20,6 +20,7 @@ from recoveryd.workflows.kinds.runbook.paths import (
     ranges_of,
 )
 from recoveryd.workflows.kinds.runbook.report import path_of, what_stays
+from recoveryd.workflows.kinds.runbook.staging import problem_of_staged, told_later
 from recoveryd.workflows.kinds.runbook.truths import Alignment, align
 from recoveryd.workflows.machine.kind import Around
 from recoveryd.workflows.machine.patience import GREEN_SEEN, GREEN_SINCE, UNSEEN_MS
@@ -45,7 +46,7 @@ def judge(workflow: Workflow, step: WorkflowStep, event: StepReported, around: A
         case "confirm_input":
             return _confirmed(spec, unit, facts, event, around)
         case "verify" | "verify_again":
-            return _verified(workflow, _with_waivers(workflow, step), unit, facts, event, around)
+            return _verified_with_staged(workflow, _with_waivers(workflow, step), unit, facts, event, around)
         case "promote_or_discard":
             step = _with_waivers(workflow, step)
             return _held(step, _verified(workflow, step, unit, facts, event, around), around)
@@ -150,6 +151,20 @@ def _verified(
     waived = sum(gate.state.value == "waived" for gate in gates)
     why = f"{len(gates) - waived} of {len(gates)} gates are green" + (f", {waived} waived" if waived else "")
     return replace(event, why=why, evidence=evidence)
+
+
+def _verified_with_staged(
+    workflow: Workflow, step: WorkflowStep, unit: Unit, facts: UnitFacts, event: StepReported, around: Around
+) -> StepReported:
+    """Before it is published, also whether what was staged is still what was verified."""
+    assert event.found is not None
+    if step.name != AGAIN:
+        return _verified(workflow, step, unit, facts, event, around)
+    problem = problem_of_staged(workflow, event.found)
+    if problem is not None:
+        return replace(event, outcome=Outcome.FAILED, why=problem.message, code=problem.code.value)
+    seen, later = _verified(workflow, step, unit, facts, event, around), told_later(workflow, event.found)
+    return replace(seen, why=f"{seen.why}; {later}") if later else seen
 
 
 def _with_waivers(workflow: Workflow, step: WorkflowStep) -> WorkflowStep:

@@ -8,10 +8,11 @@ from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.states import State
 from recoveryd.workflows.kinds.runbook.gates import evidence_of
 from recoveryd.workflows.kinds.runbook.judging import judge
-from recoveryd.workflows.kinds.runbook.names import AGAIN, CHOOSE, CONFIRM, DECIDE, VERIFY
-from recoveryd.workflows.kinds.runbook.paths import ends_of_children, staged_topics, steps_of_choice, with_last_steps
+from recoveryd.workflows.kinds.runbook.names import AGAIN, CHOOSE, CONFIRM, DECIDE, EXECUTE, VERIFY
+from recoveryd.workflows.kinds.runbook.paths import ends_of_children, steps_of_choice, with_last_steps
 from recoveryd.workflows.kinds.runbook.planning import complete, make_plan, wanted
 from recoveryd.workflows.kinds.runbook.report import make_report, path_of, what_stays
+from recoveryd.workflows.kinds.runbook.staging import staged_topics, with_staged_ends
 from recoveryd.workflows.machine.kind import WorkflowKind
 from recoveryd.workflows.model.actions import (
     AskPerson,
@@ -42,7 +43,7 @@ def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> 
         at = workflow.steps.index(step)
         more = steps_of_choice(workflow, str(step.evidence.get("choice")))
         return replace(workflow, steps=(*workflow.steps[: at + 1], *more, *workflow.steps[at + 1 :]))
-    return workflow
+    return with_staged_ends(workflow, step, event) if step.name == EXECUTE else workflow
 
 
 def _with_question(workflow: Workflow) -> Workflow:

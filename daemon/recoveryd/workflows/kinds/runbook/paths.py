@@ -25,6 +25,7 @@ from recoveryd.workflows.kinds.runbook.names import (
     STAGE,
     VERIFY,
 )
+from recoveryd.workflows.kinds.runbook.staging import published, staged_topics
 from recoveryd.workflows.kinds.runbook.truths import Alignment, TruthVerdict
 from recoveryd.workflows.model.actions import (
     Action,
@@ -41,7 +42,7 @@ from recoveryd.workflows.model.actions import (
 )
 from recoveryd.workflows.model.size import named_after
 from recoveryd.workflows.model.spec import OutputChoice, OutputPolicy, Ranges, RunbookPath, RunbookSpec
-from recoveryd.workflows.model.workflow import TopicUndo, UndoState, Workflow, WorkflowStep
+from recoveryd.workflows.model.workflow import Workflow, WorkflowStep
 
 COPIES: Final = frozenset({RunbookPath.REPLAY, RunbookPath.SHADOW})
 _ENDS: Final = {
@@ -323,24 +324,12 @@ def steps_of_choice(workflow: Workflow, choice: str) -> tuple[WorkflowStep, ...]
     if choice != "promote":
         return (remove,)
     runs = tuple(
-        ChildRun(f"{workflow.id}-publish-{number}", "replay", _limited(spec, _published(spec, name)))
-        for number, name in enumerate(staged)
+        ChildRun(f"{workflow.id}-publish-{number}", "replay", _limited(spec, data))
+        for number, data in enumerate(published(workflow, spec))
     )
     again = look_at(spec, evidence_of(workflow, IDENTIFY))
+    again = replace(again, topics=(*again.topics, *staged))
     return (WorkflowStep(AGAIN, again), WorkflowStep(PUBLISH, RunChildren(runs)), remove)
-
-
-def _published(spec: RunbookSpec, staged: str) -> dict[str, Any]:
-    return {
-        "source": {"cluster": spec.cluster, "topic": staged, "from": "earliest", "to": "latest"},
-        "target": {"cluster": spec.cluster, "topic": spec.target, "on_existing": "append"},
-    }
-
-
-def staged_topics(workflow: Workflow) -> dict[str, str]:
-    """Topics that it made and that are still there, with their ids."""
-    rows = (row for row in workflow.undo if isinstance(row, TopicUndo) and row.state is UndoState.OPEN)
-    return {row.name: row.was_set for row in rows if row.to is None and row.was_set}
 
 
 def with_last_steps(workflow: Workflow, path: RunbookPath, before: str) -> Workflow:
