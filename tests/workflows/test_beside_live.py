@@ -235,7 +235,7 @@ def test_a_copy_that_live_traffic_refuses_is_asked_for_again() -> None:
     over_slo(world, first.subject)
     world.pass_time(2)
     assert world.workflow.state is State.WAITING
-    assert "w1-0: main: lag:board@flights is at 80 s; it is asked for again" in world.workflow.why
+    assert f"{first.subject}: main: lag:board@flights is at 80 s; it is asked for again" in world.workflow.why
     world.lead()
     world.pass_time(60)
     again = [sent for sent in world.sent if sent.subject == first.subject and sent.id != first.id]

@@ -89,7 +89,7 @@ def test_a_cut_has_offsets_state_and_ends_of_one_moment() -> None:
     assert {world.configs[name]["min.compaction.lag.ms"] for name in INTERNAL} == {FOREVER}, "records may be of any age"
     copies = [name for name in world.topics if name.startswith("savepoint.")]
     assert all(AS_WRITTEN.items() <= world.configs[name].items() for name in copies), "each record with its own time"
-    [changelog, between] = [sent.data for sent in world.sent]
+    [between, changelog] = [sent.data for sent in world.sent]
     assert changelog["source"] == {
         "cluster": "main", "topic": INTERNAL[0], "partitions": [0, 1], "from": {"offsets": {"0": 0, "1": 0}},
         "to": {"offsets": {"0": 20, "1": 20}},
@@ -253,6 +253,24 @@ def test_a_savepoint_waits_for_a_consumer_that_commits_without_being_a_member() 
     live = next(step.action for step in world.look("w9").steps if step.name == "snapshot")
     assert isinstance(live, TakeSnapshot)
     assert not live.looks_twice, "it commits all the time"
+
+
+def test_topics_in_between_are_copied_first_and_a_live_plan_says_that_what_is_read_of_them_goes() -> None:
+    world = AppWorld()
+    save(world, live=True)
+    assert world.workflow.plan is not None
+    [told] = [finding for finding in world.workflow.plan.findings if "repartition.purge.interval.ms" in finding]
+    assert told.startswith(f"{INTERNAL[1]}: while it runs")
+    assert [sent.data["source"]["topic"] for sent in world.sent] == [INTERNAL[1], INTERNAL[0]]  # type: ignore[index]
+    save(world, "stopped", "w9", dry_run=True)
+    stopped = world.look("w9").plan
+    assert stopped is not None
+    assert not any("purge" in finding for finding in stopped.findings), "nobody reads then"
+    changelogs = AppWorld()
+    changelogs.internal = INTERNAL[:1]
+    save(changelogs, live=True)
+    assert changelogs.workflow.plan is not None
+    assert not any("purge" in finding for finding in changelogs.workflow.plan.findings)
 
 
 @pytest.mark.scenario("S-WIKI-3")
@@ -619,7 +637,7 @@ def test_where_copies_end_is_noted_of_what_was_verified_and_outlives_the_recover
     world = AppWorld()
     save(world)
     world.stops()
-    first, second = (sent.subject for sent in world.sent)
+    first, second = "w1-0", "w1-1"
     ends = {first: {0: 21, 1: 0}, second: {0: 12, 1: 13}}
     for recovery in (first, second):
         proof = Verification("match", 20, 20, "d", target_ends=ends[recovery])
@@ -639,9 +657,9 @@ def test_a_copy_in_which_nothing_had_to_be_kept_is_not_copied_back() -> None:
     world = AppWorld()
     save(world)
     world.stops()
-    for number, sent in enumerate(world.sent):
+    for number in range(len(INTERNAL)):
         proof = Verification("match", 0, 0, "d", target_ends=dict.fromkeys(range(PARTITIONS), number))
-        world.have_recovery(make_recovery(sent.subject, state=State.COMPLETED, verification=proof))
+        world.have_recovery(make_recovery(f"w1-{number}", state=State.COMPLETED, verification=proof))
     for name in INTERNAL:
         world.topics[f"savepoint.before.{name}"].end = 1
     world.pass_time(5)
@@ -836,12 +854,12 @@ def test_offsets_of_a_savepoint_are_not_those_of_another_cluster() -> None:
 
 def test_a_recovery_of_others_that_has_the_id_is_not_taken_for_the_copy() -> None:
     world = AppWorld()
-    world.have_recovery(make_recovery("w1-0", state=State.COMPLETED), is_foreign=True)
+    world.have_recovery(make_recovery("w1-1", state=State.COMPLETED), is_foreign=True)
     save(world)
     world.stops()
     [first, _] = world.sent
-    assert (world.waits_at, first.subject) == ("copy_state", "w1-0")
-    assert world.send(lambda meta: Replay(meta, make_spec()), subject="w1-0", command=first.id) == "rejected"
+    assert (world.waits_at, first.subject) == ("copy_state", "w1-1")
+    assert world.send(lambda meta: Replay(meta, make_spec()), subject=first.subject, command=first.id) == "rejected"
     assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.ID_IN_USE.value)
     assert {name: world.configs[name] for name in INTERNAL} == COMPACTED
 

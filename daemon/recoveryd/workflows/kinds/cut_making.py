@@ -33,7 +33,9 @@ def after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> W
         return moved
     at_ms = step.ended_ms or workflow.updated_ms  # that of the report: the workflow may have waited long since
     cut = _cut(workflow.cut, spec, event, at_ms, was_clean=_was_clean(workflow))
-    runs = tuple(_copy_run(workflow, spec, number, topic) for number, topic in enumerate(cut.topics) if topic.offsets)
+    # An application that runs deletes what it has read of a topic in between, so those come first.
+    ordered = sorted(enumerate(cut.topics), key=lambda numbered: not numbered[1].is_between)
+    runs = tuple(_copy_run(workflow, spec, number, topic) for number, topic in ordered if topic.offsets)
     steps = tuple(replace(s, action=RunChildren(runs)) if s.name == COPY else s for s in workflow.steps)
     return replace(workflow, steps=steps, cut=cut)
 

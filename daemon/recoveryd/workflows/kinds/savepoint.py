@@ -162,6 +162,14 @@ def _findings(spec: SavepointSpec, unit: Unit, facts: UnitFacts, *, is_bare: boo
         )
     if spec.live and facts.is_exactly_once:
         yield f"{unit.name} is exactly once ({facts.guarantee_why}): the cut is exact if nothing is committed meanwhile"
+    between = [name for name in facts.internal.certain if not is_changelog(name)] if spec.live else []
+    if between and unit.kind is UnitKind.STREAMS:
+        yield (
+            f"{', '.join(between)}: while it runs, Kafka Streams deletes what it has read there each "
+            "repartition.purge.interval.ms (30 s when nothing is said), which no config of the topic holds back. If records behind "
+            "the cut go before they are copied, the savepoint fails (RCV-3001): let the application run with a longer interval "
+            "meanwhile, or take the savepoint without `live`"
+        )
     stores = unit.topology.stores if unit.topology is not None else frozenset()
     for store in sorted(stores):
         if changelog_of(unit.group, store) not in facts.internal.certain:
