@@ -266,6 +266,12 @@ def test_the_bytes_of_a_compressed_topic_are_those_that_lanes_count() -> None:
     assert packed.forecast.storage == plain.forecast.storage, "it takes no more of a disk"
 
 
+def test_a_dense_end_of_a_compacted_log_counts_for_no_more_than_compression_can_have_saved() -> None:
+    facts = four_days()
+    rows = tuple(replace(p, bytes_per_offset=100_000.0) for p in facts.source_partitions)
+    assert plan_of(facts=replace(facts, source_partitions=rows)).bytes_at_most == 20 * plan_of().bytes_at_most
+
+
 def test_the_disk_counts_where_a_log_takes_more_of_it_than_its_records_have_bytes() -> None:
     facts = four_days()
     rows = tuple(replace(p, bytes_per_offset=80.0) for p in facts.source_partitions)

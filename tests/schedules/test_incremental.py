@@ -317,7 +317,9 @@ def test_a_log_that_was_cut_back_between_two_runs_is_not_continued_once_it_has_g
     assert covered(world) == {0: [(0, 1_000)], 1: [(0, 1_000)]}
 
 
-def test_nor_one_that_was_cut_back_while_its_run_waited_for_approval() -> None:
+@pytest.mark.parametrize("end", [900, 1_200])
+def test_nor_one_that_was_cut_back_while_its_run_waited_for_approval(end: int) -> None:
+    """Also one that has grown past the last end since, where the plan saw more than there is now."""
     world = ScheduleWorld(ends=(1_000, 0), speed=500)
     world.add("*/5 * * * *", data=CONTINUED)
     world.second(90)
@@ -329,7 +331,7 @@ def test_nor_one_that_was_cut_back_while_its_run_waited_for_approval() -> None:
     plan = world.recovery(run).plan
     assert plan is not None
     assert world.recovery(run).state is State.AWAITING_APPROVAL
-    world.ends[0] = 900
+    world.ends[0] = end
     world.command("approve", run, {"plan_hash": plan.hash})
     world.second(5)
     world.ends[0] = 5_000

@@ -10,6 +10,8 @@ from recoveryd.recovery.model import Finding, PlannedPartition, Severity
 from recoveryd.recovery.plan_facts import PartitionFacts
 from recoveryd.recovery.spec import AtOffset, AtOffsets, AtTime, CaughtUp, Earliest, From, Never, To
 
+_COMPRESSION_MOST = 20  # times: what the log on a disk can hold more than it takes
+
 
 def selected(topic: str, wanted: Sequence[int] | None, facts: Iterable[PartitionFacts]) -> list[PartitionFacts]:
     """The partitions the command names, or all."""
@@ -43,11 +45,19 @@ def pin(start_at: From, stop_at: To, facts: PartitionFacts, side: str) -> Planne
         at_end=start_at_end or stop_at_end,
         high_watermark=facts.high_watermark,
         log_start=facts.log_start,
-        bytes_at_most=max(stored or 0, round((facts.bytes_per_offset or 0.0) * max(0, end - start))),
+        bytes_at_most=_bytes_at_most(facts, max(0, end - start), stored),
         stored_bytes=stored,
         first_ms=facts.first_ms,
         last_ms=facts.last_ms,
     )
+
+
+def _bytes_at_most(facts: PartitionFacts, offsets: int, stored: int | None) -> int:
+    """Of so many offsets as lanes count them: as in the sample, at least what they take on the disk, and no more than
+    compression can have saved of that. A few records of a compacted log may be far denser than the rest.
+    """
+    sampled = round((facts.bytes_per_offset or 0.0) * offsets)
+    return sampled if stored is None else max(stored, min(sampled, _COMPRESSION_MOST * stored))
 
 
 def check_topic(bound: From | To, topic: str, topic_id: str, field: str) -> None:

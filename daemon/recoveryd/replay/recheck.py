@@ -10,6 +10,7 @@ from recoveryd.recovery.model import Plan, PlannedPartition, Severity
 from recoveryd.recovery.pinning import cut_back
 from recoveryd.recovery.plan_facts import PartitionFacts, PlanFacts, TopicFacts
 from recoveryd.recovery.recheck import changed_source, changed_target
+from recoveryd.recovery.spec import AtOffsets
 from recoveryd.replay.plan import ERROR_CODES, held_records
 from recoveryd.replay.preflight import inspect_target
 from recoveryd.replay.spec import ReplaySpec
@@ -29,7 +30,10 @@ def stale(plan: Plan, spec: ReplaySpec, facts: PlanFacts) -> Refused | None:
             return Refused(Code.SOURCE_CUT_BACK, why)
         why = _range(plan, spec, planned, now)
         if why:
-            return Refused(Code.STALE_PLAN, why)
+            # Who goes on where another copy ended does not pass over this: what is there now is not what was.
+            goes_on = isinstance(spec.source.start, AtOffsets) and spec.source.start.topic_id != ""
+            is_cut_back = now is not None and now.high_watermark < _end(planned)
+            return Refused(Code.SOURCE_CUT_BACK if goes_on and is_cut_back else Code.STALE_PLAN, why)
     return _target(plan, spec, facts)
 
 
@@ -39,10 +43,13 @@ def _range(plan: Plan, spec: ReplaySpec, planned: PlannedPartition, found: Parti
         return f"{where} is not there any more"
     if found.log_start > planned.start and spec.on_data_loss == "fail":
         return f"{where} begins at {found.log_start} now, the plan at {planned.start}: records of the range are gone"
-    end = planned.high_watermark if planned.stop is None else planned.stop
-    if found.high_watermark < end:
-        return f"{where} ends at {found.high_watermark} now, the plan saw {end}: the log was cut back"
+    if found.high_watermark < _end(planned):
+        return f"{where} ends at {found.high_watermark} now, the plan saw {_end(planned)}: the log was cut back"
     return ""
+
+
+def _end(planned: PlannedPartition) -> int:
+    return planned.high_watermark if planned.stop is None else planned.stop
 
 
 def _target(plan: Plan, spec: ReplaySpec, facts: PlanFacts) -> Refused | None:

@@ -21,8 +21,8 @@ _POLL_S = 0.05
 @dataclass(frozen=True, slots=True)
 class RecordSample:
     """`oldest_ms`: smallest timestamp seen at the starts. By partition, where records were seen: `bytes_per_offset`
-    (key, value and headers, as lanes count them; offsets without a record count as 0), `first_ms` (smallest timestamp
-    at the start) and `last_ms` (largest at the end).
+    (key, value and headers, as lanes count them; offsets without a record count as 0; the larger of start and end, for
+    compaction leaves more at the end), `first_ms` (smallest timestamp at the start) and `last_ms` (largest at the end).
     """
 
     oldest_ms: int | None = None
@@ -113,7 +113,7 @@ def _summary(starts: Mapping[int, _Tally], ends: Mapping[int, _Tally]) -> Record
     for partition, start in starts.items():
         looks = [look for look in (start, ends.get(partition)) if look is not None and look.count]
         if looks:
-            sizes[partition] = sum(look.bytes for look in looks) / max(1, sum(look.offsets for look in looks))
+            sizes[partition] = max(look.bytes / max(1, look.offsets) for look in looks)
     largest = max((s.largest for s in both), default=0)
     first_ms = {p: s.oldest_ms for p, s in starts.items() if s.oldest_ms is not None}
     # Of a range that a look at its start saw whole, the end was not looked at again.
