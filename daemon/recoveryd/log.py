@@ -3,8 +3,10 @@ through the standard library.
 
 Plain lines on a terminal, JSON elsewhere, or as configured. Bound values (recovery_id, command_id, attempt) come out as
 fields. No code logs client properties; the filter here is a second safeguard, for keys whose names suggest a secret.
+Tracebacks are shown without the values of variables, which hold client properties with their passwords.
 """
 
+import io
 import logging
 import re
 import sys
@@ -13,7 +15,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TextIO, cast
 
 import structlog
-from structlog.typing import EventDict, Processor, WrappedLogger
+from structlog.tracebacks import ExceptionDictTransformer
+from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
 HIDDEN: Final = "***"
 _SECRET: Final = re.compile(r"pass(word|phrase)?$|secret|token|api.?key|jaas|credential", re.IGNORECASE)
@@ -21,6 +24,13 @@ _SECRET: Final = re.compile(r"pass(word|phrase)?$|secret|token|api.?key|jaas|cre
 _CHATTY: Final = ("faust", "mode", "aiokafka", "py4j", "aiohttp.access", "asyncio", "kafka")
 
 _REPEATING: Final = ("recoveryd.kafka", "aiokafka", "faust", "mode", "kafka")
+
+# What a traceback may take: an error may quote whole records, and have as many causes as there were tries.
+TRACEBACK_CHARS: Final = 20_000
+_MESSAGE_CHARS, _NOTE_CHARS = 2_000, 500
+_STACKS, _FRAMES, _OF_GROUP = 5, 30, 3
+
+_as_data = ExceptionDictTransformer(show_locals=False, max_frames=_FRAMES)
 
 
 def configure(format_name: str = "auto", level: str = "info", stream: TextIO | None = None) -> None:
@@ -120,13 +130,38 @@ def _without_secrets(mapping: Mapping[str, Any]) -> dict[str, Any]:
 
 def _last(*, is_console: bool, out: TextIO) -> list[Processor]:
     if is_console:
-        return [structlog.dev.ConsoleRenderer(colors=out.isatty())]
+        return [structlog.dev.ConsoleRenderer(colors=out.isatty(), exception_formatter=_write_traceback)]
     return [
-        structlog.processors.dict_tracebacks,
+        structlog.processors.ExceptionRenderer(_traceback_as_data),
         structlog.processors.EventRenamer("message"),
         _what_matters_first,
         structlog.processors.JSONRenderer(default=str),
     ]
+
+
+def _write_traceback(out: TextIO, exc_info: ExcInfo) -> None:
+    whole = io.StringIO()
+    structlog.dev.plain_traceback(whole, exc_info)
+    out.write(_cut(whole.getvalue(), TRACEBACK_CHARS))
+
+
+def _traceback_as_data(exc_info: ExcInfo) -> list[dict[str, Any]]:
+    """The last exceptions, shortened: what was raised last is the first. Of a group a few members, without theirs."""
+    return [
+        {**_shortened(stack), "exceptions": [_shortened(i[0]) for i in stack["exceptions"][:_OF_GROUP] if i]}
+        for stack in _as_data(exc_info)[:_STACKS]
+    ]
+
+
+def _shortened(stack: Mapping[str, Any]) -> dict[str, Any]:
+    notes = [_cut(note, _NOTE_CHARS) for note in stack["exc_notes"][:_OF_GROUP]]
+    return {**stack, "exc_value": _cut(stack["exc_value"], _MESSAGE_CHARS), "exc_notes": notes, "exceptions": []}
+
+
+def _cut(text: str, chars: int) -> str:
+    """Both ends of it: the first says where it began, the last what happened."""
+    left_out = len(text) - chars
+    return text if left_out <= 0 else f"{text[: chars // 2]} ... ({left_out} more) ... {text[-(chars // 2) :]}"
 
 
 def _quieten(level: Any) -> None:

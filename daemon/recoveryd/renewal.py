@@ -30,9 +30,9 @@ class SecretHolders:
     """
 
     settings: Settings
-    clients: Mapping[str, LivingProperties]
-    accesses: MutableMapping[str, ClientAccess]
-    targets: MutableMapping[str, WebhookTarget]
+    clients: Mapping[str, LivingProperties] = field(repr=False)
+    accesses: MutableMapping[str, ClientAccess] = field(repr=False)
+    targets: MutableMapping[str, WebhookTarget] = field(repr=False)
     controls: UnitControls
     surroundings: Surroundings
     main_renewed: list[Callable[[ClientAccess], None]] = field(default_factory=list)

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
+from recoveryd.adapters.kafka.living_clients import LivingProperties
 from recoveryd.log import Repeats, configure
+from recoveryd.settings.secrets import Resolved
 
 
 @pytest.fixture(autouse=True)
@@ -85,6 +87,61 @@ def test_secrets_do_not_come_out(fields: dict[str, object]) -> None:
     structlog.stdlib.get_logger("t").warning("config", **fields)
     assert "hunter2" not in stream.getvalue()
     assert "***" in stream.getvalue()
+
+
+PASSWORD = "hunter2"  # a traceback shows lines of code, so these shall not hold it
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def log_in(password: str, bootstrap: str) -> None:
+    client = {"sasl.password": password, "bootstrap.servers": bootstrap}
+    raise ValueError(f"no broker at {client['bootstrap.servers']}")
+
+
+@pytest.mark.parametrize(
+    ("name", "stream"), [("json", io.StringIO()), ("console", io.StringIO()), ("console", Terminal())]
+)
+def test_a_traceback_does_not_show_what_variables_hold(name: str, stream: io.StringIO) -> None:
+    configure(name, "info", stream)
+    try:
+        log_in(PASSWORD, "kafka:9092")
+    except ValueError:
+        structlog.stdlib.get_logger("t").exception("broke")
+        logging.getLogger("faust").exception("a library broke")
+    told = stream.getvalue()
+    assert told.count("no broker at kafka:9092") >= 2
+    assert "log_in" in told
+    assert "hunter2" not in told
+
+
+def fail_with_causes(left: int) -> None:
+    try:
+        int("x" * 3_000)
+    except ValueError as error:
+        if left:
+            fail_with_causes(left - 1)
+        raise ExceptionGroup("y" * 100_000, [error] * 50) from error
+
+
+@pytest.mark.parametrize("name", ["json", "console"])
+def test_a_traceback_is_of_bounded_size(name: str) -> None:
+    stream = io.StringIO()
+    configure(name, "info", stream)
+    try:
+        fail_with_causes(40)
+    except ExceptionGroup:
+        structlog.stdlib.get_logger("t").exception("broke")
+    assert "broke" in stream.getvalue()
+    assert len(stream.getvalue()) < 100_000
+
+
+def test_what_holds_logins_does_not_show_them() -> None:
+    properties = LivingProperties({"sasl.password": "hunter2", "bootstrap.servers": "kafka:9092"})
+    assert "hunter2" not in f"{properties} {properties!r} {Resolved('hunter2', '***')}"
 
 
 def test_a_console_line_is_for_people() -> None:

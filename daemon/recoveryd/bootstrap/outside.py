@@ -5,7 +5,7 @@ Nothing connects or starts here. What the core decides with is not made here, bu
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from recoveryd.adapters.control.controls import UnitControls
 from recoveryd.adapters.control.make import Surroundings, make_controls
@@ -39,8 +39,8 @@ from recoveryd.wire.codec import Codec
 class Outside:
     """`clients` and `accesses` by cluster; their secrets may be renewed (`holders`)."""
 
-    clients: Mapping[str, LivingProperties]
-    accesses: Mapping[str, ClientAccess]
+    clients: Mapping[str, LivingProperties] = field(repr=False)
+    accesses: Mapping[str, ClientAccess] = field(repr=False)
     clusters: KafkaClusters
     ledger: KafkaLedger
     quotas: KafkaClientQuotas

@@ -8,7 +8,7 @@ file that names it.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,7 +34,7 @@ class SecretProblem(ValueError):  # noqa: N818  (named for what happened)
 class Resolved:
     """A property's text, and what of it may be shown."""
 
-    text: str
+    text: str = field(repr=False)
     shown: str
 
 

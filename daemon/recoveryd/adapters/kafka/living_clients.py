@@ -25,6 +25,10 @@ class LivingProperties(dict[str, Any]):
         super().__init__(properties)
         self.version = 0
 
+    def __repr__(self) -> str:
+        """Without values: some are passwords."""
+        return f"LivingProperties({sorted(self)}, version={self.version})"
+
     def renew(self, properties: Properties) -> None:
         """Take these from now on. Also where the same paths are named, since what the files hold may be new."""
         for name in self.keys() - properties.keys():
