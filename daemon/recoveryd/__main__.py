@@ -9,7 +9,9 @@ import asyncio
 import gc
 import logging
 import os
+import signal
 import sys
+from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
 from typing import NoReturn
@@ -21,8 +23,11 @@ EXIT_USAGE, EXIT_CONFIG = 2, 78
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Entry point; never returns."""
+    # First of all: a reload that comes while the daemon starts would end it. It is made good for once it can be.
+    hangups: list[int] = []
+    signal.signal(signal.SIGHUP, lambda number, _frame: hangups.append(number))
     options = _parser().parse_args(arguments)
-    code = run(options)
+    code = run(options, lambda: bool(hangups))
     # Worker threads may still wait inside a client library; nothing is lost with them, and they must not delay the
     # exit.
     logging.shutdown()
@@ -31,8 +36,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     os._exit(code)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Load the config and serve. Returns the exit code."""
+def run(options: argparse.Namespace, was_hung_up: Callable[[], bool] = lambda: False) -> int:
+    """Load the config and serve. `was_hung_up`: whether SIGHUP has come already. Returns the exit code."""
     try:
         once_for_s = _once_for_s(options)
     except ValueError as problem:
@@ -58,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
 
     log.configure(settings.values.log.format, settings.values.log.level)
     # Not asyncio.run: its end waits for every worker thread, and one may be in a client call that no broker answers.
-    return asyncio.new_event_loop().run_until_complete(serve(settings, read, once_for_s))
+    return asyncio.new_event_loop().run_until_complete(serve(settings, read, once_for_s, was_hung_up))
 
 
 def _flags(options: argparse.Namespace) -> list[tuple[str, str, str | None]]:

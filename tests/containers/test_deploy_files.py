@@ -127,6 +127,13 @@ def test_the_service_stays_ended_after_the_exit_codes_that_a_restart_does_not_me
     assert f"\nRestartPreventExitStatus={' '.join(final)}\n" in UNIT.read_text(encoding="utf-8")
 
 
+def test_a_reload_that_comes_before_the_daemon_can_hear_it_does_not_leave_the_service_ended() -> None:
+    text = UNIT.read_text(encoding="utf-8")
+    assert "\nExecReload=/bin/kill -HUP $MAINPID\n" in text
+    assert "\nRestart=on-failure\n" in text, "which takes SIGHUP for a clean end"
+    assert "\nRestartForceExitStatus=SIGHUP\n" in text
+
+
 def test_the_config_of_the_service_is_installed_for_its_group_alone() -> None:
     text = UNIT.read_text(encoding="utf-8")
     [(mode, group)] = re.findall(r"^#   sudo install -D -m (\d+) -g (\S+) recoveryd\.yaml ", text, re.MULTILINE)

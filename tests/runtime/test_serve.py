@@ -5,6 +5,8 @@ tests/integration.
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -288,3 +290,31 @@ async def test_a_hangup_asks_for_the_units_again_and_ends_nothing(make) -> None:
     assert not running.done()
     os.kill(os.getpid(), signal.SIGTERM)
     assert await within(running) == EXIT_CLEAN
+
+
+async def test_a_hangup_that_came_while_the_daemon_started_is_made_good_for(make) -> None:
+    fake = make(Script())
+    running = asyncio.create_task(serving.serve(SETTINGS, lambda: SETTINGS, was_hung_up=lambda: True))
+    await within(fake.asked.wait())
+    await within(fake.waits.wait())
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await within(running) == EXIT_CLEAN
+
+
+EARLY_HANGUP = """
+import os, signal
+import recoveryd.__main__ as program
+
+def run(_options, was_hung_up):
+    assert not was_hung_up()
+    os.kill(os.getpid(), signal.SIGHUP)
+    return 40 + was_hung_up()
+
+program.run = run
+program.main(["run"])
+"""
+
+
+def test_a_hangup_before_the_config_is_read_does_not_end_the_process() -> None:
+    ended = subprocess.run([sys.executable, "-c", EARLY_HANGUP], check=False, timeout=60)
+    assert ended.returncode == 41

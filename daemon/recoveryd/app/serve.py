@@ -47,10 +47,15 @@ BEAT_S: Final = 0.5
 ROUND_LIMIT_S, GROUP_LIMIT_S, CLOSE_LIMIT_S = 4.0, 3.0, 2.0
 
 
-async def serve(settings: Settings, read_again: Callable[[], Settings], once_for_s: float | None = None) -> int:
+async def serve(
+    settings: Settings,
+    read_again: Callable[[], Settings],
+    once_for_s: float | None = None,
+    was_hung_up: Callable[[], bool] = lambda: False,
+) -> int:
     """Run the daemon until a signal or a failure; returns the exit code and raises nothing. SIGHUP reads the units and
-    the secrets again. With `once_for_s` it also ends when nothing is left to do, and begins to end when this time is
-    over.
+    the secrets again, also where it came before (`was_hung_up`), since the config was read meanwhile. With `once_for_s`
+    it also ends when nothing is left to do, and begins to end when this time is over.
     """
     end_s = None if once_for_s is None else time.monotonic() + once_for_s
     stopped = asyncio.Event()
@@ -61,6 +66,8 @@ async def serve(settings: Settings, read_again: Callable[[], Settings], once_for
     try:
         daemon = build(settings, read_again)
         loop.add_signal_handler(signal.SIGHUP, _reread, daemon)
+        if was_hung_up():
+            _reread(daemon)
         return await _run(settings, daemon, stopped, None if end_s is None else OneShot(daemon, end_s))
     except RecoverydError as problem:
         _tell(problem)
