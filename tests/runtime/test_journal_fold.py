@@ -1,11 +1,14 @@
 """Folding the journal pauses the garbage collector, which runs again afterwards in every case."""
 
 import gc
+import time
 import weakref
+from typing import Any
 
 import pytest
 
-from recoveryd.adapters.kafka.journal_fold import fold_status, kept_for_good, let_go
+from recoveryd.adapters.kafka import journal_fold
+from recoveryd.adapters.kafka.journal_fold import TopicReader, fold_status, kept_for_good, let_go
 from recoveryd.errors import RecoverydError
 from recoveryd.ports import ControlRecord
 from tests.builders.core import STATUS
@@ -81,3 +84,20 @@ def test_the_collector_works_on_after_a_broken_record() -> None:
     finally:
         gc.disable()
         let_go()
+
+
+def test_the_time_that_one_topic_took_to_read_is_not_taken_from_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = [0.0]
+    patience: list[float] = []
+
+    def read_to(_consumer: Any, _topic: str, _partition: int, _start: int, _stop: int, patience_s: float) -> list[Any]:
+        patience.append(patience_s)
+        now_s[0] += 500.0
+        return []
+
+    monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
+    monkeypatch.setattr(journal_fold, "log_range", lambda *_: (0, 1))
+    monkeypatch.setattr(journal_fold, "read_to", read_to)
+    reader: Any = TopicReader(None, None, 120.0)
+    assert [list(reader.records(topic)) for topic in ("status", "control", "directives")] == [[], [], []]
+    assert patience == [120.0] * 3

@@ -8,7 +8,6 @@ How a transaction can end is told apart in `transactions`, how a client that was
 import asyncio
 import os
 import socket
-import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -44,7 +43,7 @@ from recoveryd_jobs.contract import encode
 _TRANSACTION_TIMEOUT_MS = 30_000
 _COMMIT_DEADLINE_S = 30.0
 _OPEN_DEADLINE_S = 60.0
-_READ_DEADLINE_S = 120.0
+_READ_PATIENCE_S = 120.0  # in silence, of each topic: a long control topic may take as long as it does
 _CLOSE_DEADLINE_S = 5.0
 
 
@@ -104,16 +103,16 @@ class KafkaJournal:
 
     def _open(self) -> Folded:
         self._session.open()
-        admin, give_up_s = make_admin(self._properties), time.monotonic() + _READ_DEADLINE_S
+        admin = make_admin(self._properties)
         with (
             closing(make_consumer(self._properties)) as own,
             closing(make_consumer(self._properties, isolation_level=CONTROL_ISOLATION)) as control,
         ):
             # Only now: before the fencing an older leader could still have written behind what we read.
-            reader = TopicReader(admin, own, give_up_s)
+            reader = TopicReader(admin, own, _READ_PATIENCE_S)
             with kept_for_good():
                 found = fold_status(self._status, reader.records(self._names.status))
-                commands = TopicReader(admin, control, give_up_s).records(
+                commands = TopicReader(admin, control, _READ_PATIENCE_S).records(
                     self._names.control, found.daemon.applied_control_offset + 1
                 )
                 seen = fold_seen(self._codec, commands)

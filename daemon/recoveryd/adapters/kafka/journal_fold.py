@@ -8,7 +8,6 @@ import contextlib
 import ctypes
 import gc
 import threading
-import time
 from collections.abc import Iterable, Iterator
 
 import structlog
@@ -133,22 +132,21 @@ def give_back() -> None:
 
 
 class TopicReader:
-    """Reads own topics of one cluster one after the other, with one consumer, until `give_up_s` of the
-    monotonic clock.
+    """Reads own topics of one cluster one after the other, with one consumer. Gives each up when nothing of it came for
+    `patience_s`; what others took before it does not count, or a daemon with a long control topic would never lead.
     """
 
-    def __init__(self, admin: AdminClient, consumer: Consumer, give_up_s: float) -> None:
+    def __init__(self, admin: AdminClient, consumer: Consumer, patience_s: float) -> None:
         self._admin = admin
         self._consumer = consumer
-        self._give_up_s = give_up_s
+        self._patience_s = patience_s
 
     def records(self, topic: str, stop: int | None = None) -> Iterator[ControlRecord]:
         """From the start of the log to `stop`, at most to its end as it is now. Raises `ClusterProblem`."""
         start, end = log_range(self._admin, topic, 0, _END_TIMEOUT_S)
         stop = end if stop is None else min(stop, end)
         if start < stop:
-            left_s = self._give_up_s - time.monotonic()
-            for message in read_to(self._consumer, topic, 0, start, stop, left_s):
+            for message in read_to(self._consumer, topic, 0, start, stop, self._patience_s):
                 yield control_record(message)
 
 
