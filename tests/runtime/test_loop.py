@@ -7,7 +7,7 @@ import pytest
 
 from recoveryd.errors import ClusterProblem, Fenced
 from recoveryd.kernel.catalogue import Code
-from recoveryd.kernel.events import SignalReceived
+from recoveryd.kernel.events import SignalReceived, Tick
 from recoveryd.kernel.states import State
 from recoveryd.live.events import OffsetsSampled
 from recoveryd.live.signals import LagSignal, SignalledPartition
@@ -85,7 +85,42 @@ async def test_while_the_journal_fails_health_knows(monkeypatch: pytest.MonkeyPa
     assert not done.done()
 
 
-@pytest.mark.parametrize(("took_s", "epoch"), [(19, 1), (25, 2)])
+@pytest.mark.parametrize("is_taken_away", [False, True])
+@pytest.mark.parametrize(("for_s", "epoch"), [(14, 1), (25, 2)])
+async def test_a_leader_that_stood_still_for_long_takes_nothing_for_late(
+    for_s: int, epoch: int, *, is_taken_away: bool
+) -> None:
+    rig = Rig()
+    async with rig.leading():
+        await all_done(await rig.deliver(command("replay", offset=0)))
+        asked_ms = rig.clock.ms
+        if is_taken_away:
+            rig.runtime.revoked()
+            await asyncio.sleep(0.01)
+        rig.clock.ms += for_s * 1_000
+        rig.inbox.emit(Tick())  # of the daemon itself, before it hears what others said meanwhile
+        if is_taken_away:
+            rig.runtime.assigned()
+        await until(lambda: rig.runtime.state.daemon.epoch == epoch and rig.runtime.vitals.role == "leader")
+        await all_done(await rig.deliver(command("throttle", offset=1, max_bytes_per_s=1e6)))
+        waits_since_ms = rig.runtime.state.of(RECOVERY).observed["r1"].facts_since_ms
+        whys = [n.data["why"] for b in rig.batches_after_leadership() for n in b.notices if n.type == "leader_changed"]
+    is_anew = epoch == 2
+    assert waits_since_ms == asked_ms + (for_s * 1_000 if is_anew else 0)
+    assert whys == (["it could decide nothing for 25 s"] if is_anew else [])
+    ticks = [event for event in rig.heard if isinstance(event, Tick)]
+    assert bool(ticks) != is_anew, "the time that passed is of before"
+
+
+async def test_a_standby_that_waited_for_long_begins_once() -> None:
+    rig = Rig()
+    rig.clock.ms += 3_600_000
+    async with rig.leading():
+        await all_done(await rig.deliver(command("replay", offset=0)))
+        assert rig.runtime.state.daemon.epoch == 1
+
+
+@pytest.mark.parametrize(("took_s", "epoch"), [(14, 1), (25, 2)])
 async def test_a_leader_that_could_not_write_for_long_begins_anew_as_after_a_restart(took_s: int, epoch: int) -> None:
     rig = Rig()
     async with rig.leading():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from recoveryd.adapters.http.metrics_page import Metrics
 from recoveryd.adapters.kafka.clusters import MAIN
@@ -30,6 +30,10 @@ from recoveryd.telling import transitions_in
 from recoveryd.watches.effects import CallWebhook
 from recoveryd.wire.codec import Codec
 from recoveryd.wire.status_topic import StatusTopic
+
+# Of the time in which an attempt has to be heard: what it last said was some seconds old already when nothing more was
+# heard, and it takes some until it is heard again.
+DEAF_SHARE: Final = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,7 @@ def make_loop(
         metrics=metrics,
         book=book,
         freeze_s=values.faust.session_timeout / 2000,
-        deaf_s=values.attempts.heartbeat_timeout / 1000,
+        deaf_s=values.attempts.heartbeat_timeout * DEAF_SHARE / 1000,
         standing=standing,
         tell=lambda decision: posts.tell(transitions_in(decision, status, clock.now_ms()) if posts.waiting else ()),
     )

@@ -88,8 +88,9 @@ class Runtime:
     present round.
 
     A gap of `freeze_s` between two turns of the loop, or a wall clock that jumped as it does when the machine slept,
-    means that the process was frozen and may have been replaced. After a write to the journal that took longer than
-    `deaf_s`, in which nothing was decided, the leader begins anew, as after a restart.
+    means that the process was frozen and may have been replaced. Where nothing was decided for longer than `deaf_s`,
+    because the journal could not be written, the process was frozen or its partition was away, the leader begins anew,
+    as after a restart: what it waited for came meanwhile, and it has not heard it yet.
 
     `when_leading` is called once, when this daemon first leads: it starts what only a leader needs. `tell` is given
     each decision once it is journaled, and raises nothing. `standing` gives the events about the config that stand for
@@ -110,7 +111,7 @@ class Runtime:
         metrics: Metrics,
         book: MetricsBook,
         freeze_s: float = 5.0,
-        deaf_s: float = 20.0,
+        deaf_s: float = 15.0,
         tell: Callable[[Decision], None] = _tell_nobody,
         standing: Callable[[], Sequence[Event]] = _nothing_stands,
     ) -> None:
@@ -133,10 +134,10 @@ class Runtime:
         self._seen = SeenLedger()
         self._covered = -1
         self._is_leaving = False
-        self._journaled_s = self._turned_s = clock.monotonic_s()
+        self._journaled_s = self._turned_s = self._could_decide_s = clock.monotonic_s()
         self._freeze_s = freeze_s
         self._deaf_s = deaf_s
-        self._was_deaf_s = 0.0
+        self._last_write_took_s = 0.0
         # Where the writes of a new epoch take as long again, a round comes first, or nothing would ever be decided.
         self._owes_round = False
         self._differed = False
@@ -206,13 +207,18 @@ class Runtime:
             elif by_ms := self._clock.set_by_ms():
                 way = "forward" if by_ms > 0 else "back"
                 await self._lead_anew(f"the clock of the daemon was set {way} by {abs(by_ms) / 1000:.0f} s")
-            elif self._was_deaf_s and not self._owes_round:
+            elif (deaf_s := self._clock.monotonic_s() - self._could_decide_s) > self._deaf_s and not self._owes_round:
                 self._owes_round = True
-                await self._lead_anew(f"the journal could not be written for {self._was_deaf_s:.0f} s")
+                await self._lead_anew(self._why_deaf(deaf_s))
             else:
-                self._was_deaf_s = 0.0
+                self._could_decide_s = self._clock.monotonic_s()
                 return True
         return False
+
+    def _why_deaf(self, deaf_s: float) -> str:
+        if self._last_write_took_s > self._deaf_s:
+            return f"the journal could not be written for {self._last_write_took_s:.0f} s"
+        return f"it could decide nothing for {deaf_s:.0f} s"
 
     def _check_freeze(self) -> None:
         now_s = self._clock.monotonic_s()
@@ -254,7 +260,6 @@ class Runtime:
         """
         log.warning("leads anew", why=why)
         self.vitals.role = "taking_over"
-        self._was_deaf_s = 0.0
         self._clock.adopt()
         daemon = self.state.daemon
         self.state = self._core.restore(daemon, dict(self._core.known(self.state)), {})
@@ -266,6 +271,7 @@ class Runtime:
             self._inbox.emit(ControlRead())
 
     async def _begin_epoch(self, event: BecameLeader) -> None:
+        self._could_decide_s = self._clock.monotonic_s()  # what is waited for begins with the epoch
         await self._take_round([*map(Item, self._standing()), Item(event)])
 
     async def _load(self) -> None:
@@ -319,8 +325,7 @@ class Runtime:
         began_s = self._clock.monotonic_s()
         await self._retrying("commit to the journal", commit)
         self._journaled_s = self._clock.monotonic_s()
-        if self._journaled_s - began_s > self._deaf_s:
-            self._was_deaf_s = self._journaled_s - began_s
+        self._last_write_took_s = self._journaled_s - began_s
 
     async def _retrying(self, what: str, operation: Callable[[], Awaitable[T]]) -> T:
         backoff_s = BACKOFF_FIRST_S

@@ -152,7 +152,7 @@ OTHERS: Final[dict[str, EventKind]] = {
         "why code message hint",
     ),
     "leader_changed": _kind(
-        "This daemon became the leader, or was and began anew: its clock was set, or the journal could not be written.",
+        "This daemon became the leader, or was and began anew: its clock was set, or it could decide nothing for a while.",
         "epoch recoveries control_topic_known why",
     ),
     "unit_stopped": _kind("The application that a watch was to stop is stopped.", "unit why"),
