@@ -6,7 +6,7 @@ import pytest
 
 from recoveryd.errors import ClusterProblem, Fenced
 from recoveryd.holds.draft import HOLDS
-from recoveryd.kernel.events import BecameLeader, CommandReceived, ControlRead, Seen, Tick
+from recoveryd.kernel.events import BecameLeader, CommandReceived, ControlRead, ControlUnread, Seen, Tick
 from recoveryd.kernel.state import DaemonRecord
 from recoveryd.ports import Folded, JournalBatch
 from recoveryd.recovery.slice import RECOVERY
@@ -15,6 +15,7 @@ from tests.builders.core import command, make_hold
 from tests.builders.world import World
 from tests.runtime.fakes import (
     ListLog,
+    SlowLog,
     record,
     until,
     within,
@@ -125,6 +126,60 @@ async def test_a_record_that_the_group_skips_when_the_partition_comes_back_is_re
         heard = len(rig.heard)
         await all_done(await rig.deliver(rig.events[1]))
         assert not [event for event in rig.heard[heard:] if isinstance(event, CommandReceived)], "it is taken once"
+
+
+@pytest.mark.parametrize("is_taken_away", [True, False])
+async def test_a_leader_that_goes_on_knows_no_holds_before_it_has_read_what_was_sent_meanwhile(
+    *, is_taken_away: bool
+) -> None:
+    log = SlowLog([])
+    log.may.set()
+    rig = Rig(control_log=log)
+    async with rig.leading():
+        await until(lambda: ControlRead() in rig.heard)
+        log.may.clear()
+        rig.heard.clear()
+        if is_taken_away:
+            rig.runtime.revoked()
+            await asyncio.sleep(0.01)
+        rig.inbox.emit(ControlRead())  # of an earlier look
+        rig.inbox.emit(Tick())
+        rig.events[0] = command("hold", "h1", offset=0)
+        log.records.append(record(0))
+        if is_taken_away:
+            rig.runtime.assigned()
+        else:
+            rig.clock.ms += 8_000
+        await until(lambda: Tick() in rig.heard)
+        assert rig.heard == [ControlUnread(), Tick()]
+        assert not rig.runtime.state.of(HOLDS).is_complete
+        log.may.set()
+        await until(lambda: ControlRead() in rig.heard)
+        await until(lambda: rig.runtime.state.of(HOLDS).is_complete)
+        kinds = [type(event) for event in rig.heard if not isinstance(event, Tick)]
+    assert kinds == [ControlUnread, CommandReceived, ControlRead]
+    assert rig.runtime.state.of(HOLDS).held.keys() == {("main", "flights.v2")}
+
+
+async def test_what_was_read_before_counts_only_once_it_was_looked_again() -> None:
+    """Of two times without the partition, the look after the first one ends after the second."""
+    log = SlowLog([])
+    log.may.set()
+    rig = Rig(control_log=log)
+    async with rig.leading():
+        await until(lambda: ControlRead() in rig.heard)
+        log.may.clear()
+        for _ in range(2):
+            rig.runtime.revoked()
+            await asyncio.sleep(0.01)
+            rig.runtime.assigned()
+            await until(lambda: rig.runtime.vitals.role == "leader")
+        rig.heard.clear()
+        log.may.set()
+        await until(lambda: ControlRead() in rig.heard)
+        await until(lambda: rig.intake.is_caught_up)
+        assert rig.heard == [ControlRead()]
+        assert len(log.reads) == 3, "the first, and both looks"
 
 
 async def test_a_partition_that_comes_back_after_another_led_ends_this_daemon() -> None:

@@ -144,6 +144,17 @@ def test_a_command_that_ends_the_schedule_is_read_before_anything_is_made_up_for
     assert world.schedule().state is State.STOPPED
 
 
+@pytest.mark.parametrize("is_ended", [True, False])
+def test_so_it_is_where_the_leader_itself_stood_still(*, is_ended: bool) -> None:
+    world = ScheduleWorld()
+    world.add("0 2 * * *")
+    if is_ended:
+        world.leave_command("unschedule")
+    world.stand_still(unread_s=60)
+    world.minutes(5)
+    assert len(world.sent) == (0 if is_ended else 1)
+
+
 @pytest.mark.scenario("S-WIKI-6", "S-WIKI-6a")
 @pytest.mark.parametrize(("overrun", "begun"), [("skip", 2), ("queue", 3)])
 def test_a_due_time_while_the_last_run_goes_on_is_left_out_or_queued(overrun: str, begun: int) -> None:

@@ -11,7 +11,15 @@ from zoneinfo import ZoneInfo
 
 from recoveryd.kernel.decision import Answer, Decision, Notice
 from recoveryd.kernel.effects import Effect, SendCommand
-from recoveryd.kernel.events import BecameLeader, CommandNotSent, CommandReceived, ControlRead, Event, Seen
+from recoveryd.kernel.events import (
+    BecameLeader,
+    CommandNotSent,
+    CommandReceived,
+    ControlRead,
+    ControlUnread,
+    Event,
+    Seen,
+)
 from recoveryd.recovery.effects import GatherFacts
 from recoveryd.recovery.events import FactsGathered
 from recoveryd.recovery.params import Params
@@ -178,6 +186,16 @@ class ScheduleWorld(World):
     def runs(self) -> list[str]:
         """The ids of all recoveries that began, in order."""
         return [notice.subject for notice in self.told("recovery_requested")]
+
+    def stand_still(self, unread_s: int) -> None:
+        """A leader that goes on after an hour in which it decided nothing, and takes `unread_s` to read what was sent
+        meanwhile.
+        """
+        self.now_ms += 3_600_000
+        self.feed(ControlUnread())
+        super().second(unread_s)
+        self.read()
+        self.feed(ControlRead())
 
     def restart(self, *, down_s: int = 0, applications_die: bool = False, unread_s: int = 0) -> None:
         """Kill -9, some time without a daemon, and a new leader that knows only what was journaled. It takes `unread_s`

@@ -76,9 +76,16 @@ class BecameLeader:
 
 
 @dataclass(frozen=True, slots=True)
+class ControlUnread:
+    """A leader stood still, or was without its partition, and goes on: commands that were sent meanwhile may lie on the
+    control topic. `ControlRead` follows, once they were handed in.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class ControlRead:
-    """Every command that lay on the control topic when this daemon began to lead was handed in before: what was sent
-    while no daemon ran is known from now on.
+    """Every command was handed in before that lay on the control topic when this daemon began to lead, or went on: what
+    was sent meanwhile is known from now on.
     """
 
 

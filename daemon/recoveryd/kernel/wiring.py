@@ -9,12 +9,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from recoveryd.kernel.capability import Capability, Verb
-from recoveryd.kernel.events import BecameLeader, CommandNotSent, ControlRead, Leaving, SignalReceived, Tick
+from recoveryd.kernel.events import (
+    BecameLeader,
+    CommandNotSent,
+    ControlRead,
+    ControlUnread,
+    Leaving,
+    SignalReceived,
+    Tick,
+)
 
 _Any = Capability[Any]
 
 HEARD_BY_ALL = (Tick, BecameLeader, Leaving, SignalReceived)
-HEARD_IF_WANTED = (CommandNotSent, ControlRead)  # only those that send commands need to know
+HEARD_IF_WANTED = (CommandNotSent, ControlRead, ControlUnread)  # only those that send commands need to know
 
 
 def check_wiring(capabilities: Sequence[_Any]) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from recoveryd.holds.events import GroupSeen
-from recoveryd.kernel.events import Event, Tick
+from recoveryd.kernel.events import ControlRead, Event, Tick
 from recoveryd.live.events import OffsetsSampled, ReaderSampled, ReadingTaken
 from recoveryd.ports import ControlRecord
 from recoveryd.units.events import RetentionSeen
@@ -116,6 +116,11 @@ class Inbox:
             self._items = OrderedDict((k, i) for k, i in self._items.items() if not _comes_soon_again(i.event))
             self._hints = sum(_hint_key(item.event) is not None for item in self._items.values())
 
+    def drop_read(self) -> None:
+        """Drop the word that the control topic was read, since it is read once more."""
+        with self._lock:
+            self._items = OrderedDict((k, i) for k, i in self._items.items() if not isinstance(i.event, ControlRead))
+
     def nudge(self) -> None:
         """Let a waiting `take` return at once, with nothing."""
         self._wake()
@@ -145,6 +150,11 @@ class Inbox:
 def without_hints(items: Sequence[Item]) -> list[Item]:
     """Items that were taken already, as `drop_hints` leaves those that wait."""
     return [item for item in items if not _comes_soon_again(item.event)]
+
+
+def without_read(items: Sequence[Item]) -> list[Item]:
+    """Items that were taken already, as `drop_read` leaves those that wait."""
+    return [item for item in items if not isinstance(item.event, ControlRead)]
 
 
 def _comes_soon_again(event: Event) -> bool:

@@ -65,7 +65,9 @@ class ControlIntake:
         self._wants_look.set()
 
     async def run(self) -> None:
-        """Read to the end of the topic when this daemon first leads and after each `look_again`; until cancelled."""
+        """Read to the end of the topic when this daemon first leads and after each `look_again`, and tell when that is
+        done; until cancelled.
+        """
         await self.catch_up()
         while True:
             await self._wants_look.wait()
@@ -73,6 +75,7 @@ class ControlIntake:
             self._wants_look.clear()
             await _until_read(self._look)
             self._is_looking = False
+            self._tell_read()
 
     async def _look(self) -> None:
         """Delivery goes on meanwhile, however long the topic cannot be read: what came by it is passed over here."""
@@ -94,6 +97,10 @@ class ControlIntake:
         if self._is_behind:
             await self._read(None)
             self._is_behind = False
+            self._tell_read()
+
+    def _tell_read(self) -> None:
+        if not self._wants_look.is_set():  # or it is told after that look
             self._inbox.emit(ControlRead())
 
     async def accept(self, record: ControlRecord) -> asyncio.Future[None]:

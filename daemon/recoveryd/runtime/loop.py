@@ -18,12 +18,12 @@ from recoveryd.errors import Fenced, RecoverydError
 from recoveryd.failpoints import hit
 from recoveryd.kernel.decision import Decision, Noun
 from recoveryd.kernel.effects import Effect, WakeAt
-from recoveryd.kernel.events import BecameLeader, ControlRead, Event, Leaving
+from recoveryd.kernel.events import BecameLeader, ControlUnread, Event, Leaving
 from recoveryd.kernel.state import CoreState, DaemonRecord
 from recoveryd.metrics.book import MetricsBook
 from recoveryd.metrics.definitions import JOURNAL_COMMIT_SECONDS
 from recoveryd.ports import Clock, Clusters, Journal, JournalBatch
-from recoveryd.runtime.inbox import Inbox, Item, without_hints
+from recoveryd.runtime.inbox import Inbox, Item, without_hints, without_read
 from recoveryd.runtime.intake import ControlIntake
 from recoveryd.runtime.reporting import Reporter
 from recoveryd.runtime.rounds import Rounds
@@ -133,6 +133,7 @@ class Runtime:
         self._rounds = Rounds(core.decide, clock.monotonic_s)
         self._seen = SeenLedger()
         self._covered = -1
+        self._take_overs = 0
         self._is_leaving = False
         self._journaled_s = self._turned_s = self._could_decide_s = clock.monotonic_s()
         self._freeze_s = freeze_s
@@ -188,13 +189,15 @@ class Runtime:
         """Run until `stop`. Raises `Fenced`, or another RecoverydError after which only a restart helps."""
         with contextlib.suppress(Stopping):
             while await self._leads():
-                epoch = self.state.daemon.epoch
+                epoch, take_overs = self.state.daemon.epoch, self._take_overs
                 items = await self._inbox.take(ROUND_AT_MOST, IDLE_S)
                 # Check again: the partition may have been taken away while the inbox was empty.
                 if (items or self._must_cover()) and await self._leads():
-                    is_same = self.state.daemon.epoch == epoch
-                    self._owes_round = False
-                    await self._take_round(items if is_same else without_hints(items))
+                    if self._take_overs != take_overs:
+                        items = without_read(items)
+                    if self.state.daemon.epoch != epoch:
+                        items = without_hints(items)
+                    await self._take_round(items)
 
     async def _leads(self) -> bool:
         """Wait until this daemon leads; False = asked to stop."""
@@ -211,7 +214,7 @@ class Runtime:
                 self._owes_round = True
                 await self._lead_anew(self._why_deaf(deaf_s))
             else:
-                self._could_decide_s = self._clock.monotonic_s()
+                self._could_decide_s, self._owes_round = self._clock.monotonic_s(), False
                 return True
         return False
 
@@ -235,12 +238,13 @@ class Runtime:
 
     async def _take_over(self) -> None:
         self.vitals.role = "taking_over"
+        self._take_overs += 1
         if self.vitals.is_loaded:
             # Same daemon, same epoch: the state is right unless another daemon fenced us meanwhile, and only a write
             # shows that.
             await self._commit(JournalBatch(daemon=self.state.daemon))
             self._epoch_held.set()
-            self._intake.look_again()
+            await self._read_on()
             said = "leads on, the epoch still holds"
         else:
             await self._load()
@@ -252,10 +256,18 @@ class Runtime:
             self.vitals.role = "standby"
             log.info("lost the partition while taking over", epoch=self.state.daemon.epoch)
 
+    async def _read_on(self) -> None:
+        """Look for commands that were sent while this daemon did not lead. Until they were read, it acts as one that
+        does not know them: an end of a schedule, a pause or a hold may be among them.
+        """
+        self._intake.look_again()
+        self._inbox.drop_read()
+        await self._take_round([Item(ControlUnread())])
+
     async def _lead_anew(self, why: str) -> None:
         """Begin a new epoch, with the time of a clock that was set. Ages and waits cannot be told across such a change,
         nor across a time in which nothing was decided, so they begin anew, as after a restart: running applications are
-        adopted, and what was measured is measured again. Nothing is read, since the journal holds no more than this
+        adopted, and what was measured is measured again. The journal is not read, since it holds no more than this
         state. The role stays `taking_over`, for whoever waits for the epoch.
         """
         log.warning("leads anew", why=why)
@@ -267,8 +279,6 @@ class Runtime:
             BecameLeader(daemon.epoch + 1, daemon.control_topic_id, why, self._is_leaving, reads_control=True)
         )
         self._inbox.drop_hints()
-        if self._intake.has_read:
-            self._inbox.emit(ControlRead())
 
     async def _begin_epoch(self, event: BecameLeader) -> None:
         self._could_decide_s = self._clock.monotonic_s()  # what is waited for begins with the epoch

@@ -8,7 +8,14 @@ from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins,
 from recoveryd.kernel.commands import Command, StopCommand
 from recoveryd.kernel.decision import Noun
 from recoveryd.kernel.draft import Draft
-from recoveryd.kernel.events import BecameLeader, CommandNotSent, CommandReceived, ControlRead, Tick
+from recoveryd.kernel.events import (
+    BecameLeader,
+    CommandNotSent,
+    CommandReceived,
+    ControlRead,
+    ControlUnread,
+    Tick,
+)
 from recoveryd.kernel.keeping import overdue_ids
 from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import TERMINAL, State
@@ -63,7 +70,7 @@ def make_schedules(params: ScheduleParams, others: Sequence[Capability[Any]]) ->
             steers(EndSchedule, end_schedule),
             steers(StopCommand, end_schedule),
         ),
-        handlers=(on(CommandNotSent, on_not_sent),),
+        handlers=(on(CommandNotSent, on_not_sent), on(ControlUnread, _on_unread)),
         forms=make_forms(forms, beginning),
         steer=_steer,
         steers_after=(*_TIME, CommandReceived),
@@ -88,6 +95,10 @@ def _restore(state: CoreState, nouns: Mapping[str, Noun], _sequences: Mapping[st
 def _subject(draft: ScheduleDraft, schedule_id: str) -> Subject | None:
     schedule = draft.schedules.get(schedule_id)
     return None if schedule is None else Subject("schedule", schedule.state.value)
+
+
+def _on_unread(draft: ScheduleDraft, _event: ControlUnread) -> None:
+    draft.schedules = replace(draft.schedules, has_read=False)
 
 
 def _steer(draft: ScheduleDraft, event: object) -> None:
