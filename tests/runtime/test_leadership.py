@@ -273,6 +273,50 @@ async def test_a_journal_that_does_not_open_is_tried_again(monkeypatch: pytest.M
         assert rig.runtime.vitals.is_loaded
 
 
+async def test_a_daemon_that_lost_the_partition_stops_opening_the_journal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each try would shut out whoever leads now."""
+    monkeypatch.setattr(loop, "BACKOFF_FIRST_S", 0.001)
+    rig = Rig()
+    rig.journal.open_failures = [ClusterProblem("no coordinator")] * 1_000_000
+    rig.runtime.assigned()
+    running = asyncio.create_task(rig.runtime.run())
+    await until(lambda: rig.journal.opened >= 2)
+    rig.runtime.revoked()
+    await until(lambda: rig.runtime.vitals.journal_failing_s is None)
+    opened = rig.journal.opened
+    await asyncio.sleep(0.05)
+    assert (rig.journal.opened, rig.runtime.vitals.role, rig.runtime.vitals.is_loaded) == (opened, "standby", False)
+    rig.journal.open_failures = []
+    rig.runtime.assigned()
+    await until(lambda: rig.runtime.vitals.role == "leader")
+    rig.runtime.stop()
+    await within(running)
+
+
+async def test_a_daemon_that_lost_the_partition_while_it_opened_the_journal_begins_no_epoch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rig = Rig()
+    open_journal, may_open = rig.journal.open, asyncio.Event()
+
+    async def slowly() -> Folded:
+        folded = await open_journal()
+        await may_open.wait()
+        return folded
+
+    monkeypatch.setattr(rig.journal, "open", slowly)
+    rig.runtime.assigned()
+    running = asyncio.create_task(rig.runtime.run())
+    await until(lambda: rig.journal.opened)
+    rig.runtime.revoked()
+    may_open.set()
+    await until(lambda: rig.runtime.vitals.role == "standby")
+    await asyncio.sleep(0.01)
+    assert (rig.journal.batches, rig.runtime.vitals.is_loaded, rig.lanes.started) == ([], False, 0)
+    rig.runtime.stop()
+    await within(running)
+
+
 async def test_a_standby_does_nothing() -> None:
     rig = Rig()
     running = asyncio.create_task(rig.runtime.run())

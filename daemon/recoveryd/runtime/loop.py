@@ -47,6 +47,10 @@ class Stopping(Exception):  # noqa: N818  (not an error: it ends the waiting for
     """The daemon was asked to stop."""
 
 
+class NotOurs(Exception):  # noqa: N818  (not an error either)
+    """The partition was taken away before this daemon led: to try again would only shut out whoever leads."""
+
+
 class Core(Protocol):
     """What decides: `recoveryd.kernel.decide.Decider` over the capabilities of this daemon."""
 
@@ -239,6 +243,7 @@ class Runtime:
     async def _take_over(self) -> None:
         self.vitals.role = "taking_over"
         self._take_overs += 1
+        said = ""
         if self.vitals.is_loaded:
             # Same daemon, same epoch: the state is right unless another daemon fenced us meanwhile, and only a write
             # shows that.
@@ -247,9 +252,10 @@ class Runtime:
             await self._read_on()
             said = "leads on, the epoch still holds"
         else:
-            await self._load()
-            said = "leads"
-        if self._is_ours.is_set():
+            with contextlib.suppress(NotOurs):
+                await self._load()
+                said = "leads"
+        if said and self._is_ours.is_set():
             self.vitals.role = "leader"
             log.info(said, epoch=self.state.daemon.epoch, known=len(self._core.known(self.state)))
         else:
@@ -285,9 +291,10 @@ class Runtime:
         await self._take_round([*map(Item, self._standing()), Item(event)])
 
     async def _load(self) -> None:
+        """Raises `NotOurs` where the partition is taken away before the new epoch begins."""
         self._clock.adopt()
-        folded = await self._retrying("open the journal", self._journal.open)
-        topic_id = await self._retrying("look up the control topic", self._clusters.control_topic_id)
+        folded = await self._retrying("open the journal", self._journal.open, while_ours=True)
+        topic_id = await self._retrying("look up the control topic", self._clusters.control_topic_id, while_ours=True)
         is_same_topic = folded.daemon.control_topic_id in {"", topic_id}
         self._seen = SeenLedger(folded.seen if is_same_topic else {})
         self.state = self._core.restore(folded.daemon, folded.nouns, folded.directive_sequences)
@@ -337,7 +344,8 @@ class Runtime:
         self._journaled_s = self._clock.monotonic_s()
         self._last_write_took_s = self._journaled_s - began_s
 
-    async def _retrying(self, what: str, operation: Callable[[], Awaitable[T]]) -> T:
+    async def _retrying(self, what: str, operation: Callable[[], Awaitable[T]], *, while_ours: bool = False) -> T:
+        """Raises `NotOurs`, and keeps no result, if the partition is wanted and is taken away."""
         backoff_s = BACKOFF_FIRST_S
         while True:
             try:
@@ -351,10 +359,19 @@ class Runtime:
                 log.warning("will try again", to=what, code=problem.code.value, error=problem.message, in_s=backoff_s)
             else:
                 self.vitals.journal_failing_s = None
+                if while_ours:
+                    self._check_ours()
                 return result
             if await self._first_of(self._stop.wait(), backoff_s):
                 raise Stopping
+            if while_ours:
+                self._check_ours()
             backoff_s = min(BACKOFF_MAX_S, backoff_s * 2)
+
+    def _check_ours(self) -> None:
+        if not self._is_ours.is_set():
+            self.vitals.journal_failing_s = None
+            raise NotOurs
 
     async def _first_of(self, wait: Awaitable[object], timeout_s: float | None) -> bool:
         """Wait for `wait`, `stop` or the timeout, whichever is first; True if asked to stop."""
