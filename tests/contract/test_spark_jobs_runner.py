@@ -17,6 +17,7 @@ import pytest
 from recoveryd.adapters.spark import attempt_folders, spare_drivers
 from recoveryd.adapters.spark import command as spark_command
 from recoveryd.adapters.spark.attempt_folders import AttemptFolder, WorkDir
+from recoveryd.adapters.spark.attempt_logs import read_log
 from recoveryd.adapters.spark.command import (
     JAVA_OPTIONS,
     SparkProfile,
@@ -371,6 +372,31 @@ def test_only_the_newest_attempts_are_kept(tmp_path: Path, monkeypatch: pytest.M
         os.utime(folder.path, (1_000_000 - age, 1_000_000 - age))
     work.prune({work.attempt("busy", 1).path})
     assert sorted(p.name for p in tmp_path.iterdir()) == ["busy", "new", "newer"]
+
+
+def test_what_others_keep_in_the_work_folder_is_not_taken_for_attempts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempt_folders, "KEPT_ATTEMPTS", 0)
+    monkeypatch.setattr(attempt_folders, "LOG_BYTES_MAX", 1)
+    theirs = [tmp_path / name for name in ("applications/24h-totals", "applications/24", "faust/1", "r1/1.mine")]
+    for folder in theirs:
+        folder.mkdir(parents=True)
+        (folder / "driver.log").write_text("theirs")
+    work = WorkDir(tmp_path)
+    ids = ("applications", "faust", "r1")
+    ours = [work.make_attempt(name, 1) for name in ids]
+    for attempt in ours:
+        attempt.log_file.write_text("ours")
+    assert [read_log(tmp_path, name, None, 1)["lines"] for name in ids] == [["ours"]] * 3
+    work.cut_logs()
+    work.prune(set())
+    assert not any(attempt.path.exists() for attempt in ours)
+    for name in ids:
+        work.make_attempt(name, 1)
+    work.forget(ids)
+    assert not any(attempt.path.exists() for attempt in ours)
+    assert [(folder / "driver.log").read_text() for folder in theirs] == ["theirs"] * 4
 
 
 @pytest.mark.parametrize("warm", [0, 1])

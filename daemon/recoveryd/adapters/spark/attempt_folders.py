@@ -2,8 +2,8 @@
 state.
 
 Layout: `<work_dir>/<recovery>/<attempt>/{spec.json,driver.log,pid,exit_code,spark/}`; spare drivers wait in
-`<work_dir>/_spares/<id>/`, which an attempt that uses one links to. A spec holds client properties and is readable by
-its owner alone. Old folders are pruned, logs are cut.
+`<work_dir>/_spares/<id>/`, which an attempt that uses one links to. Others have folders beside these (`OF_OTHERS`). A
+spec holds client properties and is readable by its owner alone. Old folders are pruned, logs are cut.
 """
 
 import contextlib
@@ -22,6 +22,8 @@ LOG_BYTES_MAX = 20 * 1024 * 1024
 _LOG_BYTES_KEPT = 1024 * 1024
 _TAIL_BYTES = 4096
 _SPARES = "_spares"
+# Applications of units and the Faust worker keep theirs in the work folder too. Nothing in them is an attempt.
+OF_OTHERS = frozenset({"applications", "faust"})
 
 
 class AttemptFolder:
@@ -93,6 +95,11 @@ class AttemptFolder:
         shutil.rmtree(self.path / "spark", ignore_errors=True)
 
 
+def folder_of(work_dir: Path, recovery: str) -> Path:
+    """The folder of a recovery's attempts. No id begins with an underscore, so no other one has it."""
+    return work_dir / (f"_{recovery}" if recovery in OF_OTHERS else recovery)
+
+
 class WorkDir:
     """All folders under `root`, which is made when needed."""
 
@@ -100,7 +107,7 @@ class WorkDir:
         self._root = root.absolute()
 
     def attempt(self, recovery: str, attempt: int) -> AttemptFolder:
-        return AttemptFolder(self._root / recovery / str(attempt))
+        return AttemptFolder(folder_of(self._root, recovery) / str(attempt))
 
     def make_attempt(self, recovery: str, attempt: int) -> AttemptFolder:
         """A new, empty folder; what an earlier daemon left under the same name is removed."""
@@ -129,11 +136,12 @@ class WorkDir:
     def forget(self, recoveries: Iterable[str]) -> None:
         """Remove all folders of these recoveries in which nothing runs any more."""
         for recovery in recoveries:
-            for path in (self._root / recovery).glob("[0-9]*"):
-                if AttemptFolder(path).process() is None:
+            folder = folder_of(self._root, recovery)
+            for path in folder.glob("*"):
+                if path.name.isdigit() and AttemptFolder(path).process() is None:
                     _remove(path)
             with contextlib.suppress(OSError):
-                (self._root / recovery).rmdir()
+                folder.rmdir()
 
     def prune(self, in_use: set[Path]) -> None:
         """Remove all but the newest 200 attempts and those that run, and what spares of earlier daemons left."""
@@ -159,7 +167,8 @@ class WorkDir:
             AttemptFolder(path).cut_log()
 
     def _attempts(self) -> list[Path]:
-        return [p for p in self._root.glob("*/[0-9]*") if p.parent.name != _SPARES and p.is_dir()]
+        folders = (p for p in self._root.glob("*/*") if p.name.isdigit() and p.parent.name not in {_SPARES, *OF_OTHERS})
+        return [p for p in folders if p.is_dir()]
 
 
 def _remove(path: Path) -> None:

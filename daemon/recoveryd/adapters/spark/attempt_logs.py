@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from recoveryd.adapters.spark.attempt_folders import folder_of
+
 _BYTES_MOST: Final = 2 * 1024 * 1024
 
 
@@ -15,7 +17,7 @@ def read_log(work_dir: Path, recovery: str, attempt: int | None, lines: int) -> 
 
     `recovery` must be an id that is known: it becomes part of a path. Blocking.
     """
-    folder = work_dir.absolute() / recovery
+    folder = folder_of(work_dir.absolute(), recovery)
     kept = _attempts(folder)
     if not kept:
         return None
