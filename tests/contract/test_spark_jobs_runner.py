@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -11,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -372,6 +374,32 @@ def test_only_the_newest_attempts_are_kept(tmp_path: Path, monkeypatch: pytest.M
         os.utime(folder.path, (1_000_000 - age, 1_000_000 - age))
     work.prune({work.attempt("busy", 1).path})
     assert sorted(p.name for p in tmp_path.iterdir()) == ["busy", "new", "newer"]
+
+
+def test_a_folder_that_cannot_be_removed_keeps_no_other_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(attempt_folders, "KEPT_ATTEMPTS", 0)
+    work = WorkDir(tmp_path)
+    attempts = [work.make_attempt(name, 1).path for name in ("a", "foreign", "z")]
+    stays = attempts[1]
+    os.utime(stays, (2_000_000_000, 2_000_000_000))  # the newest is looked at first
+    remove = shutil.rmtree
+
+    def rmtree(path: Path, **given: Any) -> None:
+        if path == stays:
+            raise PermissionError(13, "Permission denied", str(path / "root.log"))
+        remove(path, **given)
+
+    monkeypatch.setattr(shutil, "rmtree", rmtree)
+    for _ in range(3):
+        work.prune(set())
+    work.forget(["a", "foreign", "z"])
+    assert [path.exists() for path in attempts] == [False, True, False]
+    assert [record.getMessage().count(str(stays)) > 0 for record in caplog.records] == [True], "it is told once"
+    monkeypatch.setattr(shutil, "rmtree", remove)
+    work.prune(set())
+    assert not stays.exists()
 
 
 def test_what_others_keep_in_the_work_folder_is_not_taken_for_attempts(

@@ -7,6 +7,7 @@ spec holds client properties and is readable by its owner alone. Old folders are
 """
 
 import contextlib
+import logging
 import os
 import shutil
 import uuid
@@ -22,6 +23,8 @@ LOG_BYTES_MAX = 20 * 1024 * 1024
 _LOG_BYTES_KEPT = 1024 * 1024
 _TAIL_BYTES = 4096
 _SPARES = "_spares"
+
+_log = logging.getLogger("recoveryd.jobs")
 # Applications of units and the Faust worker keep theirs in the work folder too. Nothing in them is an attempt.
 OF_OTHERS = frozenset({"applications", "faust"})
 
@@ -105,6 +108,7 @@ class WorkDir:
 
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
+        self._stuck: set[Path] = set()  # what could not be removed, and was told of
 
     def attempt(self, recovery: str, attempt: int) -> AttemptFolder:
         return AttemptFolder(folder_of(self._root, recovery) / str(attempt))
@@ -139,7 +143,7 @@ class WorkDir:
             folder = folder_of(self._root, recovery)
             for path in folder.glob("*"):
                 if path.name.isdigit() and AttemptFolder(path).process() is None:
-                    _remove(path)
+                    self._try_remove(path)
             with contextlib.suppress(OSError):
                 folder.rmdir()
 
@@ -147,14 +151,13 @@ class WorkDir:
         """Remove all but the newest 200 attempts and those that run, and what spares of earlier daemons left."""
         if not self._root.exists():
             return
-        attempts = self._attempts()
-        attempts.sort(key=lambda p: p.stat().st_mtime, reverse=True)
+        attempts = sorted(self._attempts(), key=_written_s, reverse=True)
         kept = {p.resolve() for p in (*attempts[:KEPT_ATTEMPTS], *in_use)}
         for path in attempts[KEPT_ATTEMPTS:]:
             if path in in_use or AttemptFolder(path).process() is not None:
                 kept.add(path.resolve())
                 continue
-            _remove(path)
+            self._try_remove(path)
             with contextlib.suppress(OSError):
                 path.parent.rmdir()  # only when it was the last one
         for path in (self._root / _SPARES).glob("*"):
@@ -168,7 +171,33 @@ class WorkDir:
 
     def _attempts(self) -> list[Path]:
         folders = (p for p in self._root.glob("*/*") if p.name.isdigit() and p.parent.name not in {_SPARES, *OF_OTHERS})
-        return [p for p in folders if p.is_dir()]
+        return [p for p in folders if _is_folder(p)]
+
+    def _try_remove(self, path: Path) -> None:
+        """One that cannot be removed, as where a file in it belongs to somebody else, keeps no other one from it."""
+        try:
+            _remove(path)
+        except OSError as error:
+            if path not in self._stuck:
+                self._stuck.add(path)
+                _log.warning("Could not remove the folder %s of an old attempt: %s", path, error)
+        else:
+            self._stuck.discard(path)
+
+
+def _written_s(path: Path) -> float:
+    """0 where it went meanwhile, or cannot be seen."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # Python raises where it may not look
+        return False
 
 
 def _remove(path: Path) -> None:
