@@ -8,7 +8,7 @@ import hmac
 import json
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from aiohttp.test_utils import TestServer
 from structlog.testing import capture_logs
 
 from recoveryd.adapters.http.signed_posts import BACKOFF_MAX_S, TOTAL_S, TRIES, TRY_TIMEOUT_S, WebhookTarget
-from recoveryd.adapters.http.webhooks import HttpWebhooks
+from recoveryd.adapters.http.webhooks import AT_ONCE, HttpWebhooks
 from recoveryd.kernel.events import Event
 from recoveryd.watches.effects import CallWebhook
 from recoveryd.watches.events import WebhookEnded
@@ -129,6 +129,32 @@ async def test_a_failure_that_stays_is_given_up_after_the_last_try(receiver: tup
     server.answer = answering(502)
     assert await deliver(url) == WebhookEnded("w1", False, 502, TRIES, "502")
     assert len(server.got) == TRIES
+
+
+async def test_a_webhook_that_does_not_answer_holds_up_no_other_one(receiver: tuple[Receiver, str]) -> None:
+    server, url = receiver
+    is_over = asyncio.Event()
+
+    async def answer(_number: int) -> web.StreamResponse:
+        if b'"dead' in server.got[-1].body:
+            await is_over.wait()
+        return web.Response(status=204)
+
+    server.answer = answer
+    ended: asyncio.Queue[Event] = asyncio.Queue()
+    targets = {name: WebhookTarget(url, SECRET) for name in ("dead", "stop-it")}
+    webhooks = HttpWebhooks(targets, "test", ended.put_nowait, lambda: NOW_MS)
+    try:
+        for number in range(3 * AT_ONCE):
+            watch = f"dead{number}"
+            body = {**EFFECT.body, "watch": watch}
+            webhooks.start(replace(EFFECT, webhook="dead", watch=watch, delivery=watch, body=body))
+        webhooks.start(EFFECT)
+        assert await asyncio.wait_for(ended.get(), 120) == WebhookEnded("w1", True, 204, 1, "204")
+        assert len(server.got) <= AT_ONCE + 1, "and it is not called by all of them at once"
+    finally:
+        is_over.set()
+        await webhooks.close()
 
 
 def test_there_is_time_for_every_try_and_the_longest_pauses() -> None:

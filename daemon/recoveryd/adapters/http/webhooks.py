@@ -1,6 +1,7 @@
 """Calls the webhooks of watches (`signed_posts.py`), each delivery once at a time, and tells the core how it ended."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -20,7 +21,7 @@ from recoveryd.watches.wire.webhook import encode_webhook
 
 log = structlog.stdlib.get_logger(__name__)
 
-AT_ONCE: Final = 8
+AT_ONCE: Final = 8  # of each webhook: one that does not answer holds its own calls up, and no others
 
 
 class HttpWebhooks:
@@ -40,7 +41,7 @@ class HttpWebhooks:
         self._scope = scope
         self._emit = emit
         self._posts = SignedPosts(now_ms, backoff_first_s=backoff_first_s, try_timeout_s=try_timeout_s)
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._slots: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(AT_ONCE))
         self._tasks: dict[str, asyncio.Task[None]] = {}  # by delivery
 
     def start(self, effect: CallWebhook) -> None:
@@ -59,7 +60,7 @@ class HttpWebhooks:
 
     async def _deliver(self, effect: CallWebhook) -> None:
         about = {"webhook": effect.webhook, "recovery_id": effect.watch, "delivery": effect.delivery}
-        async with self._slots:
+        async with self._slots[effect.webhook]:
             outcome, tries = await self._outcome(effect, about)
         ended = WebhookEnded(effect.watch, outcome.is_delivered, outcome.status, tries, outcome.message)
         self._emit(ended)
