@@ -306,7 +306,9 @@ class ApplicationControl(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ControlRecord:
-    """A record of the control topic as it lies there; `broker_ms` is its LogAppendTime."""
+    """A record of the control topic as it lies there; `broker_ms` is its LogAppendTime. `damage`: why nothing is known
+    of it but its offset.
+    """
 
     partition: int
     offset: int
@@ -314,6 +316,7 @@ class ControlRecord:
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
+    damage: str = ""
 
     @property
     def size(self) -> int:

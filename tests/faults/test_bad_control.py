@@ -133,6 +133,45 @@ def test_row_18_a_large_key_that_is_small_when_compressed_keeps_no_daemon_from_l
     daemon.await_leader()
 
 
+def test_row_18_a_record_that_nobody_can_unpack_keeps_no_daemon_from_leading(
+    stack: Stack, daemon: DaemonProcess
+) -> None:
+    """120 MB of zeros are ten kilobytes on the topic, and more than the client library unpacks."""
+    offset = write_huge(stack)
+    [letter] = stack.follower.wait(lambda: letters(stack, offset), 60, "the dead letter")
+    assert (letter.key, letter.value) == (None, None)
+    told = stack.follower.wait(lambda: unreadable(stack, offset), 15, "its event")
+    assert "cannot be read" in told["data"]["error"]
+    event = {**good(), "id": uuid.uuid4().hex}
+    stack.control.raw(json.dumps(event).encode())
+    assert stack.follower.wait_answer(event["id"], 30)["data"]["code"] == "RCV-2001"
+    daemon.kill()
+    unread = write_huge(stack)
+    daemon.start()
+    daemon.await_leader()
+    assert stack.follower.wait(lambda: letters(stack, unread), 60, "the other dead letter")
+    daemon.kill()
+    daemon.start()
+    daemon.await_leader()
+    later = {**good(), "id": uuid.uuid4().hex}
+    stack.control.raw(json.dumps(later).encode())
+    assert stack.follower.wait_answer(later["id"], 30)["data"]["code"] == "RCV-2001"
+    assert len(letters(stack, offset)) == len(letters(stack, unread)) == 1
+
+
+def write_huge(stack: Stack) -> int:
+    sent: list[int | None] = []
+    producer = Producer(
+        {"bootstrap.servers": stack.bootstrap, "compression.type": "zstd", "message.max.bytes": 200_000_000}
+    )
+    producer.produce(
+        f"{stack.prefix}control.v1", bytes(120_000_000), on_delivery=lambda _, message: sent.append(message.offset())
+    )
+    assert producer.flush(60) == 0
+    assert sent[0] is not None
+    return sent[0]
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_row_18_what_can_be_read_and_not_be_done_is_refused_with_code_and_hint(stack: Stack, name: str) -> None:
     event = {**json.loads(REFUSED[name]), "id": uuid.uuid4().hex}

@@ -186,6 +186,17 @@ async def test_a_codec_that_breaks_makes_the_record_unreadable() -> None:
     )
 
 
+async def test_what_cannot_be_unpacked_is_unreadable_and_says_why() -> None:
+    damaged = ControlRecord(0, 7, 0, None, None, damage="it is too large")
+    intake, inbox, _ = make(ListLog([damaged, record(9)]))
+    intake.open_at(7)
+    await within(intake.catch_up())
+    item, after, _ = await inbox.take(10, 0.01)
+    message = "the batch that begins with this record cannot be read: it is too large"
+    assert item.event == ControlUnreadable(0, 7, Code.NOT_A_CLOUDEVENT.value, message, None, None, ())
+    assert after.record == record(9)
+
+
 async def test_a_full_inbox_holds_the_delivery_back() -> None:
     intake, inbox, _ = make(inbox=Inbox(capacity=2))
     intake.open_at(0)

@@ -6,7 +6,8 @@ import pytest
 from aiokafka.record.default_records import _DefaultRecordBatchBuilderPy
 from aiokafka.record.memory_records import MemoryRecords
 
-from recoveryd.app.tolerant_fetch import _TolerantRecords, readable_headers
+from recoveryd.app import tolerant_fetch
+from recoveryd.app.tolerant_fetch import _TolerantBatch, _TolerantRecords, readable_headers
 from tests.builders.odd_headers import OddName
 
 CODECS = range(5)  # none, gzip, snappy, lz4, zstd
@@ -39,3 +40,33 @@ def test_a_record_with_a_name_that_is_no_text_is_read_and_has_no_headers(codec: 
     found = records(_TolerantRecords, batch([("a", b"1"), (OddName("odd"), b"2")], codec) + batch([("a", b"1")]))
     assert [(r[2], r[3]) for r in found] == [(b"k0", b"v"), (b"k1", None), (b"k2", None)] * 2
     assert [readable_headers(r[4]) for r in found] == [()] * 3 + [(("a", b"1"),)] * 3
+
+
+@pytest.fixture
+def passed_over(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    told: list[str] = []
+    monkeypatch.setattr(_TolerantBatch, "passed_over", staticmethod(lambda: told.append("a batch")))
+    return told
+
+
+def large(codec: int, size: int) -> bytes:
+    made = _DefaultRecordBatchBuilderPy(2, codec, 0, -1, -1, -1, 2 * size)
+    made.append(0, 1_700_000_000_000, b"k", bytes(size), [])
+    return bytes(made.build())
+
+
+@pytest.mark.parametrize("codec", [1, 3, 4])
+def test_a_batch_that_is_huge_once_unpacked_is_passed_over_and_the_next_one_read(
+    monkeypatch: pytest.MonkeyPatch, passed_over: list[str], codec: int
+) -> None:
+    monkeypatch.setattr(tolerant_fetch, "UNPACKED_MOST", 1_000_000)
+    found = records(_TolerantRecords, large(codec, 1_000_000) + batch([("a", b"1")], codec))
+    assert [(r[2], r[3]) for r in found] == [(b"k0", b"v"), (b"k1", None), (b"k2", None)]
+    assert passed_over == ["a batch"]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_large_batch_below_the_bound_is_read_whole(passed_over: list[str], codec: int) -> None:
+    data = large(codec, 3_000_000)
+    assert records(_TolerantRecords, data) == records(MemoryRecords, data)
+    assert passed_over == []

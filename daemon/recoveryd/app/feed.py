@@ -8,10 +8,12 @@ because the intake goes by the journal's position.
 """
 
 import asyncio
+import contextlib
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
@@ -24,7 +26,7 @@ from faust.tables.recovery import Recovery
 from faust.types import TP, EventT, StreamT
 
 from recoveryd.app.credentials import REQUEST_TIMEOUT_S, take_login
-from recoveryd.app.tolerant_fetch import readable_headers, tolerate_any_header
+from recoveryd.app.tolerant_fetch import readable_headers, tolerate_any_batch
 from recoveryd.errors import RecoverydError
 from recoveryd.failpoints import hit
 from recoveryd.kernel.catalogue import Code
@@ -85,6 +87,7 @@ class Feed:
         self._is_expelled = False
         self._partition = TP(config.topic, 0)
         self._intake = intake
+        tolerate_any_batch(partial(_call_soon, asyncio.get_running_loop(), intake.look_again))
         self._app = _make_app(config)
         self._unacked: asyncio.Queue[tuple[EventT[Any], asyncio.Future[None]]] = asyncio.Queue(UNACKED_AT_MOST)
         self._acked_offset = -1
@@ -210,7 +213,6 @@ class CommitWatch:
 def _make_app(config: FeedConfig) -> faust.App:
     """For the reasons of the settings see the module's docstring."""
     request_timeout_s = max(config.request_timeout_s, config.session_timeout_s)  # Faust refuses to start with less
-    tolerate_any_header()
     return faust.App(
         config.group,
         broker=[f"kafka://{broker}" for broker in config.brokers],
@@ -261,6 +263,11 @@ class _PatientRecovery(Recovery):
     async def _wait(self, coro: Any, timeout: Any = None) -> None:  # noqa: ASYNC109  (as in Faust)
         del timeout
         await super()._wait(coro)
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop has ended
+        loop.call_soon_threadsafe(function)
 
 
 def _is_no_member(app: faust.App) -> bool:

@@ -1,25 +1,38 @@
-"""How Faust's client reads batches: a header with a name that is not UTF-8 must not end the worker.
+"""How Faust's client reads batches: neither a header with a name that is not UTF-8 nor a batch that is huge once it is
+unpacked must end the worker. It would meet the same again after every restart, so anybody who may write to the control
+topic could stop the daemon for good with one record.
 
-The client library decodes names strictly: it takes the batch for corrupt, and would meet it again after every restart,
-so anybody who may write to the control topic could stop the daemon for good with one record. Such a record is taken as
-one without headers, as by the topic's other reader (`headers_of`).
+The client library decodes names strictly and takes the batch for corrupt. Such a record is taken as one without
+headers, as by the topic's other reader (`headers_of`). And it unpacks whatever comes: ten kilobytes may be gigabytes
+then. A batch above the bound of that other reader is passed over here, and told of by it (`read_control`).
 """
 
-from collections.abc import Iterable
-from typing import Any
+import gzip
+import io
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, ClassVar, Final
 
+import cramjam
+import structlog
 from aiokafka.consumer import fetcher
 from aiokafka.record.default_records import _DefaultRecordBatchPy
 from aiokafka.record.memory_records import _MemoryRecordsPy
 
+log = structlog.stdlib.get_logger(__name__)
+
+UNPACKED_MOST: Final = 100_000_000  # as librdkafka's `receive.message.max.bytes`
+_UNPACKED_FIRST: Final = 64 * 1024
+_GROWTH: Final = 8
 _MAGIC_WITH_HEADERS = 2
 
 
-def tolerate_any_header() -> None:
+def tolerate_any_batch(passed_over: Callable[[], None]) -> None:
     """For all consumers of this process. Batches are then read in Python instead of C, which is fast enough for a topic
-    of commands.
+    of commands. `passed_over` is called, in any thread, when a batch was.
     """
     fetcher.MemoryRecords = _TolerantRecords
+    _TolerantBatch.passed_over = staticmethod(passed_over)
 
 
 def readable_headers(pairs: Iterable[tuple[str, bytes | None]]) -> tuple[tuple[str, bytes | None], ...]:
@@ -44,10 +57,59 @@ class _Escaping(bytearray):
         return super().decode(encoding, "surrogateescape")
 
 
+def _gunzip(packed: bytes) -> bytearray:
+    with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
+        unpacked = file.read(UNPACKED_MOST + 1)
+    if len(unpacked) > UNPACKED_MOST:
+        raise ValueError(f"it would have more than {UNPACKED_MOST:,} bytes")
+    return bytearray(unpacked)
+
+
+def _unpack_into_room(unpack: Callable[[bytes, bytearray], int], packed: bytes) -> bytearray:
+    """The library only bounds what has room beforehand, so room is made in steps."""
+    size = max(_UNPACKED_FIRST, len(packed))
+    while True:
+        room = bytearray(min(size, UNPACKED_MOST))
+        try:
+            del room[unpack(packed, room) :]
+        except cramjam.DecompressionError:
+            if size >= UNPACKED_MOST:
+                raise
+            size *= _GROWTH
+        else:
+            return room
+
+
+# What unpacks to a small multiple of its size only, as snappy, is left to the library.
+_UNPACK: Final[Mapping[int, Callable[[bytes], bytearray]]] = {
+    _DefaultRecordBatchPy.CODEC_GZIP: _gunzip,
+    _DefaultRecordBatchPy.CODEC_LZ4: partial(_unpack_into_room, cramjam.lz4.decompress_into),
+    _DefaultRecordBatchPy.CODEC_ZSTD: partial(_unpack_into_room, cramjam.zstd.decompress_into),
+}
+
+
 class _TolerantBatch(_DefaultRecordBatchPy):  # type: ignore[misc]  # aiokafka is not typed for us
+    passed_over: ClassVar[Callable[[], None]] = staticmethod(lambda: None)
     _buffer: bytearray
+    _pos: int
+    _decompressed: bool
 
     def _maybe_uncompress(self) -> None:
+        unpack = _UNPACK.get(self.compression_type)
+        if unpack is not None and not self._decompressed:
+            packed = bytes(memoryview(self._buffer)[self._pos :])
+            try:
+                self._buffer = unpack(packed)
+            except Exception as error:  # noqa: BLE001  (whatever it is: nobody can read this batch)
+                log.error(
+                    "a batch of the control topic cannot be unpacked and is passed over",
+                    offset=self.base_offset,
+                    bytes=len(packed),
+                    error=str(error),
+                )
+                self._buffer, self._num_records = bytearray(), 0
+                type(self).passed_over()
+            self._pos, self._decompressed = 0, True
         super()._maybe_uncompress()
         if not isinstance(self._buffer, _Escaping):
             self._buffer = _Escaping(self._buffer)

@@ -133,19 +133,27 @@ class ControlIntake:
         return done
 
     def _event_of(self, record: ControlRecord) -> Event:
+        if record.damage:
+            message = f"the batch that begins with this record cannot be read: {record.damage}"
+            return _unreadable(record, Code.NOT_A_CLOUDEVENT, message)
         try:
             return self._decode(record)
         except Exception as bug:
             log.exception("the codec broke on a control record", offset=record.offset)
-            return ControlUnreadable(
-                partition=record.partition,
-                offset=record.offset,
-                code=Code.INVARIANT_BROKEN.value,
-                message=f"recoveryd could not read this record: {type(bug).__name__}",
-                key=record.key,
-                value=record.value,
-                headers=record.headers,
-            )
+            message = f"recoveryd could not read this record: {type(bug).__name__}"
+            return _unreadable(record, Code.INVARIANT_BROKEN, message)
+
+
+def _unreadable(record: ControlRecord, code: Code, message: str) -> ControlUnreadable:
+    return ControlUnreadable(
+        partition=record.partition,
+        offset=record.offset,
+        code=code.value,
+        message=message,
+        key=record.key,
+        value=record.value,
+        headers=record.headers,
+    )
 
 
 async def _until_read(read: Callable[[], Awaitable[None]]) -> None:

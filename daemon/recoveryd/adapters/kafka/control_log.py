@@ -8,10 +8,10 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from recoveryd.adapters.kafka.client import Properties, make_consumer, problem
-from recoveryd.adapters.kafka.reading import control_record, read_to
+from recoveryd.adapters.kafka.control_reading import read_control
 from recoveryd.ports import ControlRecord
 
 CONTROL_ISOLATION: Final = "read_uncommitted"  # of whoever reads the control topic; Faust's consumer has no other
@@ -33,8 +33,8 @@ class KafkaControlLog:
         try:
             begin, end = await asyncio.to_thread(self._bounds, consumer, start, stop)
             if begin < end:
-                messages = read_to(consumer, self._topic, 0, begin, end, DEADLINE_S)
-                while page := await asyncio.to_thread(_next_page, messages):
+                records = read_control(consumer, self._topic, begin, end, DEADLINE_S)
+                while page := await asyncio.to_thread(_next_page, records):
                     yield page
         finally:
             await asyncio.to_thread(consumer.close)
@@ -47,12 +47,11 @@ class KafkaControlLog:
         return max(start, log_start), log_end if stop is None else min(stop, log_end)
 
 
-def _next_page(messages: Iterator[Message]) -> list[ControlRecord]:
+def _next_page(records: Iterator[ControlRecord]) -> list[ControlRecord]:
     """The next records, until they are many or large; [] at the end."""
     page: list[ControlRecord] = []
     size = 0
-    for message in messages:
-        record = control_record(message)
+    for record in records:
         page.append(record)
         size += record.size
         if len(page) >= PAGE_RECORDS or size >= PAGE_BYTES:

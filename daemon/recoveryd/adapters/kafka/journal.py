@@ -112,7 +112,7 @@ class KafkaJournal:
             reader = TopicReader(admin, own, _READ_PATIENCE_S)
             with kept_for_good():
                 found = fold_status(self._status, reader.records(self._names.status))
-                commands = TopicReader(admin, control, _READ_PATIENCE_S).records(
+                commands = TopicReader(admin, control, _READ_PATIENCE_S).commands(
                     self._names.control, found.daemon.applied_control_offset + 1
                 )
                 seen = fold_seen(self._codec, commands)

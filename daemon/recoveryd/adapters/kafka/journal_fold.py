@@ -14,6 +14,7 @@ import structlog
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
+from recoveryd.adapters.kafka.control_reading import read_control
 from recoveryd.adapters.kafka.offsets import log_range
 from recoveryd.adapters.kafka.reading import control_record, read_to
 from recoveryd.errors import RecoverydError
@@ -143,11 +144,19 @@ class TopicReader:
 
     def records(self, topic: str, stop: int | None = None) -> Iterator[ControlRecord]:
         """From the start of the log to `stop`, at most to its end as it is now. Raises `ClusterProblem`."""
-        start, end = log_range(self._admin, topic, 0, _END_TIMEOUT_S)
-        stop = end if stop is None else min(stop, end)
+        start, stop = self._bounds(topic, stop)
         if start < stop:
             for message in read_to(self._consumer, topic, 0, start, stop, self._patience_s):
                 yield control_record(message)
+
+    def commands(self, topic: str, stop: int) -> Iterator[ControlRecord]:
+        """The same of the control topic, to which others write."""
+        start, stop = self._bounds(topic, stop)
+        yield from read_control(self._consumer, topic, start, stop, self._patience_s)
+
+    def _bounds(self, topic: str, stop: int | None) -> tuple[int, int]:
+        start, end = log_range(self._admin, topic, 0, _END_TIMEOUT_S)
+        return start, end if stop is None else min(stop, end)
 
 
 def _identity(codec: Codec, record: ControlRecord) -> tuple[tuple[str, str], str] | None:

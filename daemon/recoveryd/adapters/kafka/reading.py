@@ -20,6 +20,17 @@ _POLL_S = 0.05
 _METADATA_S = 10.0
 
 
+class NotUnpacked(ClusterProblem):
+    """A batch with a right check sum that the library does not unpack, because it would be too large. `offset` is the
+    first one of the batch.
+    """
+
+    def __init__(self, message: str, hint: str, offset: int, why: str) -> None:
+        super().__init__(message, hint)
+        self.offset = offset
+        self.why = why
+
+
 def assign(consumer: Consumer, topic: str, starts: Mapping[int, int], timeout_s: float) -> None:
     """Read these partitions from these offsets on. Raises `ClusterProblem` when the cluster does not answer.
 
@@ -133,7 +144,10 @@ def unreadable(message: Message, topic: str) -> ClusterProblem | None:
     if error.code() in DAMAGED:
         where = f"{topic} partition {message.partition()} at offset {message.offset()}"
         hint = "Its log is damaged, if other clients say so too: let another replica lead."
-        return ClusterProblem(f"Could not read {where}: {error.str()}", hint)
+        told = f"Could not read {where}: {error.str()}"
+        if error.code() == KafkaError._BAD_COMPRESSION:  # noqa: SLF001
+            return NotUnpacked(told, hint, message.offset() or 0, error.str())
+        return ClusterProblem(told, hint)
     if error.fatal() or not is_passing(error):
         return problem(error, f"read {topic}", "Read", topic, READER_GROUP)
     return None
