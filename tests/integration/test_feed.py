@@ -46,6 +46,9 @@ class Leadership:
     def assigned(self) -> None:
         self.told.append("assigned")
 
+    def passed_over(self) -> None:
+        self.told.append("passed over")
+
     def revoked(self) -> None:
         self.told.append("revoked")
 
@@ -180,6 +183,23 @@ async def test_leaving_commits_what_is_done_and_does_not_wait_for_the_rest(rig: 
     await until(lambda: rig.feed._acked_offset == 9)
     await within(rig.feed.stop(LONG_S), JOINED_S)
     assert await rig.committed() == 10
+
+
+async def test_a_member_that_comes_second_is_passed_over_and_the_first_one_keeps_its_partition(
+    rig: Rig, bootstrap: str, unique: str, tmp_path: Path
+) -> None:
+    await rig.settle(RECORDS)
+    folder = tmp_path / "second"
+    folder.mkdir()
+    second = Rig(bootstrap, unique, folder, heartbeat_interval_s=HEARTBEAT_S)
+    await _open(second)
+    await within(second.feed.start(), JOINED_S)
+    try:
+        await until(lambda: "passed over" in second.leadership.told)
+        await until(lambda: rig.leadership.told == ["assigned", "revoked", "assigned"])
+        assert "assigned" not in second.leadership.told
+    finally:
+        await within(second.feed.stop(JOINED_S), JOINED_S)
 
 
 async def test_a_worker_that_breaks_down_is_noticed(rig: Rig) -> None:

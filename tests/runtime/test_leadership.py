@@ -193,6 +193,27 @@ async def test_a_partition_that_comes_back_after_another_led_ends_this_daemon() 
     assert len(rig.journal.batches) == 1
 
 
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_a_leader_whose_partition_went_to_another_daemon_ends(*, is_late: bool) -> None:
+    """Its state is of before, and so would be what it tells."""
+    rig = Rig()
+    async with rig.leading() as running:
+        rig.runtime.revoked()
+        if is_late:
+            await asyncio.sleep(0.02)
+        rig.runtime.passed_over()
+        with pytest.raises(Fenced):
+            await within(running)
+    assert len(rig.journal.batches) == 1
+
+
+async def test_a_standby_that_is_passed_over_stays_one() -> None:
+    rig = Rig()
+    rig.runtime.passed_over()
+    async with rig.leading():
+        assert rig.runtime.vitals.role == "leader"
+
+
 async def test_a_daemon_that_the_group_took_for_dead_joins_again_when_the_journal_is_still_its_own() -> None:
     rig = Rig()
     async with rig.leading():

@@ -61,8 +61,9 @@ class FeedConfig:
 
 
 class Leadership(Protocol):
-    """What the feed tells: that the control partition comes (`assigned`) and goes (`revoked`), and, just before it
-    goes, that the group took this daemon for dead (`expelled`). It joins again only when `expelled` has returned.
+    """What the feed tells: that the control partition comes (`assigned`), goes (`revoked`) or went to another daemon
+    (`passed_over`), and, just before it goes, that the group took this daemon for dead (`expelled`). It joins again
+    only when `expelled` has returned.
 
     `waits_for_journal` says that the broker does not answer other questions either, so that missing commits mean
     nothing.
@@ -72,6 +73,8 @@ class Leadership(Protocol):
     def waits_for_journal(self) -> bool: ...
 
     def assigned(self) -> None: ...
+
+    def passed_over(self) -> None: ...
 
     def revoked(self) -> None: ...
 
@@ -166,6 +169,8 @@ class Feed:
     async def _on_assigned(self, _app: Any, /, *partitions: set[TP], **_: Any) -> None:
         if self._partition in set().union(*partitions):
             self._leadership.assigned()
+        else:
+            self._leadership.passed_over()
 
     async def _on_revoked(self, _app: Any, /, *partitions: set[TP], **_: Any) -> None:
         """The worker joins the group again when this returns."""

@@ -66,7 +66,9 @@ def make_sources(
 def own_samples(
     runtime: Runtime, book: MetricsBook, pulse: Pulse, clock: Clock, secrets: SecretFiles, posts: TransitionPosts
 ) -> Iterator[Sample]:
-    """The daemon's own metrics, and what its capabilities measure once their state is read."""
+    """The daemon's own metrics, and what its capabilities measure once their state is read. Not while it leads no more:
+    another daemon may, and knows better.
+    """
     yield Sample(LEADER, (), 1.0 if runtime.vitals.role == "leader" else 0.0)
     yield Sample(LOOP_AGE, (), pulse.age_s)
     for name, is_refused in secrets.refused.items():
@@ -75,7 +77,7 @@ def own_samples(
         yield Sample(WEBHOOK_WAITING, (name,), float(waiting))
     failing_s = runtime.vitals.journal_failing_s
     yield Sample(JOURNAL_FAILING, (), 0.0 if failing_s is None else clock.monotonic_s() - failing_s)
-    if runtime.vitals.is_loaded:
+    if runtime.vitals.is_loaded and runtime.vitals.role != "standby":
         yield from book.gauges(runtime.state, clock.now_ms())
 
 

@@ -88,8 +88,8 @@ class Vitals:
 
 
 class Runtime:
-    """`assigned`, `revoked` and `expelled` tell what the group says, `run` is the loop, `stop` ends it after the
-    present round.
+    """`assigned`, `revoked`, `passed_over` and `expelled` tell what the group says, `run` is the loop, `stop` ends it
+    after the present round.
 
     A gap of `freeze_s` between two turns of the loop, or a wall clock that jumped as it does when the machine slept,
     means that the process was frozen and may have been replaced. Where nothing was decided for longer than `deaf_s`,
@@ -147,6 +147,8 @@ class Runtime:
         self._owes_round = False
         self._differed = False
         self._is_ours = asyncio.Event()
+        self._is_replaced = False
+        self._has_group_said = asyncio.Event()  # who has the partition
         self._epoch_held = asyncio.Event()
         self._stop = asyncio.Event()
 
@@ -163,12 +165,22 @@ class Runtime:
     def assigned(self) -> None:
         """The group gave us the control partition."""
         self._is_ours.set()
+        self._has_group_said.set()
+
+    def passed_over(self) -> None:
+        """The group gave the control partition to another daemon. One that led until now ends: what it knows is of
+        before, and a restart makes it a standby that knows nothing.
+        """
+        if self.vitals.is_loaded:
+            self._is_replaced = True
+            self._has_group_said.set()
 
     def revoked(self) -> None:
         """The group took the partition away, maybe for seconds only: keep the state, decide nothing, and write to the
         journal before going on.
         """
         self._is_ours.clear()
+        self._has_group_said.clear()
         self.vitals.role = "standby"
 
     async def expelled(self) -> None:
@@ -207,8 +219,10 @@ class Runtime:
         """Wait until this daemon leads; False = asked to stop."""
         self._check_freeze()
         while not self._stop.is_set():
+            if self._is_replaced:
+                raise Fenced("The group gave the control partition to another daemon.")
             if not self._is_ours.is_set():
-                await self._first_of(self._is_ours.wait(), None)
+                await self._first_of(self._has_group_said.wait(), None)
             elif self.vitals.role != "leader":
                 await self._take_over()
             elif by_ms := self._clock.set_by_ms():
