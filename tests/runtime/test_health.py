@@ -63,6 +63,8 @@ async def rig():
         (replace(LEADS, loop_age_s=15.1), 503),
         (replace(LEADS, round_age_s=121.0), 503),
         (replace(LEADS, round_age_s=121.0, journal_failing_for_s=121.0), 200),
+        (replace(LEADS, round_age_s=700.0, journal_failing_for_s=700.0, journal_try_age_s=30.0), 200),
+        (replace(LEADS, round_age_s=700.0, journal_failing_for_s=700.0, journal_try_age_s=601.0), 503),
     ],
 )
 async def test_live_means_that_the_loop_turns(rig: Rig, health: Health, status: int) -> None:

@@ -85,6 +85,25 @@ async def test_while_the_journal_fails_health_knows(monkeypatch: pytest.MonkeyPa
     assert not done.done()
 
 
+async def test_a_write_without_an_answer_counts_as_failing_from_its_beginning_before_its_first_try_has_an_end() -> None:
+    rig = Rig()
+
+    def failing_s() -> float | None:
+        return rig.runtime.vitals.journal_failing_for_s(rig.clock.monotonic_s())
+
+    async with rig.leading():
+        rig.journal.gate.clear()
+        [done] = await rig.deliver(command("replay", offset=0))
+        await until(lambda: len(rig.journal.tried) == 2)
+        rig.clock.ms += 5_000
+        assert failing_s() is None, "a slow answer is one"
+        rig.clock.ms += 3_000
+        assert (failing_s(), rig.runtime.vitals.try_for_s(rig.clock.monotonic_s())) == (8.0, 8.0)
+        rig.journal.gate.set()
+        await all_done([done])
+        assert (failing_s(), rig.runtime.vitals.try_began_s) == (None, None)
+
+
 @pytest.mark.parametrize("is_taken_away", [False, True])
 @pytest.mark.parametrize(("for_s", "epoch"), [(14, 1), (25, 2)])
 async def test_a_leader_that_stood_still_for_long_takes_nothing_for_late(

@@ -14,7 +14,7 @@ from recoveryd.app.once import OneShot
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.events import Leaving
 from recoveryd.runtime.inbox import Inbox
-from recoveryd.runtime.loop import Vitals
+from recoveryd.runtime.vitals import Vitals
 from tests.builders.core import command
 from tests.runtime.fakes import SlowLog, record, until, within
 from tests.runtime.rig import Rig

@@ -75,8 +75,7 @@ def own_samples(
         yield Sample(SECRET_REFUSED, (name,), float(is_refused))
     for name, waiting in posts.waiting.items():
         yield Sample(WEBHOOK_WAITING, (name,), float(waiting))
-    failing_s = runtime.vitals.journal_failing_s
-    yield Sample(JOURNAL_FAILING, (), 0.0 if failing_s is None else clock.monotonic_s() - failing_s)
+    yield Sample(JOURNAL_FAILING, (), runtime.vitals.journal_failing_for_s(clock.monotonic_s()) or 0.0)
     if runtime.vitals.is_loaded and runtime.vitals.role != "standby":
         yield from book.gauges(runtime.state, clock.now_ms())
 
@@ -87,7 +86,8 @@ def _health(runtime: Runtime, collector: OffsetCollector, pulse: Pulse, now_s: f
         role=vitals.role,
         is_loaded=vitals.is_loaded,
         loop_age_s=pulse.age_s,
-        round_age_s=None if vitals.round_began_s is None else now_s - vitals.round_began_s,
-        journal_failing_for_s=None if vitals.journal_failing_s is None else now_s - vitals.journal_failing_s,
+        round_age_s=vitals.round_for_s(now_s),
+        journal_failing_for_s=vitals.journal_failing_for_s(now_s),
+        journal_try_age_s=vitals.try_for_s(now_s),
         is_main_reachable=collector.is_main_reachable,
     )

@@ -23,7 +23,8 @@ CANARY_PRODUCE = histogram(
 )
 
 JOURNAL_FAILING = gauge(
-    "recoveryd_journal_failing_seconds", "Seconds since journal transactions fail; 0 while they succeed."
+    "recoveryd_journal_failing_seconds",
+    "Seconds since journal transactions fail or get no answer; 0 while they succeed, and in the first 5 s of each.",
 )
 
 SECRET_REFUSED = gauge(

@@ -6,7 +6,8 @@ No rule about recoveries lives here: those are in `recoveryd.recovery`. Nor does
 
 from recoveryd.runtime.inbox import Inbox
 from recoveryd.runtime.intake import ControlIntake
-from recoveryd.runtime.loop import Runtime, Vitals
+from recoveryd.runtime.loop import Runtime
 from recoveryd.runtime.ticker import Ticker
+from recoveryd.runtime.vitals import Vitals
 
 __all__ = ["ControlIntake", "Inbox", "Runtime", "Ticker", "Vitals"]

@@ -20,6 +20,7 @@ from recoveryd.wire.plain_json import to_json
 
 LOOP_AGE_LIMIT_S: Final = 15.0
 ROUND_LIMIT_S: Final = 120.0
+TRY_LIMIT_S: Final = 600.0
 PAGE_DEFAULT, PAGE_LIMIT = 100, 1_000
 LOG_LINES, LOG_LINES_LIMIT = 200, 10_000
 LONG_ROW_S: Final = 0.005
@@ -31,7 +32,7 @@ Handler = Callable[[web.Request], Any]
 @dataclass(frozen=True, slots=True)
 class Health:
     """The daemon's health at one moment. Ages in seconds; `round_age_s` is None outside a round,
-    `journal_failing_for_s` while the journal works.
+    `journal_failing_for_s` while the journal works, `journal_try_age_s` while nothing is being written to it.
     """
 
     role: str
@@ -40,11 +41,14 @@ class Health:
     round_age_s: float | None
     journal_failing_for_s: float | None
     is_main_reachable: bool = True
+    journal_try_age_s: float | None = None
 
     @property
     def is_live(self) -> bool:
-        # A round that only waits for the journal is alive: restarting would not make the broker answer.
+        # A round that only waits for the journal is alive: restarting would not make the broker answer. But each try
+        # has an end by itself, so one that goes on far beyond it hangs.
         is_stuck = (self.round_age_s or 0.0) > ROUND_LIMIT_S and self.journal_failing_for_s is None
+        is_stuck = is_stuck or (self.journal_try_age_s or 0.0) > TRY_LIMIT_S
         return self.loop_age_s <= LOOP_AGE_LIMIT_S and not is_stuck
 
     @property

@@ -8,7 +8,6 @@ raises `Fenced`, which leaves `run` before any effect of that round.
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import structlog
@@ -29,6 +28,7 @@ from recoveryd.runtime.reporting import Reporter
 from recoveryd.runtime.rounds import Rounds
 from recoveryd.runtime.seen import SeenLedger
 from recoveryd.runtime.ticker import Ticker
+from recoveryd.runtime.vitals import Vitals
 
 log = structlog.stdlib.get_logger(__name__)
 T = TypeVar("T")
@@ -75,16 +75,6 @@ class EffectRunner(Protocol):
     def start(self, effect: Effect) -> None:
         """Begin the effect and return at once; its result comes back as an event."""
         ...
-
-
-@dataclass(slots=True)
-class Vitals:
-    """The loop's state for health. Times are monotonic seconds; None = no round now, or the journal works."""
-
-    role: str = "standby"  # standby | taking_over | leader
-    is_loaded: bool = False
-    round_began_s: float | None = None
-    journal_failing_s: float | None = None
 
 
 class Runtime:
@@ -347,14 +337,20 @@ class Runtime:
 
     async def _commit(self, batch: JournalBatch) -> None:
         async def commit() -> None:
-            started_s = self._clock.monotonic_s()
-            await self._journal.commit(batch)
+            started_s = self.vitals.try_began_s = self._clock.monotonic_s()
+            try:
+                await self._journal.commit(batch)
+            finally:
+                self.vitals.try_began_s = None
             self._metrics.observe(JOURNAL_COMMIT_SECONDS, self._clock.monotonic_s() - started_s)
 
         # The same batch again, not a new decision: after a commit of unknown outcome records may be repeated, but must
         # not contradict each other.
-        began_s = self._clock.monotonic_s()
-        await self._retrying("commit to the journal", commit)
+        began_s = self.vitals.write_began_s = self._clock.monotonic_s()
+        try:
+            await self._retrying("commit to the journal", commit)
+        finally:
+            self.vitals.write_began_s = None
         self._journaled_s = self._clock.monotonic_s()
         self._last_write_took_s = self._journaled_s - began_s
 
