@@ -1,5 +1,6 @@
 """How the Faust worker connects to a cluster: the configured access in Faust's terms."""
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from faust.auth import OAuthCredentials, SASLCredentials, SSLCredentials
@@ -7,7 +8,6 @@ from faust.types.auth import CredentialsT
 
 from recoveryd.adapters.kafka.oauth_tokens import TokenProvider
 from recoveryd.settings.kafka_properties import ClientAccess, make_ssl_context
-from recoveryd.settings.renewing import renew_context
 
 REQUEST_TIMEOUT_S: Final = 30.0
 _FOR_EVER_MS: Final = 2**31 - 1
@@ -48,15 +48,23 @@ def credentials_of(access: ClientAccess) -> CredentialsT | None:
     return SSLCredentials(context) if context is not None else None
 
 
-def take_login(credentials: CredentialsT | None, access: ClientAccess) -> None:
-    """Let what connects with these credentials use another secret. Raises as `credentials_of`."""
+def take_login(credentials: CredentialsT | None, access: ClientAccess, clients: Iterable[Any]) -> None:
+    """Let what connects with these credentials, and these clients of aiokafka that were made with them, use another
+    secret, and trust who is trusted now and nobody else: so a context is made anew, since one can only be added to.
+    Present connections stay as they are. Raises as `credentials_of`.
+    """
+    context = make_ssl_context(access.tls) if access.tls is not None else None
     match credentials:
         case OAuthCredentials(oauth_cb=TokenProvider() as provider) if access.oauth is not None:
             provider.take(access.oauth)
         case SASLCredentials():
             credentials.username, credentials.password = access.username, access.password
-    context = (
-        credentials.context if isinstance(credentials, SSLCredentials) else getattr(credentials, "ssl_context", None)
-    )
-    if context is not None and access.tls is not None:
-        renew_context(context, access.tls)
+    if context is not None and isinstance(credentials, SSLCredentials):
+        credentials.context = context
+    elif context is not None and isinstance(credentials, SASLCredentials | OAuthCredentials):
+        credentials.ssl_context = context
+    for client in clients:
+        if context is not None:
+            client._ssl_context = context  # noqa: SLF001
+        if access.mechanism is not None and access.oauth is None:
+            client._sasl_plain_username, client._sasl_plain_password = access.username, access.password  # noqa: SLF001

@@ -128,12 +128,10 @@ class Feed:
 
         Faust hands a login to its clients once, and the clients to their connections, so theirs is replaced.
         """
-        take_login(self._config.credentials, access)
         consumer = getattr(self._app.consumer, "_thread", None)
-        for holder in (getattr(consumer, "_consumer", None), getattr(self._app.producer, "_producer", None)):
-            client: Any = getattr(holder, "_client", None) or getattr(holder, "client", None)
-            if client is not None and access.mechanism is not None and access.oauth is None:
-                client._sasl_plain_username, client._sasl_plain_password = access.username, access.password  # noqa: SLF001
+        holders = (getattr(consumer, "_consumer", None), getattr(self._app.producer, "_producer", None))
+        clients = (getattr(holder, "_client", None) or getattr(holder, "client", None) for holder in holders)
+        take_login(self._config.credentials, access, [client for client in clients if client is not None])
 
     async def watch(self) -> None:
         """Run until cancelled. Raises `RecoverydError` when the worker broke down or its commits stall, which only a

@@ -5,7 +5,6 @@ be whole: an empty file, or one that was only written in part, is refused, so th
 """
 
 import hashlib
-import ssl
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from recoveryd.settings.kafka_properties import (
     LOCATIONS,
     ClientAccess,
     Tls,
-    load_own_certificate,
     make_ssl_context,
     read_access,
     to_librdkafka,
@@ -105,10 +103,3 @@ def check_pem_file(path: Path) -> None:
         raise SecretProblem(f"the file {path} is empty")
     if raw.count(_BEGIN) != raw.count(_END) or _BEGIN not in raw:
         raise SecretProblem(f"the file {path} is not PEM, or only a part of it")
-
-
-def renew_context(context: ssl.SSLContext, tls: Tls) -> None:
-    """Let connections that are made from now on use what the files hold now. Raises OSError, `ssl.SSLError`."""
-    if tls.ca_file is not None or tls.ca_pem is not None:
-        context.load_verify_locations(cafile=tls.ca_file, cadata=tls.ca_pem)
-    load_own_certificate(context, tls)
