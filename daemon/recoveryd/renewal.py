@@ -26,7 +26,8 @@ from recoveryd.settings.renewing import (
 @dataclass(slots=True)
 class SecretHolders:
     """`clients`, `accesses` and `targets` are read by others whenever they make a client or a call. `try_login` blocks,
-    and raises `ClusterProblem` unless a broker lets it in.
+    and raises `ClusterProblem` unless a broker lets it in. `main_renewed` are told of each new login to `main`, `asked`
+    of each request to read all secrets again.
     """
 
     settings: Settings
@@ -36,6 +37,7 @@ class SecretHolders:
     controls: UnitControls
     surroundings: Surroundings
     main_renewed: list[Callable[[ClientAccess], None]] = field(default_factory=list)
+    asked: list[Callable[[], None]] = field(default_factory=list)
     try_login: Callable[[Properties, str], None] = let_in
     _in_force: dict[str, str] = field(default_factory=dict)  # by cluster: the fingerprint of what it was given
 

@@ -65,13 +65,14 @@ class FakeDaemon:
         self.stopping = asyncio.Event()
         self.interpreter, self.progress, self.jobs, self.journal = Closable(), Closable(), Closable(), Closable()
         self.applications, self.posts = Closable(), FakePosts()
-        self.secret_holders = SimpleNamespace(accesses={"main": SETTINGS.access("main")}, main_renewed=[])
+        self.secret_holders = SimpleNamespace(accesses={"main": SETTINGS.access("main")}, main_renewed=[], asked=[])
         self.readings = ()
         self.unit_files, self.asked = self, asyncio.Event()
         self.secret_files = self
         self.runtime = self.intake = self.collector = self.server = self.clusters = self.pulse = self.ticker = self
         self.port, self.closed, self.log = 1, 0, list[str]()
         self.fed: FeedConfig | None = None
+        self.forgot_tokens = 0
         self.waits = asyncio.Event()
 
     async def start(self) -> None:
@@ -118,7 +119,7 @@ class FakeDaemon:
 
 class FakeFeed:
     def __init__(self, config: FeedConfig, daemon: Any, _leadership: Any) -> None:
-        self.script = daemon.script
+        self.script, self.daemon = daemon.script, daemon
         daemon.fed = config
 
     async def start(self) -> None:
@@ -130,6 +131,9 @@ class FakeFeed:
 
     async def stop(self, timeout_s: float) -> None:
         return
+
+    def forget_token(self) -> None:
+        self.daemon.forgot_tokens += 1
 
     def take_login(self, _access: Any) -> None:
         return
@@ -288,6 +292,7 @@ async def test_a_hangup_asks_for_the_units_again_and_ends_nothing(make) -> None:
     os.kill(os.getpid(), signal.SIGHUP)
     await within(fake.asked.wait())
     assert not running.done()
+    assert fake.forgot_tokens == 1
     os.kill(os.getpid(), signal.SIGTERM)
     assert await within(running) == EXIT_CLEAN
 

@@ -3,13 +3,14 @@ expect.
 """
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from recoveryd.adapters.kafka.oauth_tokens import TokenProblem, fetch_token
+from recoveryd.adapters.kafka.oauth_tokens import TokenProblem, TokenProvider, fetch_token
 from recoveryd.settings.oauth_properties import OAuth
 
 TOKEN = b'HTTP/1.0 200 OK\r\n\r\n{"access_token": "a-token", "expires_in": 60}'
@@ -79,3 +80,33 @@ async def test_an_endpoint_behind_a_proxy_of_the_environment_is_asked_through_it
         monkeypatch.setenv("http_proxy", proxy)
         assert (await fetch_token(OAuth("http://tokens.invalid/token", "me", "my-secret")))[0] == "a-token"
     assert len(heard) == 1
+
+
+async def test_a_token_is_asked_for_again_once_most_of_its_life_is_over_or_somebody_wants_it() -> None:
+    now_s = [1_000.0]
+    with served(TOKEN) as (endpoint, heard):
+        provider = TokenProvider(OAuth(f"{endpoint}/token", "me", "my-secret"), lambda: now_s[0])
+        asked = []
+        for passes_s in (0.0, 47.0, 1.1):
+            now_s[0] += passes_s
+            assert await provider.token() == "a-token"
+            asked.append(len(heard))
+        provider.forget()
+        await provider.token()
+        asked.append(len(heard))
+    assert asked == [1, 1, 2, 3]
+
+
+@pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="this system has no clock that goes on in sleep")
+async def test_the_life_of_a_token_goes_on_while_the_machine_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept_s = [0.0]
+    read = time.clock_gettime
+    monkeypatch.setattr(
+        time, "clock_gettime", lambda clock: read(clock) + (slept_s[0] if clock == time.CLOCK_BOOTTIME else 0.0)
+    )
+    with served(TOKEN) as (endpoint, heard):
+        provider = TokenProvider(OAuth(f"{endpoint}/token", "me", "my-secret"))
+        await provider.token()
+        slept_s[0] = 3_600.0
+        await provider.token()
+    assert len(heard) == 2

@@ -48,6 +48,12 @@ def credentials_of(access: ClientAccess) -> CredentialsT | None:
     return SSLCredentials(context) if context is not None else None
 
 
+def forget_token(credentials: CredentialsT | None) -> None:
+    """Let the next connection ask for a token, if it logs in with one."""
+    if isinstance(credentials, OAuthCredentials) and isinstance(credentials.oauth_cb, TokenProvider):
+        credentials.oauth_cb.forget()
+
+
 def take_login(credentials: CredentialsT | None, access: ClientAccess, clients: Iterable[Any]) -> None:
     """Let what connects with these credentials, and these clients of aiokafka that were made with them, use another
     secret, and trust who is trusted now and nobody else: so a context is made anew, since one can only be added to.

@@ -25,7 +25,7 @@ from faust.tables.manager import TableManager
 from faust.tables.recovery import Recovery
 from faust.types import TP, EventT, StreamT
 
-from recoveryd.app.credentials import REQUEST_TIMEOUT_S, take_login
+from recoveryd.app.credentials import REQUEST_TIMEOUT_S, forget_token, take_login
 from recoveryd.app.tolerant_fetch import readable_headers, tolerate_any_batch
 from recoveryd.errors import RecoverydError
 from recoveryd.failpoints import hit
@@ -132,6 +132,10 @@ class Feed:
         holders = (getattr(consumer, "_consumer", None), getattr(self._app.producer, "_producer", None))
         clients = (getattr(holder, "_client", None) or getattr(holder, "client", None) for holder in holders)
         take_login(self._config.credentials, access, [client for client in clients if client is not None])
+
+    def forget_token(self) -> None:
+        """Somebody asks for all secrets to be read again: a token that was revoked shall not be offered any more."""
+        forget_token(self._config.credentials)
 
     async def watch(self) -> None:
         """Run until cancelled. Raises `RecoverydError` when the worker broke down or its commits stall, which only a

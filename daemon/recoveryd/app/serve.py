@@ -96,6 +96,7 @@ async def _run(settings: Settings, daemon: Daemon, stopped: asyncio.Event, once:
             return EXIT_CLEAN
         feed = Feed(_feed_config(settings, daemon), daemon.intake, daemon.runtime)
         daemon.secret_holders.main_renewed.append(feed.take_login)
+        daemon.secret_holders.asked.append(feed.forget_token)
         tasks = [asyncio.create_task(work) for work in _work(daemon, feed)]
         try:
             if await _has_joined(feed, stopped, end_s):
@@ -266,6 +267,8 @@ async def _within(what: str, limit_s: float, work: Awaitable[None]) -> None:
 def _reread(daemon: Daemon) -> None:
     daemon.unit_files.ask()
     daemon.secret_files.ask()
+    for tell in daemon.secret_holders.asked:
+        tell()
 
 
 def _tell(problem: RecoverydError) -> None:

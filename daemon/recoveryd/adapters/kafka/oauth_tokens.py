@@ -9,6 +9,7 @@ import ssl
 import time
 import urllib.parse
 import urllib.request
+from collections.abc import Callable
 from typing import Any, Final
 
 from aiokafka.abc import AbstractTokenProvider
@@ -20,6 +21,12 @@ DEADLINE_S: Final = 10.0
 _ANSWER_BYTES_MAX: Final = 256 * 1024
 _USED_SHARE: Final = 0.8  # of a token's life; what is left is for the broker to see it
 _LIFE_UNKNOWN_S: Final = 60.0
+# The life of a token goes on while the machine sleeps, and so does this clock, where there is one.
+_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def _awake_or_not_s() -> float:
+    return time.clock_gettime(_CLOCK)
 
 
 class TokenProblem(ConnectionError):  # noqa: N818  (named for what happened)
@@ -31,8 +38,9 @@ class TokenProblem(ConnectionError):  # noqa: N818  (named for what happened)
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka has no types
     """One per client. `token` may be called at once by several connections: they wait for one answer."""
 
-    def __init__(self, oauth: OAuth) -> None:
+    def __init__(self, oauth: OAuth, now_s: Callable[[], float] = _awake_or_not_s) -> None:
         self._oauth = oauth
+        self._now_s = now_s
         self._token = ""
         self._until_s = 0.0
         self._asking = asyncio.Lock()
@@ -40,14 +48,19 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka ha
     def take(self, oauth: OAuth) -> None:
         """Ask for tokens as this client from now on."""
         if oauth != self._oauth:
-            self._oauth, self._until_s = oauth, 0.0
+            self._oauth = oauth
+            self.forget()
+
+    def forget(self) -> None:
+        """Ask for a token before the next connection: the one of now may not hold any more."""
+        self._until_s = 0.0
 
     async def token(self) -> str:
         """A token that holds for a while. Raises `TokenProblem`."""
         async with self._asking:
-            if time.monotonic() >= self._until_s:
+            if self._now_s() >= self._until_s:
                 self._token, life_s = await fetch_token(self._oauth)
-                self._until_s = time.monotonic() + life_s * _USED_SHARE
+                self._until_s = self._now_s() + life_s * _USED_SHARE
             return self._token
 
     def extensions(self) -> dict[str, str]:
