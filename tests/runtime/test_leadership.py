@@ -193,18 +193,42 @@ async def test_a_partition_that_comes_back_after_another_led_ends_this_daemon() 
     assert len(rig.journal.batches) == 1
 
 
-@pytest.mark.parametrize("is_late", [False, True])
-async def test_a_leader_whose_partition_went_to_another_daemon_ends(*, is_late: bool) -> None:
+async def test_a_leader_whose_partition_went_to_another_daemon_ends_if_it_stays_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Its state is of before, and so would be what it tells."""
+    monkeypatch.setattr(loop, "IDLE_S", 0.001)
     rig = Rig()
     async with rig.leading() as running:
         rig.runtime.revoked()
-        if is_late:
-            await asyncio.sleep(0.02)
         rig.runtime.passed_over()
+        rig.clock.ms += 59_000
+        await asyncio.sleep(0.02)
+        rig.runtime.passed_over()  # after another rebalance
+        assert not running.done()
+        rig.clock.ms += 1_000
         with pytest.raises(Fenced):
             await within(running)
     assert len(rig.journal.batches) == 1
+
+
+async def test_a_leader_that_gets_its_partition_back_from_one_that_was_about_to_end_leads_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loop, "IDLE_S", 0.001)
+    rig = Rig()
+    async with rig.leading():
+        rig.runtime.revoked()
+        rig.runtime.passed_over()
+        rig.clock.ms += 10_000
+        await asyncio.sleep(0.02)
+        rig.runtime.assigned()
+        await until(lambda: rig.runtime.vitals.role == "leader")
+        rig.clock.ms += 3_600_000
+        rig.runtime.revoked()
+        await asyncio.sleep(0.02)
+        rig.runtime.assigned()
+        await all_done(await rig.deliver(command("replay", offset=0)))
 
 
 async def test_a_standby_that_is_passed_over_stays_one() -> None:

@@ -41,6 +41,8 @@ COVER_EVERY_RECORDS = 5_000
 COVER_EVERY_S = 60.0
 BACKOFF_FIRST_S, BACKOFF_MAX_S = 0.2, 5.0
 SLOW_ROUND_S = 2.0
+# Some sessions long: a daemon that is about to end may be given the partition once more.
+REPLACED_AFTER_S = 60.0
 
 
 class Stopping(Exception):  # noqa: N818  (not an error: it ends the waiting for another try)
@@ -137,8 +139,7 @@ class Runtime:
         self._owes_round = False
         self._differed = False
         self._is_ours = asyncio.Event()
-        self._is_replaced = False
-        self._has_group_said = asyncio.Event()  # who has the partition
+        self._passed_over_s: float | None = None
         self._epoch_held = asyncio.Event()
         self._stop = asyncio.Event()
 
@@ -154,23 +155,21 @@ class Runtime:
 
     def assigned(self) -> None:
         """The group gave us the control partition."""
+        self._passed_over_s = None
         self._is_ours.set()
-        self._has_group_said.set()
 
     def passed_over(self) -> None:
-        """The group gave the control partition to another daemon. One that led until now ends: what it knows is of
-        before, and a restart makes it a standby that knows nothing.
+        """The group gave the control partition to another daemon. One that led until then ends if it stays so: what it
+        knows is of before, and a restart makes it a standby that knows nothing.
         """
-        if self.vitals.is_loaded:
-            self._is_replaced = True
-            self._has_group_said.set()
+        if self.vitals.is_loaded and self._passed_over_s is None:
+            self._passed_over_s = self._clock.monotonic_s()
 
     def revoked(self) -> None:
         """The group took the partition away, maybe for seconds only: keep the state, decide nothing, and write to the
         journal before going on.
         """
         self._is_ours.clear()
-        self._has_group_said.clear()
         self.vitals.role = "standby"
 
     async def expelled(self) -> None:
@@ -209,10 +208,9 @@ class Runtime:
         """Wait until this daemon leads; False = asked to stop."""
         self._check_freeze()
         while not self._stop.is_set():
-            if self._is_replaced:
-                raise Fenced("The group gave the control partition to another daemon.")
             if not self._is_ours.is_set():
-                await self._first_of(self._has_group_said.wait(), None)
+                self._check_replaced()
+                await self._first_of(self._is_ours.wait(), IDLE_S)
             elif self.vitals.role != "leader":
                 await self._take_over()
             elif by_ms := self._clock.set_by_ms():
@@ -230,6 +228,11 @@ class Runtime:
         if self._last_write_took_s > self._deaf_s:
             return f"the journal could not be written for {self._last_write_took_s:.0f} s"
         return f"it could decide nothing for {deaf_s:.0f} s"
+
+    def _check_replaced(self) -> None:
+        since_s = self._passed_over_s
+        if since_s is not None and self._clock.monotonic_s() - since_s >= REPLACED_AFTER_S:
+            raise Fenced("The group gave the control partition to another daemon.")
 
     def _check_freeze(self) -> None:
         now_s = self._clock.monotonic_s()
