@@ -4,6 +4,8 @@ taken away while others are over their SLO, and what they refuse is asked for ag
 
 from dataclasses import replace
 
+import pytest
+
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.events import Tick
 from recoveryd.kernel.states import State
@@ -14,11 +16,14 @@ from recoveryd.live.law.types import ControllerParams
 from recoveryd.live.params import LiveParams
 from recoveryd.live.pressure import Protection, SignalKind
 from recoveryd.live.slice import LIVE
+from recoveryd.recovery.commands import Pause
 from recoveryd.recovery.events import FactsGathered
 from recoveryd.recovery.recoveries import Recoveries
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd.replay.spec import Replay
 from recoveryd.units.facts import Member
+from recoveryd.workflows.machine.draft import WORKFLOWS
+from recoveryd.workflows.machine.stopped import stopped_groups
 from recoveryd.workflows.model.spec import RunbookPath
 from tests.builders.core import make_facts, make_spec
 from tests.builders.records import make_recovery
@@ -153,6 +158,70 @@ def test_it_counts_again_once_the_application_reads_again() -> None:
     assert live.left[OWN] / PER_S > SLO_S
     assert live.pressures == {OWN_LAG, OTHER_LAG}
     assert "does not count" not in live.why
+
+
+def runs_again(live: Watched) -> None:
+    """Somebody has started it, and it is behind; a member more or less is not waited for."""
+    live.world.members, live.reads[OWN] = [Member("m2", "shop-1", "host")], False
+    live.live(60)
+    assert live.left[OWN] / PER_S > SLO_S
+
+
+def test_it_counts_as_soon_as_somebody_starts_the_application_that_a_savepoint_has_stopped() -> None:
+    live = watched()
+    save(live.world)
+    live.stops()
+    live.live(30)
+    assert live.world.waits_at == "copy_state"
+    assert "does not count" in live.why
+    runs_again(live)
+    assert live.world.waits_at == "copy_state"
+    assert live.pressures == {OWN_LAG, OTHER_LAG}
+    assert "does not count" not in live.why
+
+
+def test_so_it_does_while_a_paused_savepoint_has_it_stopped() -> None:
+    live = watched()
+    save(live.world)
+    live.stops()
+    live.live(30)
+    live.world.send(Pause)
+    runs_again(live)
+    assert live.world.workflow.state is State.PAUSED
+    assert live.pressures == {OWN_LAG, OTHER_LAG}
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+def test_and_while_configs_are_put_back_at_the_end(is_running: bool) -> None:
+    live = watched()
+    world = live.world
+    save(world)
+    live.stops()
+    live.live(30)
+    world.fail_at("restore_configs", retriable=True)
+    world.complete_children()
+    assert world.workflow.state is State.CLOSING
+    if is_running:
+        runs_again(live)
+    else:
+        live.live(30)
+    assert world.workflow.state is State.CLOSING
+    said = "" if is_running else f"{OWN_LAG} does not count: workflow w1 works on app, and app has no members"
+    assert said in live.why
+    assert ("does not count" in live.why) is not is_running
+    assert live.pressures == ({OWN_LAG, OTHER_LAG} if is_running else {OTHER_LAG})
+
+
+def test_steps_of_long_ago_leave_nothing_out_while_a_savepoint_is_deleted() -> None:
+    live = watched()
+    saved(live)
+    world = live.world
+    world.fail_at("delete_copies", retriable=True)
+    world.rollback()
+    assert (world.workflow.state, world.workflow.is_rolling_back) == (State.RUNNING, True)
+    assert stopped_groups(world.state.of(WORKFLOWS)) == {}
+    runs_again(live)
+    assert live.pressures == {OWN_LAG, OTHER_LAG}
 
 
 def test_the_lag_of_an_application_that_is_down_counts_while_nobody_works_on_it() -> None:

@@ -1,6 +1,7 @@
 """Protected consumer groups that read nothing on purpose. A workflow has stopped their application, or works on it
 while it has no members. Their lag grows whatever a replay does, so it neither holds a rate nor refuses a start; all
-else that is protected in the domain counts on.
+else that is protected in the domain counts on. Members end it, whatever the workflow takes for stopped: who reads may
+be harmed.
 
 Workflows know recoveries, and not the other way round: who is stopped is handed in (`draft.Beside`).
 """
@@ -23,13 +24,18 @@ def left_out(draft: RecoveryDraft) -> LeftOut:
         return found
     book = draft.protection.protecting.book
     for reader, name in draft.params.live.protected.items():
-        group = reader.cluster, reader.group
-        why = resting.get(group)
-        if why is None and group in worked_on and _is_empty(book.readers.get(reader, {})):
+        group, windows = (reader.cluster, reader.group), book.readers.get(reader, {})
+        why = None if _has_members(windows) else resting.get(group)
+        if why is None and group in worked_on and _is_empty(windows):
             why = f"{worked_on[group]}, and {reader.group} has no members"
         if why is not None:
             found.setdefault(reader.cluster, {})[name] = why
     return found
+
+
+def _has_members(windows: Mapping[int, Window]) -> bool:
+    """Whether the newest look at it saw some. It is not always known."""
+    return any(window.is_active is True for window in windows.values())
 
 
 def _is_empty(windows: Mapping[int, Window]) -> bool:

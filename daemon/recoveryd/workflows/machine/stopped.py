@@ -15,11 +15,12 @@ _DOES_NOTHING = frozenset({State.PLANNING, State.PLANNED, State.AWAITING_APPROVA
 
 def stopped_groups(workflows: Workflows) -> Groups:
     """By cluster and name, with the sentence that names the workflow: from when its application was stopped until it is
-    to start again, or the workflow ends.
+    to start again, or may. On the way back its steps tell nothing: they may be of long ago.
     """
     return {
         place: f"workflow {workflow.id} keeps {place[1]} stopped"
         for workflow in _at_work(workflows)
+        if workflow.state is not State.CLOSING and not workflow.is_rolling_back
         for place in _stopped_by(workflow)
     }
 
