@@ -472,6 +472,32 @@ def test_8_nothing_listed_means_nothing_is_held_back() -> None:
     assert rig.tick(None, lag_s=None).rate_bytes_per_s == CEILING
 
 
+LEFT_OUT = replace(PARAMS, protections=(), all_left_out=True)
+
+
+def test_8_where_nothing_that_is_listed_counts_now_the_rate_goes_on_in_steps() -> None:
+    rig = started(2.0, replace(PARAMS, protections=(PARAMS.protections[1],)))
+    rig.params, before = LEFT_OUT, rig.state.rate
+    decisions = [rig.tick(None, lag_s=None) for _ in range(5)]
+    assert decisions[0].wanted_bytes_per_s == pytest.approx(before * 2**0.2)
+    assert decisions[-1].wanted_bytes_per_s == pytest.approx(before * 2)
+    assert (decisions[0].rule, decisions[0].verdict) == (Rule.PROTECT, ControlVerdict.LATENCY_UNPROTECTED)
+    assert decisions[0].why.startswith("nothing that is listed to be protected counts now: slow start")
+    for _ in range(30):
+        decision = rig.tick(None, lag_s=None)
+    assert decision.rate_bytes_per_s == CEILING
+    assert decision.why.startswith("nothing that is listed to be protected counts now (")
+
+
+def test_8_nor_does_a_recovery_begin_at_the_ceiling_or_rise_beyond_what_lanes_use() -> None:
+    rig = Rig(LEFT_OUT)
+    assert rig.tick(None, lag_s=None).rate_bytes_per_s == 5.0
+    for _ in range(10):
+        decision = rig.tick(None, lag_s=None, achieved=1.0)
+    assert decision.wanted_bytes_per_s == pytest.approx(5.0)
+    assert "something else limits them" in decision.why
+
+
 def test_live_traffic_takes_its_part_at_once_and_gives_it_back() -> None:
     rig = started(40.0)
     rig.tick(0.9, ingress=10.0)

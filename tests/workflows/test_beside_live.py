@@ -86,9 +86,9 @@ class Watched:
         return {p.name for p in self.world.state.of(LIVE).protecting.decisions["main"].pressures}
 
 
-def watched(world: AppWorld | None = None) -> Watched:
+def watched(world: AppWorld | None = None, protected: LiveParams = LIVE_TRAFFIC) -> Watched:
     made = world or AppWorld()
-    made.protect(LIVE_TRAFFIC)
+    made.protect(protected)
     return Watched(made)
 
 
@@ -222,6 +222,22 @@ def test_steps_of_long_ago_leave_nothing_out_while_a_savepoint_is_deleted() -> N
     assert stopped_groups(world.state.of(WORKFLOWS)) == {}
     runs_again(live)
     assert live.pressures == {OWN_LAG, OTHER_LAG}
+
+
+def test_where_it_is_all_that_is_protected_a_copy_begins_low_all_the_same() -> None:
+    domain = LIVE_TRAFFIC.domains["main"]
+    alone = replace(domain, protections=tuple(p for p in domain.protections if p.name == OWN_LAG))
+    live = watched(protected=replace(LIVE_TRAFFIC, domains={"main": alone}, protected={OWN: OWN_LAG}))
+    world = live.world
+    save(world)
+    live.stops()
+    live.live(60)
+    assert begin_copy(world) is State.STARTING
+    live.live(5)
+    assert "nothing that is listed to be protected counts now" in live.why
+    assert f"{OWN_LAG} does not count: workflow w1 keeps app stopped" in live.why
+    decision = world.state.of(LIVE).protecting.decisions["main"]
+    assert 0 < decision.rate_bytes_per_s <= 0.1 * world.params.control.max_bytes_per_s
 
 
 def test_the_lag_of_an_application_that_is_down_counts_while_nobody_works_on_it() -> None:

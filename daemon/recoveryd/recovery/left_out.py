@@ -54,7 +54,8 @@ def domains_now(draft: RecoveryDraft, out: LeftOut) -> Mapping[str, ControllerPa
 def _without(params: ControllerParams, names: Mapping[str, str]) -> ControllerParams:
     if not names:
         return params
-    return replace(params, protections=tuple(p for p in params.protections if p.name not in names))
+    kept = tuple(p for p in params.protections if p.name not in names)
+    return replace(params, protections=kept, all_left_out=not kept)
 
 
 def told_left_out(out: LeftOut) -> dict[str, str]:

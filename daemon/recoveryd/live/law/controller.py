@@ -5,7 +5,8 @@ decayed when too little is known.
 for any capacity, and gains are per loop delay, so it holds for any delay. The rules by number, in the order in which
 they are tried:
 
-    8 protect     nothing is to be protected: the ceiling; our rate does not move the pressure: stay at the floor
+    8 protect     nothing is to be protected: the ceiling, in steps where that is so for now; our rate does not move the
+    pressure: stay at the floor
     1 stale       a protected signal is old or was never seen: decay to the floor; lost for five minutes: pause
     9 foreign     the SLO is reached, but maybe not because of us: raise nothing for a while, or take a cut back
     3 guard       the SLO is reached in samples taken since the last cut: cut by how far it is exceeded

@@ -68,7 +68,7 @@ def _with_verdict(
         return replace(state, dropped=state.dropped | (pressing & may_drop)), ControlVerdict.UNATTRIBUTABLE
     if state.dropped:
         return state, ControlVerdict.UNATTRIBUTABLE
-    is_protected = watches_latency(params) or not params.protections
+    is_protected = watches_latency(params) or not (params.protections or params.all_left_out)
     return state, ControlVerdict.PROTECTED if is_protected else ControlVerdict.LATENCY_UNPROTECTED
 
 

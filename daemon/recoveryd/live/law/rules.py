@@ -73,6 +73,8 @@ class _Growth(NamedTuple):
 def choose(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int, params: ControllerParams) -> Move:
     """The move of the first rule that applies."""
     floor, ceiling = bounds(inputs)
+    if params.all_left_out:
+        return _alone(state, seen, inputs, now_ms, params)
     if not params.protections:
         return Move(ceiling, Rule.PROTECT, "no live traffic is listed to be protected", ceiling + displaced(state))
     is_budget = params.effective_law is Law.BUDGET
@@ -83,6 +85,22 @@ def choose(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int
         return cut
     steer = _steer if is_budget else step_up
     return _wait(state, seen) or steer(state, seen, inputs, now_ms, params)
+
+
+def _alone(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int, params: ControllerParams) -> Move:
+    """8. Nothing that is listed counts for now: on from the present rate, doubled per loop delay. A jump would be far
+    too much for what counts again soon, and for all that is not listed.
+    """
+    why = "nothing that is listed to be protected counts now"
+    ceiling = bounds(inputs)[1]
+    if state.rate >= ceiling:
+        return Move(ceiling, Rule.PROTECT, why, ceiling + displaced(state))
+    limit = limited(state, inputs, params) if state.rate > 0 else None
+    if limit is not None:
+        return limit._replace(why=f"{why}; {limit.why}")
+    share = min(1.0, elapsed_ms(state.stepped_ms, now_ms) / seen.delay_ms)
+    rate = state.rate * 2**share if state.rate > 0 else begin_rate(state, inputs, now_ms, params)
+    return Move(rate, Rule.PROTECT, f"{why}: slow start", rate + displaced(state))
 
 
 def _harder(cut: Move | None, decay: Move) -> Move:

@@ -55,7 +55,7 @@ class ControllerParams:
     """Frozen parameters of one budget domain (a broker, or a cluster as a whole). Times in ms, rates in bytes/s.
 
     `displacement`: how many bytes of replay do as much work as one byte of live traffic. Gains are per loop delay, so
-    they hold for any delay.
+    they hold for any delay. `all_left_out`: something is listed to be protected, and nothing of it counts now.
     """
 
     protections: tuple[Protection, ...] = ()
@@ -83,6 +83,7 @@ class ControllerParams:
     raise_band: float = 1.05
     cut_band: float = 0.95
     law: Law = Law.BUDGET
+    all_left_out: bool = False
     most_bytes_per_s: float = math.inf  # of all claims together, whatever each may take
     freshness: FreshnessParams = FreshnessParams()
 
