@@ -20,12 +20,14 @@ from recoveryd.units.model import Behaviour, Output, Unit
 from recoveryd.workflows.kinds.all_kinds import KINDS
 from recoveryd.workflows.kinds.runbook.gates import GateState, find_gates
 from recoveryd.workflows.kinds.runbook.names import SEVEN
+from recoveryd.workflows.machine.draft import WORKFLOWS
 from recoveryd.workflows.machine.kind import Around
-from recoveryd.workflows.model.actions import TopicForm
+from recoveryd.workflows.model.actions import LookAtUnit, TopicForm
 from recoveryd.workflows.model.commands import Discard, Escalate, Promote, Runbook, Savepoint
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.facts import Found, TopicFound
+from recoveryd.workflows.model.known import Workflows
 from recoveryd.workflows.model.spec import RunbookGate, RunbookPath, RunbookSpec, SavepointSpec
 from recoveryd.workflows.model.workflow import QuotaUndo, StepState, UndoState
 from recoveryd.workflows.wire.status import WorkflowForm
@@ -548,6 +550,25 @@ def test_a_shadow_of_an_earlier_release_publishes_all_that_is_staged() -> None:
     world.say(Promote)
     world.deliver()
     assert published(world)["source"] == {"cluster": "main", "topic": STAGED, "from": "earliest", "to": "latest"}
+
+
+def test_a_step_of_an_earlier_release_that_does_not_ask_for_what_is_staged_goes_on() -> None:
+    world = RunbookWorld(STATELESS)
+    world.tells_ends = False
+    world = shadowed_in(world)
+    world.committed["orders", 0] = 90
+    world.say(Promote)
+    world.deliver()
+    assert world.waits_at == "verify_again"
+    looked = next(step for step in world.workflow.steps if step.name == "verify_again")
+    assert isinstance(looked.action, LookAtUnit)
+    earlier = replace(looked, action=replace(looked.action, topics=()))
+    steps = tuple(earlier if step is looked else step for step in world.workflow.steps)
+    world.state = world.state.having(WORKFLOWS, Workflows.of([replace(world.workflow, steps=steps)]))
+    world.committed["orders", 0] = 100
+    world.deliver()
+    world.deliver()
+    assert world.workflow.state is State.COMPLETED, world.workflow.why
 
 
 def test_what_is_promoted_is_looked_at_once_more() -> None:

@@ -62,9 +62,13 @@ def published(workflow: Workflow, spec: RunbookSpec) -> Iterator[dict[str, Any]]
 
 
 def problem_of_staged(workflow: Workflow, found: Found) -> Refused | None:
-    """Whether a topic of the name is not, or not whole, the one that was verified."""
+    """Whether a topic of the name is not, or not whole, the one that was verified. A step that an earlier release made
+    does not ask for these topics, so that nothing is known of them.
+    """
     ends = staged_ends(workflow)
     for name, topic_id in staged_topics(workflow).items():
+        if name not in found.topics:
+            continue
         there = found.topics.get(name)
         if there is None or there.id != topic_id:
             how = "is gone" if there is None else "was created again"
