@@ -12,6 +12,7 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.states import State
 from recoveryd.units.approvals import ApprovalBy, ApprovalRule, ApprovedVerb
+from recoveryd.units.control import ENDED_CLEANLY
 from recoveryd.units.model import ControlKind, Output
 from recoveryd.workflows.model.actions import AwaitStopped
 from recoveryd.workflows.model.commands import Upgrade
@@ -317,3 +318,23 @@ def test_a_hold_on_what_it_sets_or_copies_is_told_before_anything_is_stopped(top
     assert world.send(lambda meta: StartHold(meta, hold), subject="h1") == "accepted"
     assert (upgrade(world), world.answers[-1].code) == ("rejected", Code.TOPIC_HELD.value)
     assert world.groups["app"].runs == UNIT.name
+
+
+@pytest.mark.parametrize(
+    ("ended", "why"), [(False, "the application was killed"), (True, "it had ended as it was told")]
+)
+def test_the_savepoint_knows_how_the_old_version_ended_that_the_upgrade_stopped(ended: bool, why: str) -> None:
+    world = two_versions()
+
+    def stopped(effect: TakeStep) -> StepReported | None:
+        if not isinstance(effect.action, AwaitStopped) or effect.workflow != "w1" or world.groups["app"].runs:
+            return None
+        return report(effect, Outcome.DONE, "it is stopped", evidence={ENDED_CLEANLY: ended})
+
+    world.fault = stopped
+    upgrade(world)
+    world.people()
+    cut = world.look("w1-cut").cut
+    assert cut is not None
+    assert (cut.is_exact, cut.is_exact_if_clean) == (ended, False)
+    assert why in cut.why

@@ -32,7 +32,7 @@ def after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> W
     if moved is not None:
         return moved
     at_ms = step.ended_ms or workflow.updated_ms  # that of the report: the workflow may have waited long since
-    cut = _cut(workflow.cut, spec, event, at_ms, was_clean=_was_clean(workflow))
+    cut = _cut(workflow.cut, spec, event, at_ms, was_clean=_was_clean(workflow, spec))
     # An application that runs deletes what it has read of a topic in between, so those come first.
     ordered = sorted(enumerate(cut.topics), key=lambda numbered: not numbered[1].is_between)
     runs = tuple(_copy_run(workflow, spec, number, topic) for number, topic in ordered if topic.offsets)
@@ -56,11 +56,22 @@ def _moved_on(planned: Cut, event: StepReported) -> Refused | None:
     return None
 
 
-def _was_clean(workflow: Workflow) -> bool | None:
-    """Whether the application ended as it was told to, by whoever stopped it; None = nobody says so."""
+def ended_cleanly(told: Mapping[str, object]) -> bool | None:
+    """Whether the application ended as it was told to, by what is told of its end; None = that says nothing of it."""
+    found = told.get(ENDED_CLEANLY)
+    return found if isinstance(found, bool) else None
+
+
+def how_it_ended(workflow: Workflow) -> bool | None:
+    """The same, by the step of a workflow that stopped it."""
     stop = next((step for step in workflow.steps if step.name == STOP), None)
-    told = None if stop is None else stop.evidence.get(ENDED_CLEANLY)
-    return told if isinstance(told, bool) else None
+    return None if stop is None else ended_cleanly(stop.evidence)
+
+
+def _was_clean(workflow: Workflow, spec: SavepointSpec) -> bool | None:
+    """What was stopped before this began has ended by then, which its own step sees no more."""
+    own = how_it_ended(workflow)
+    return spec.was_clean if own is None else own
 
 
 def _cut(planned: Cut, spec: SavepointSpec, event: StepReported, at_ms: int, *, was_clean: bool | None) -> Cut:

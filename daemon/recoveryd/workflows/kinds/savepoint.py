@@ -15,7 +15,7 @@ from recoveryd.units.facts import UnitFacts
 from recoveryd.units.internal_topics import changelog_of, is_changelog
 from recoveryd.units.model import ControlKind, Unit, UnitKind
 from recoveryd.workflows.kinds.copies import copy_form, planned_copies
-from recoveryd.workflows.kinds.cut_making import after_step
+from recoveryd.workflows.kinds.cut_making import after_step, ended_cleanly
 from recoveryd.workflows.kinds.earlier import savepoint_of
 from recoveryd.workflows.kinds.noting import with_new_topics_told
 from recoveryd.workflows.kinds.reset import refuse_group, unit_of
@@ -70,7 +70,9 @@ def _complete(spec: SavepointSpec, knows: Knows) -> SavepointSpec | Refused:
     if known is not None:
         hint = "Choose another name, or delete it: recoveryctl savepoint delete."
         return Refused(Code.ID_IN_USE, f"savepoint {name} exists already, of {known.unit}", hint)
-    return replace(spec, name=name, cluster=unit.cluster, group=unit.consumer_group)
+    return replace(
+        spec, name=name, cluster=unit.cluster, group=unit.consumer_group, was_clean=ended_cleanly(knows.before)
+    )
 
 
 def _wanted(spec: SavepointSpec, params: WorkflowParams) -> WantedFacts:

@@ -22,9 +22,9 @@ from recoveryd.workflows.model.workflow import Ending, RowKey, Undo, Workflow, W
 
 @dataclass(frozen=True, slots=True)
 class Knows:
-    """What a kind may look at when a command arrives. `before`: how the application ran that the workflow has stopped
-    which sent it, if one did. `run`: the id that the workflow will have. `takes_over`: an upgrade sent it, which lets
-    the version run again that it stopped before it has this taken back.
+    """What a kind may look at when a command arrives. `before`: how the application ran, or ended, that the
+    workflow has stopped which sent it, if one did. `run`: the id that the workflow will have. `takes_over`: an upgrade
+    sent it, which lets the version run again that it stopped before it has this taken back.
     """
 
     params: WorkflowParams

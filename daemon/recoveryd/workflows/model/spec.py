@@ -94,7 +94,9 @@ class ReprocessSpec:
 
 @dataclass(frozen=True, slots=True)
 class SavepointSpec:
-    """`live`: while the application runs. `name`: empty = the id that its workflow gets."""
+    """`live`: while the application runs. `name`: empty = the id that its workflow gets. `was_clean`: whether the
+    application ended as it was told to, where a workflow began this that had stopped it; None = it does not know.
+    """
 
     unit: str
     name: str
@@ -103,6 +105,7 @@ class SavepointSpec:
     group: str = ""
     dry_run: bool = False
     plan_hash: str | None = None
+    was_clean: bool | None = None
     verb: Literal["savepoint"] = "savepoint"
 
 

@@ -6,13 +6,16 @@ The offsets of the old version are noted before the savepoint and compared after
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
 from recoveryd.units.approvals import approval_of_all
+from recoveryd.units.control import ENDED_CLEANLY
 from recoveryd.units.internal_topics import InternalTopics
 from recoveryd.units.model import Unit
 from recoveryd.workflows.kinds.copies import planned_copies
+from recoveryd.workflows.kinds.cut_making import how_it_ended
 from recoveryd.workflows.kinds.earlier import savepoint_of
 from recoveryd.workflows.kinds.outputs import undeclared
 from recoveryd.workflows.kinds.savepoint import copied_as
@@ -172,7 +175,7 @@ def after_step_elsewhere(
 def _named(workflow: Workflow, step: WorkflowStep) -> WorkflowStep:
     if not isinstance(step.action, RunChildren):
         return step
-    field, before = ("name", {}) if step.name == SAVE else ("savepoint", ran_before(workflow))
+    field, before = ("name", _ended(workflow)) if step.name == SAVE else ("savepoint", ran_before(workflow))
     runs = (
         replace(
             run,
@@ -183,6 +186,12 @@ def _named(workflow: Workflow, step: WorkflowStep) -> WorkflowStep:
         for run in step.action.runs
     )
     return replace(step, action=RunChildren(tuple(runs)))
+
+
+def _ended(workflow: Workflow) -> Mapping[str, Any]:
+    """What the savepoint has to know of the old version, which is stopped before it begins."""
+    was_clean = how_it_ended(workflow)
+    return {} if was_clean is None else {ENDED_CLEANLY: was_clean}
 
 
 def undo_elsewhere(workflow: Workflow, spec: UpgradeSpec) -> tuple[WorkflowStep, ...]:
