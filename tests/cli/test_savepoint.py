@@ -6,8 +6,11 @@ from typing import Any
 import pytest
 
 from recoveryd.cli.render.cut_diffs import diff_document, diff_parts
+from recoveryd.wire.nouns import NounForm
+from recoveryd.workflows.model.actions import TopicForm
+from recoveryd.workflows.model.cut import STOOD, Cut, CutTopic
 from recoveryd.workflows.model.cut_diff import StoreDiff
-from tests.cli.scripted import run
+from tests.cli.scripted import ScriptedBackend, run
 
 ENV: dict[str, str | None] = {"RECOVERYD_BOOTSTRAP_SERVERS": "a:1", "COLUMNS": "200"}
 
@@ -38,3 +41,20 @@ def test_what_came_to_a_copy_later_is_told_beside_the_stores_that_are_compared()
         "Up to 1,200 records came to the copy of counts after monday was made. They are not compared.",
         "Up to 1 records came to the copy of counts after tuesday was made. They are not compared.",
     ]
+
+
+def taken(name: str, at_ms: int, why: str, *, is_exact: bool = True) -> dict[str, Any]:
+    """The status of a savepoint with internal topics."""
+    topics = (CutTopic("app-sums-changelog", "copy", TopicForm("app-sums-changelog", 1, 1)),)
+    cut = NounForm(Cut).write(Cut(name, "shop", "main", "app", at_ms, topics=topics, is_exact=is_exact))
+    return {"recovery": name, "workflow": "savepoint", "state": "completed", "cut": {**cut, "why": why}}
+
+
+def test_the_list_says_of_cuts_of_an_earlier_release_what_is_known_of_them() -> None:
+    documents = [taken("old", 1_000, STOOD), taken("new", 2_000, f"{STOOD}, and it had ended as it was told to")]
+    backend = ScriptedBackend({document["recovery"]: document for document in documents})
+    result = run(backend, "savepoint", "list", env=ENV)
+    assert result.exit_code == 0, result.stderr
+    rows = {line.split()[0]: line for line in result.stdout.splitlines()}
+    assert " yes " in rows["new"]
+    assert " if stopped cleanly " in rows["old"]

@@ -17,8 +17,10 @@ from recoveryd.replay.spec import Replay
 from recoveryd.units.control import ENDED_CLEANLY
 from recoveryd.units.facts import Member, PartitionEnds
 from recoveryd.units.topology import parse_topology
+from recoveryd.wire.nouns import NounForm
 from recoveryd.workflows.model.actions import TakeSnapshot
 from recoveryd.workflows.model.commands import Reset, RestoreSavepoint, Rollback, Savepoint
+from recoveryd.workflows.model.cut import Cut
 from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
 from recoveryd.workflows.model.events import GatheringFailed, Outcome, StepReported, WorkflowFacts
 from recoveryd.workflows.model.positions import OfSavepoint, OfSnapshot, PartitionLook, To
@@ -32,6 +34,7 @@ from recoveryd.workflows.model.spec import (
 )
 from recoveryd.workflows.model.workflow import ConfigUndo, UndoState
 from recoveryd.workflows.wire.savepoint import SavepointData
+from recoveryd.workflows.wire.status import WorkflowForm
 from recoveryd_jobs.contract import Verification
 from tests.builders.core import make_spec
 from tests.builders.deciding import make_decider
@@ -46,6 +49,7 @@ RESTORED = (
     "stop_application", "await_empty", "snapshot", "recreate_state_topics", "copy_state", "settle_state_topics", "set_offsets",
     "clean_local_state", "start_application", "await_caught_up", "look_at_outputs", "confirm_output",
 )  # fmt: skip
+EARLIER = "the application stood still: its group had no members when offsets and ends were read"
 TAKEN = [name for name in SAVED if name != "copy_state"]
 
 
@@ -232,6 +236,23 @@ def test_a_cut_of_what_was_stopped_is_exact_only_where_it_is_known_not_to_have_b
     plan = world.look("w2").plan
     assert plan is not None
     assert (cut.why in plan.findings) is (expected != EXACT)
+
+
+@pytest.mark.parametrize("is_bare", [False, True])
+def test_a_cut_of_an_earlier_release_is_exact_if_what_was_stopped_ended_cleanly(is_bare: bool) -> None:
+    world = AppWorld()
+    world.is_exactly_once = True
+    save(world)
+    world.run_through()
+    assert world.workflow.cut is not None
+    stored = WorkflowForm().write(world.workflow)
+    earlier = {**stored["cut"], "why": EARLIER}
+    del earlier["is_exact_if_clean"]
+    cut = WorkflowForm().read({**stored, "cut": {**earlier, **({"topics": []} if is_bare else {})}}).cut
+    assert cut is not None
+    assert (cut.is_exact, cut.is_exact_if_clean) == (EXACT if is_bare else IF_CLEAN)
+    assert ("taken by an earlier release" in cut.why) is not is_bare
+    assert NounForm(Cut).read(NounForm(Cut).write(cut)) == cut
 
 
 def test_a_cut_of_offsets_alone_is_exact_however_it_was_stopped() -> None:

@@ -227,10 +227,19 @@ def _look_at_changelogs(
 
 def _all(connection: Connection) -> list[Document]:
     return [
-        document
+        {**document, "cut": {**document["cut"], **_exactness(document["cut"])}}
         for document in connection.backend.statuses().values()
         if document.get("workflow") == "savepoint" and document["state"] == "completed" and document.get("cut")
     ]
+
+
+def _exactness(cut: Document) -> Document:
+    """Whether it is of one moment, as this release says it also of a cut of an earlier one."""
+    from recoveryd.wire.nouns import NounForm  # noqa: PLC0415
+    from recoveryd.workflows.model.cut import Cut  # noqa: PLC0415
+
+    found = NounForm(Cut).read(cut)
+    return {"is_exact": found.is_exact, "is_exact_if_clean": found.is_exact_if_clean, "why": found.why}
 
 
 def _find(connection: Connection, name: str) -> Document:

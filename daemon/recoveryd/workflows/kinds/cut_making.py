@@ -11,7 +11,7 @@ from recoveryd.units.control import ENDED_CLEANLY
 from recoveryd.units.facts import PartitionEnds
 from recoveryd.workflows.kinds.copies import copy_data
 from recoveryd.workflows.model.actions import ChildRun, CreateTopics, RunChildren, SetConfigs
-from recoveryd.workflows.model.cut import Cut, CutTopic
+from recoveryd.workflows.model.cut import STOOD, Cut, CutTopic
 from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.spec import SavepointSpec
 from recoveryd.workflows.model.step_names import COPY, NOTE, STOP
@@ -99,14 +99,13 @@ def _cut(planned: Cut, spec: SavepointSpec, event: StepReported, at_ms: int, *, 
 
 
 def _exactness_at_rest(planned: Cut, was_clean: bool | None) -> str:
-    stood = "the application stood still: its group had no members when offsets and ends were read"
     if planned.is_exact:
-        return stood
+        return f"{STOOD}, and it {'commits state and offsets together' if planned.topics else 'has no internal topics'}"
     if was_clean:
-        return f"{stood}, and it had ended as it was told to"
+        return f"{STOOD}, and it had ended as it was told to"
     twice = "its state is ahead of its offsets by what it did since its last commit, which is counted twice"
     if was_clean is None:
-        return f"{stood}; the cut is exact if it was stopped cleanly, which is not known: where it was killed, {twice}"
+        return f"{STOOD}; the cut is exact if it was stopped cleanly, which is not known: where it was killed, {twice}"
     return f"the application was killed and is not known to be exactly once: {twice}"
 
 

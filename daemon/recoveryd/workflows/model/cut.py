@@ -2,9 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from recoveryd.kernel.written import TimeMs, named
 from recoveryd.workflows.model.actions import TopicForm
+
+STOOD: Final = "the application stood still: its group had no members when offsets and ends were read"
+_EARLIER: Final = (
+    f"{STOOD}; it was taken by an earlier release, which did not note how the application had ended: the cut is exact if "
+    "that was stopped cleanly or is exactly once"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,7 @@ class Cut:
     """`offsets` are those that the group had committed on inputs and intermediate topics, None = none. `ends`: where
     these and the outputs ended. `topic_ids` of inputs and intermediate topics; empty in cuts of an earlier release.
     `is_exact`: whether offsets and state are known to be of one moment; `why` says how. `is_exact_if_clean`: they are
-    if the application was stopped cleanly, which nobody saw; False in cuts of an earlier release.
+    if the application was stopped cleanly, which nobody saw.
     """
 
     name: str
@@ -58,3 +65,10 @@ class Cut:
     is_exact: bool = False
     why: str = ""
     is_exact_if_clean: bool = False
+
+    def __post_init__(self) -> None:
+        """Earlier releases called each cut of a stopped application exact, and said no more of it than this."""
+        if self.is_exact and self.topics and self.why == STOOD:
+            object.__setattr__(self, "is_exact", False)
+            object.__setattr__(self, "is_exact_if_clean", True)
+            object.__setattr__(self, "why", _EARLIER)
