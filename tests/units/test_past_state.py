@@ -12,7 +12,14 @@ from recoveryd.kernel.refused import Refused
 from recoveryd.units.facts import PartitionEnds, UnitFacts, UnitTopic
 from recoveryd.units.internal_topics import InternalTopics
 from recoveryd.units.model import Unit, UnitKind
-from recoveryd.units.past_state import ChangelogLook, PastState, PastStateAnswer, changelogs_of, judge_past_state
+from recoveryd.units.past_state import (
+    ChangelogLook,
+    PastState,
+    PastStateAnswer,
+    SavedMoment,
+    changelogs_of,
+    judge_past_state,
+)
 from recoveryd.units.topology import Node, NodeKind, SubTopology, Topology
 from tests.docs.test_commands import parse
 from tests.units.test_topology import topology
@@ -35,7 +42,12 @@ FACTS = UnitFacts(0, {name: topic(name) for name in ("words", CHANGELOG)}, inter
 def judged(
     unit: Unit = WORDS, facts: UnitFacts = FACTS, looks: tuple[ChangelogLook, ...] = (WHOLE,), **cuts: int
 ) -> PastStateAnswer:
-    found = judge_past_state(unit, AT_MS, facts, looks, cuts, CONFIGS, "app-then")
+    saved = {name: SavedMoment(at_ms) for name, at_ms in cuts.items()}
+    return checked(judge_past_state(unit, AT_MS, facts, looks, saved, CONFIGS, "app-then"))
+
+
+def checked(found: PastStateAnswer | Refused) -> PastStateAnswer:
+    """With commands that the command line takes."""
     assert isinstance(found, PastStateAnswer), found
     for command in found.commands:
         tool, *words = shlex.split(command)
@@ -151,3 +163,15 @@ def test_a_table_that_streams_reads_from_its_input_again_needs_the_whole_of_it(o
 def test_a_changelog_that_only_the_config_names_is_one_of_its_own() -> None:
     unit = replace(WORDS, internal_topics=("app-more-changelog", "app-x-repartition"))
     assert changelogs_of(unit, FACTS) == (CHANGELOG, "app-more-changelog")
+
+
+@pytest.mark.parametrize("names", [("cut",), ("cut", "better"), ("better", "cut")])
+def test_a_savepoint_of_which_it_is_not_known_that_it_is_of_one_moment_says_so(names: tuple[str, ...]) -> None:
+    doubt = "the application ran and is not known to be exactly once"
+    cuts = {name: SavedMoment(AT_MS, doubt if name == "cut" else "") for name in names}
+    found = checked(judge_past_state(WORDS, AT_MS, FACTS, (), cuts, CONFIGS, "app-then"))
+    assert found.verdict is PastState.SAVEPOINT
+    if "better" in names:
+        assert found.why == ("the savepoint better is of this moment",)
+    else:
+        assert found.why == ("the savepoint cut was taken at this moment", doubt)

@@ -39,6 +39,14 @@ class ChangelogLook:
 
 
 @dataclass(frozen=True, slots=True)
+class SavedMoment:
+    """When a savepoint was cut. `doubt`: why its offsets and state may not be of one moment; empty where they are."""
+
+    at_ms: int
+    doubt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class PastStateAnswer:
     """`commands` carry out the way that is left, in their order."""
 
@@ -58,20 +66,18 @@ def judge_past_state(
     at_ms: int,
     facts: UnitFacts,
     looks: Sequence[ChangelogLook],
-    savepoints: Mapping[str, int],
+    savepoints: Mapping[str, SavedMoment],
     configs: Mapping[str, Mapping[str, str | None]],
     new_id: str,
 ) -> PastStateAnswer | Refused:
-    """`savepoints`: those of the unit, by name when they were cut. `configs`: what a copy of each changelog is to get
+    """`savepoints`: those of the unit, by name. `configs`: what a copy of each changelog is to get
     once it is filled. `new_id`: of the application that gets the state. A refusal where nobody can tell what its state
     is.
     """
     moment = format_time_ms(at_ms)
-    exact = next((name for name, cut_ms in savepoints.items() if cut_ms == at_ms), None)
-    if exact is not None:
-        told = f"the savepoint {exact} is of this moment"
-        restore = f'recoveryctl restore-savepoint {exact} --to-unit {unit.name} --reason "its state of {moment}"'
-        return PastStateAnswer(PastState.SAVEPOINT, (told,), (restore,))
+    then = sorted((saved.doubt, name) for name, saved in savepoints.items() if saved.at_ms == at_ms)
+    if then:
+        return _from_savepoint(unit, moment, *then[0])
     if facts.internal.ambiguous:
         name, reason = facts.internal.ambiguous[0]
         message = f"{name} may hold state of {unit.name}, and what is put together without it would be none: {reason}"
@@ -84,6 +90,16 @@ def judge_past_state(
     why = (told, *_unseen(unit, looks), *facts.problems)
     commands = tuple(_from_changelogs(unit, changelogs, configs, moment, new_id))
     return PastStateAnswer(PastState.CHANGELOG, why, commands)
+
+
+def _from_savepoint(unit: Unit, moment: str, doubt: str, name: str) -> PastStateAnswer:
+    why = (
+        (f"the savepoint {name} was taken at this moment", doubt)
+        if doubt
+        else (f"the savepoint {name} is of this moment",)
+    )
+    restore = f'recoveryctl restore-savepoint {name} --to-unit {unit.name} --reason "its state of {moment}"'
+    return PastStateAnswer(PastState.SAVEPOINT, why, (restore,))
 
 
 def _missing(unit: Unit, facts: UnitFacts, changelogs: Sequence[str], looks: Iterable[ChangelogLook]) -> Iterator[str]:

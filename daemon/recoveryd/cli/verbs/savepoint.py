@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from recoveryd.adapters.kafka.client import Properties
     from recoveryd.units.facts import UnitFacts
     from recoveryd.units.model import Unit
-    from recoveryd.units.past_state import ChangelogLook
+    from recoveryd.units.past_state import ChangelogLook, SavedMoment
 
 _CONFIGS_S: Final = 15.0
 _group = typer.Typer(help="Named cuts of applications: offsets and state of one moment.", no_args_is_help=True)
@@ -166,7 +166,7 @@ def reach(
     named, settings = find_unit(connection, unit), connection.settings
     properties, access = settings.librdkafka(named.cluster), settings.access(named.cluster)
     facts = read_unit(properties, named, settings.units().values(), 0, access, with_readers=False, for_plan=True)
-    cuts = {_name(each): parse_time_ms(each["cut"]["at"]) for each in _all(connection) if each["unit"] == named.name}
+    cuts = {_name(each): _saved(each["cut"]) for each in _all(connection) if each["unit"] == named.name}
     looks, configs = _look_at_changelogs(properties, named, facts, at_ms)
     answer = judge_past_state(named, at_ms, facts, looks, cuts, configs, new_id or f"{named.group}-then")
     if isinstance(answer, Refused):
@@ -240,6 +240,13 @@ def _exactness(cut: Document) -> Document:
 
     found = NounForm(Cut).read(cut)
     return {"is_exact": found.is_exact, "is_exact_if_clean": found.is_exact_if_clean, "why": found.why}
+
+
+def _saved(cut: Document) -> "SavedMoment":
+    from recoveryd.kernel.times import parse_time_ms  # noqa: PLC0415
+    from recoveryd.units.past_state import SavedMoment  # noqa: PLC0415
+
+    return SavedMoment(parse_time_ms(cut["at"]), "" if cut["is_exact"] else str(cut["why"]))
 
 
 def _find(connection: Connection, name: str) -> Document:
