@@ -165,6 +165,21 @@ def unreadable(error: KafkaError, side: str, message: Message) -> JobError | Non
     return None
 
 
+def is_end(message: Message, stop: int) -> bool:
+    """Whether an event says that everything before its offset was given, for a reader that needs nothing from `stop`
+    on: it is the end of what is visible, or a damaged batch behind what is wanted, of which the client tells because it
+    reads ahead.
+    """
+    error = message.error()
+    return error is not None and (error.code() == END or is_damaged(message, stop))
+
+
+def is_damaged(message: Message, first: int = 0) -> bool:
+    """Whether an event tells of a damaged batch that begins at `first` or behind it."""
+    error, offset = message.error(), message.offset()
+    return error is not None and error.code() in DAMAGED and offset is not None and offset >= first
+
+
 @contextlib.contextmanager
 def naming_side(side: str) -> Iterator[None]:
     """For calls of the client about a topic of that side (source, or else the target's cluster): an exception of the

@@ -293,7 +293,7 @@ def _collect(
     while position < high:
         for message in consumer.consume(_BATCH, 0) or consumer.consume(1, _STEP_S):
             error, offset = message.error(), message.offset()
-            if error is not None and error.code() != errors.END:
+            if error is not None and not errors.is_end(message, high):
                 _raise_final(error, spec, f"partition {partition} at {position}")
                 if (final := errors.unreadable(error, "target", message)) is not None:
                     raise final

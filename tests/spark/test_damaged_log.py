@@ -9,6 +9,7 @@ import pytest
 from recoveryd_jobs.contract import PartitionRange, encode, receipts_partition
 from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.lane.life import run_lane
+from recoveryd_jobs.receipts import read
 from recoveryd_sandbox.broker import Broker
 from tests.builders.copying import Cluster, Recovery, put, rows
 from tests.builders.damage import damage
@@ -30,9 +31,9 @@ def fill(cluster: Cluster, topic: str) -> str:
     return topic
 
 
-def copying(cluster: Cluster, source: str, target: str) -> Recovery:
+def copying(cluster: Cluster, source: str, target: str, stop: int = COUNT) -> Recovery:
     chunk = Recovery.chunk_limits(max_records=10)
-    return Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, COUNT)]], chunk=chunk)
+    return Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, stop)]], chunk=chunk)
 
 
 def test_a_damaged_source_ends_the_lane_at_the_record_that_cannot_be_read(
@@ -67,6 +68,49 @@ def test_a_damaged_ledger_ends_the_lane_that_would_copy_again_what_it_covers(
     assert (outcome.ended, outcome.error_code) == ("failed", "target_unavailable")
     assert f"{recovery.receipts} partition {home} cannot be read at offset" in outcome.error_message
     assert len(cluster.read(target)) == COUNT
+
+
+def test_what_lies_before_the_damage_can_be_copied_and_proved(cluster: Cluster, broker: Broker | None) -> None:
+    """The client library reads ahead, so that it meets the damage too."""
+    source, target = fill(cluster, cluster.topic("in")), cluster.topic("out")
+    damage(broker, source, BROKEN)
+    recovery = copying(cluster, source, target, DAMAGED)
+    outcome = run_lane(recovery.spec, recovery.spec.lanes[0])
+    assert (outcome.ended, outcome.error_message) == ("done", "")
+    assert [r.content for r in cluster.read(target)] == [r.content for r in SOUND][:DAMAGED]
+    found = verify(recovery.spec)
+    assert (found.result, found.source_records) == ("match", DAMAGED)
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_the_closer_look_tells_what_differs_before_the_damage(
+    cluster: Cluster, broker: Broker | None, side: str
+) -> None:
+    source, target = fill(cluster, cluster.topic("in")), cluster.topic("out")
+    producer = cluster.producer(**{"batch.num.messages": 1})
+    for row in [*SOUND[:7], replace(SOUND[7], value=b"another"), *SOUND[8:]]:
+        put(producer, target, row)
+    assert producer.flush(60) == 0
+    spec = copying(cluster, source, target, DAMAGED).spec
+    there = replace(spec.target, stops=((0, DAMAGED),))
+    damage(broker, source if side == "source" else target, BROKEN)
+    found = verify(replace(spec, kind="verification", receipts_topic="", target=there))
+    assert [(d.kind, d.source_offset) for d in found.differences] == [("altered", 7)]
+
+
+def test_a_ledger_is_read_up_to_its_end_and_not_behind_it(cluster: Cluster, broker: Broker | None) -> None:
+    """What lies behind it was written after the look at its end."""
+    recovery = copying(cluster, fill(cluster, cluster.topic("in")), cluster.topic("out"))
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]).ended == "done"
+    written = recovery.ledger()
+    home, odd = receipts_partition(recovery.id, 2), encode(replace(written[-1], bytes=written[-1].bytes + 1))
+    end = cluster.end(recovery.receipts, home)
+    producer = cluster.producer(**{"compression.type": "none"})
+    producer.produce(recovery.receipts, odd, b"another's", home)
+    assert producer.flush(60) == 0
+    damage(broker, recovery.receipts, odd, home)
+    found = read(recovery.spec, "reader", lambda _why: None, end=end)
+    assert sorted(found.receipts, key=lambda r: r.start) == written
 
 
 @pytest.mark.parametrize("side", ["source", "target"])

@@ -27,7 +27,7 @@ from recoveryd_jobs.lane.chunk import Chunk, SourcePart
 from recoveryd_jobs.lane.hearing import Hearing
 from recoveryd_jobs.lane.record_copier import Copier, Room
 from recoveryd_jobs.receipts import LaneLedger
-from recoveryd_jobs.sources.range_reader import End, Item, OutOfRange, Run, Source
+from recoveryd_jobs.sources.range_reader import Damaged, End, Item, OutOfRange, Run, Source
 from recoveryd_jobs.topics import LogBounds, Topic
 
 BLOCKED_ASK_S = 2.0
@@ -175,6 +175,10 @@ class ChunkFiller:
             self._ends.add(item.partition)
         elif isinstance(item, OutOfRange):
             self._holes.add(item.partition)
+        elif isinstance(item, Damaged):
+            if planned.stop is None or item.offset < planned.stop:
+                raise item.why
+            part.skip_to(planned.stop)  # all before the damage was given
         if planned.stop is not None and part.position >= planned.stop:
             self._finish(item.partition)
         return taken

@@ -3,7 +3,7 @@
 Progress is a position, never a count of records: aborted records, transaction markers and compacted records leave
 offsets that never come. What `take` returns is in order per partition: runs of records, the end of a partition (nothing
 visible lies before that offset, up to the last stable offset), or an error. What the lane does about it is not decided
-here.
+here: a damaged batch harms nobody whose range ends before it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from recoveryd_jobs import errors
 from recoveryd_jobs.clients import make_reader, meet
 from recoveryd_jobs.contract import SourceSpec
+from recoveryd_jobs.errors import JobError
 
 RESIZE_FACTOR = 8
 
@@ -49,6 +50,17 @@ class OutOfRange:
 
 
 @dataclass(frozen=True, slots=True)
+class Damaged:
+    """The batch that begins at `offset` cannot be read, as `why` says. Everything before it was given; what comes next
+    is no truth about the log.
+    """
+
+    partition: int
+    offset: int
+    why: JobError
+
+
+@dataclass(frozen=True, slots=True)
 class Trouble:
     """An error after which the client library goes on trying by itself."""
 
@@ -56,7 +68,7 @@ class Trouble:
     error: KafkaError
 
 
-Item = Run | End | OutOfRange | Trouble
+Item = Run | End | OutOfRange | Damaged | Trouble
 
 
 class Source:
@@ -164,5 +176,7 @@ def _item(message: Message, error: KafkaError) -> Item:
     if error.code() in errors.OUT_OF_RANGE:
         return OutOfRange(partition)
     if (final := errors.unreadable(error, "source", message)) is not None:
-        raise final
+        if not errors.is_damaged(message):
+            raise final
+        return Damaged(partition, message.offset() or 0, final)
     return Trouble(partition, error)

@@ -213,7 +213,7 @@ class Look:
         error = message.error()
         if error is None:
             return position
-        if error.code() == errors.END:
+        if errors.is_end(message, stop):
             return max(position, message.offset() or 0)
         if _is_out_of_range(message):
             log_start = self._asked[side].log_start(partition)

@@ -239,7 +239,7 @@ def _read(
                     _keep(spec, message, wanted, ledger)
                     position = offset + 1
                     size += len(message.key() or b"") + len(message.value() or b"")
-                elif error.code() == errors.END:
+                elif errors.is_end(message, end):
                     position = max(position, offset)
                 elif error.code() in errors.OUT_OF_RANGE:
                     why = f"{home.topic} partition {home.partition} holds nothing at {home.offset} any more"

@@ -256,7 +256,7 @@ class RangeReader:
         assert error is not None
         if partition in self.held:
             return
-        if error.code() == errors.END and partition is not None:
+        if partition is not None and errors.is_end(message, self._open.get(partition, 0)):
             self._advance(partition, message.offset() or 0)
         elif error.code() in errors.OUT_OF_RANGE and partition in self._open:
             self._skip_deleted(partition)
