@@ -140,6 +140,15 @@ def header_size(column: Sequence[Headers]) -> int:
 def headers_of(messages: Sequence[Message]) -> list[Any]:
     """The column of headers. Raises `JobError` for a record with a header name that is not UTF-8: the client library
     cannot return it.
+    """
+    column, refused = headers_before(messages)
+    if refused is not None:
+        raise refused
+    return column
+
+
+def headers_before(messages: Sequence[Message]) -> tuple[list[Any], JobError | None]:
+    """The column of headers up to a record with a header name that is not UTF-8, and why it ends there.
 
     Ask such a record for its headers only once, and through `map`: a second time, or in a call that Python has
     specialised, the library crashes the process.
@@ -151,9 +160,9 @@ def headers_of(messages: Sequence[Message]) -> list[Any]:
         if not isinstance(error.__cause__, UnicodeDecodeError):
             raise
         odd = messages[len(column)]
-        raise JobError(
+        return column, JobError(
             "record_refused",
             f"Record {odd.offset()} of partition {odd.partition()} of {odd.topic()} has a header with a name that is "
             "not UTF-8, which the Kafka client cannot read.",
-        ) from None
-    return column
+        )
+    return column, None

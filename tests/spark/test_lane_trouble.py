@@ -241,13 +241,13 @@ def test_a_record_too_large_for_the_target_is_named(cluster: Cluster) -> None:
     assert (cluster.read(target), recovery.ledger()) == ([], [])
 
 
-def with_an_odd_header(cluster: Cluster) -> tuple[Recovery, int]:
+def with_an_odd_header(cluster: Cluster, **more: Any) -> tuple[Recovery, int]:
     """Twenty records, an earlier one with a header name that is not UTF-8, and twenty more; with its offset."""
     source, target = cluster.topic("in"), cluster.topic("out")
     cluster.fill(source, rows(20))
     odd = write_odd(cluster.client["bootstrap.servers"], source, b"odd", time_ms=rows(1)[0].time_ms - 1)
     cluster.fill(source, rows(20))
-    return Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, odd + 21)]]), odd
+    return Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, odd + 21)]], **more), odd
 
 
 def test_a_header_name_that_is_not_utf8_is_named(cluster: Cluster) -> None:
@@ -325,3 +325,28 @@ def test_receipts_that_do_not_fit_together_end_the_attempt(cluster: Cluster) -> 
     again = recovery.attempt(2)
     outcome = run_lane(again, again.lanes[0])
     assert (outcome.ended, outcome.error_code) == ("failed", "ledger_broken")
+
+
+BYTES = sum(len(row.key or b"") + len(row.value or b"") for row in rows(20))
+
+
+@pytest.mark.parametrize("caps", [(20, None), (7, None), (None, BYTES), (None, BYTES - 30), (20, BYTES), (30, BYTES)])
+def test_a_header_name_that_is_not_utf8_does_no_harm_behind_the_cap(
+    cluster: Cluster, caps: tuple[int | None, int | None]
+) -> None:
+    recovery, _ = with_an_odd_header(cluster, caps=caps)
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "capped")
+    copied = [r.content for r in cluster.read(recovery.target)]
+    assert len(copied) == (7 if caps[0] == 7 else 19 if caps[1] == BYTES - 30 else 20)
+    assert copied == [r.content for r in rows(20)][: len(copied)]
+    assert_exact(recovery.ledger(), recovery.spec, whole=False)
+
+
+@pytest.mark.parametrize("caps", [(21, None), (None, BYTES + 1)])
+def test_a_header_name_that_is_not_utf8_is_named_where_the_cap_reaches_it(
+    cluster: Cluster, caps: tuple[int | None, int | None]
+) -> None:
+    recovery, odd = with_an_odd_header(cluster, caps=caps)
+    outcome = run_lane(recovery.spec, recovery.spec.lanes[0])
+    assert (outcome.ended, outcome.error_code) == ("failed", "record_refused")
+    assert f"Record {odd} of partition 0" in outcome.error_message

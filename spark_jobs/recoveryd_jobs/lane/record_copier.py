@@ -22,7 +22,7 @@ from recoveryd_jobs import errors
 from recoveryd_jobs.contract import JobSpec, Times
 from recoveryd_jobs.digest import Headers, SequenceDigest
 from recoveryd_jobs.errors import JobError, Redo
-from recoveryd_jobs.selection import Selection, headers_of
+from recoveryd_jobs.selection import Selection, headers_before, headers_of
 from recoveryd_jobs.sinks.transactional import TransactionalTarget
 
 _key_of, _value_of, _time_of, _offset_of = Message.key, Message.value, Message.timestamp, Message.offset
@@ -152,12 +152,17 @@ class Copier:
             messages, times = list(compress(messages, chosen)), list(compress(times, chosen))
             if not messages:
                 return CopiedRun(len(run), 0, 0, _read_size(run))
+        wanted = len(messages)
+        column, refused = headers_before(messages[: room.records])
+        messages = messages[: len(column)]
         keys: list[Any] = list(map(_key_of, messages))
         values: list[Any] = list(map(_value_of, messages))
-        headers: list[Any] | None = self._selection.headers(headers_of(messages))
+        headers: list[Any] | None = self._selection.headers(column)
         size = size_of(messages, keys, headers)
+        if refused is not None and not room.less(len(messages), size).is_used_up:
+            raise refused  # else a cap leaves it out
         count = _allowed(room, size, messages, keys, headers)
-        if count < len(messages):
+        if count < wanted:
             messages, keys, values, times = messages[:count], keys[:count], values[:count], times[:count]
             headers = None if headers is None else headers[:count]
             run = run[: bisect_right(run, messages[-1].offset(), key=_offset_of)]  # type: ignore[type-var]
@@ -284,8 +289,8 @@ def _read_size(messages: list[Message]) -> int:
 
 
 def _allowed(room: Room, size: int, messages: list[Message], keys: list[Any], headers: list[Any] | None) -> int:
-    """How many of these messages `room` allows: up to and including the one that uses it up."""
-    count = len(messages) if room.records is None else min(len(messages), room.records)
+    """How many of these messages the bytes of `room` allow: up to and including the one that uses it up."""
+    count = len(messages)
     if room.bytes is not None and size >= room.bytes:
         each = [size_of([m], [k], [h]) for m, k, h in zip(messages, keys, headers or repeat(None), strict=False)]
         count = min(count, bisect_left(list(accumulate(each)), room.bytes) + 1)
