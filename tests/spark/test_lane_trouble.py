@@ -1,18 +1,22 @@
 """A lane whose topics or records change: it goes on exactly, or ends with the exact reason."""
 
 import random
+import time
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from recoveryd_jobs.contract import PartitionRange
+from recoveryd_jobs.errors import Doubt
 from recoveryd_jobs.lane import life
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
+from recoveryd_jobs.lane.loop import LaneLoop
 from tests.builders.copying import KEEP, AheadClock, Cluster, LaneThread, Recovery, Row, assert_exact, rows
 from tests.builders.odd_headers import write_odd
 from tests.builders.proving import verify
 from tests.e2e.data import add_time_zero
+from tests.e2e.processes import wait_for
 
 pytestmark = pytest.mark.broker
 
@@ -226,6 +230,38 @@ def test_trouble_before_a_pause_is_not_held_against_what_comes_after_it(
     recovery.direct("run")
     assert lane.outcome() == LaneOutcome(0, "done")
     assert_exact(recovery.ledger(), recovery.spec)
+
+
+def test_trouble_before_an_idle_time_is_not_held_against_what_comes_after_it(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, made, begin, troubles = AheadClock(), [], life.Lane._begin, [Doubt("the cluster does not answer")]
+    monkeypatch.setattr("recoveryd_jobs.lane.life.time", clock)
+
+    def doubtful(lane: life.Lane, target: Any) -> Any:
+        if troubles:
+            raise troubles.pop()
+        return begin(lane, target)
+
+    def make_loop(*parts: Any) -> LaneLoop:
+        made.append(LaneLoop(*parts))
+        return made[0]
+
+    monkeypatch.setattr(life.Lane, "_begin", doubtful)
+    monkeypatch.setattr(life, "LaneLoop", make_loop)
+    source, target = cluster.topic("in"), cluster.topic("out")
+    recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, None)]])
+    lane = LaneThread(recovery.spec)
+    wait_for(lambda: bool(made) and made[0]._intake.is_idle and made[0].positions, 30.0, lambda: "it is not idle")
+    time.sleep(0.5)
+    clock.ahead_s += 10 * life.TROUBLE_BUDGET_S  # the length of the idle time
+    recovery.fence(0)
+    cluster.fill(source, rows(10))
+    wait_for(lambda: recovery.ledger() or not lane.is_running, 60.0, lambda: "nothing is copied")
+    recovery.direct("stop")
+    assert lane.outcome() == LaneOutcome(0, "stopped")
+    assert [r.content for r in cluster.read(target)] == [r.content for r in rows(10)]
+    assert_exact(recovery.ledger(), recovery.spec, whole=False)
 
 
 @pytest.mark.scenario("S-CASTLE-1a")

@@ -240,8 +240,8 @@ class Lane:
                 loop.begin(*self._begin(target))
 
     def _note_trouble(self, loop: LaneLoop, why: str) -> None:
-        """Raises JobError when nothing could be committed for TROUBLE_BUDGET_S. Time in which the lane was told to rest
-        does not count.
+        """Raises JobError when nothing could be committed for TROUBLE_BUDGET_S. Trouble before a time in which the lane
+        had nothing to commit, because it was told to rest or its source had no more, does not count.
         """
         now_s = time.monotonic()
         if self._trouble_since_s is None or max(loop.committed_s, loop.rested_s) > self._trouble_since_s:

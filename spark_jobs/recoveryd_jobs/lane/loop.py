@@ -66,7 +66,7 @@ class LaneLoop:
         self._shrink = 1
         self._calm, self._calm_wanted = 0, _CALM_CHUNKS
         self.committed_s = -math.inf  # monotonic time of the last commit that worked
-        self.rested_s = -math.inf  # monotonic time when it last had only to wait
+        self.rested_s = -math.inf  # monotonic time when it last had only to wait: it was told to, or there is no more
 
     @property
     def positions(self) -> dict[int, int]:
@@ -182,6 +182,8 @@ class LaneLoop:
         before_records, before_bytes = self._chunk.records, self._chunk.bytes
         records, size = self._intake.take(self._slice_records(), _WAIT_S)
         if not records:
+            if self._intake.is_idle and not self._chunk.has_moved:
+                self.rested_s = time.monotonic()
             return
         now_s = self._read_s = time.monotonic()
         each = self._record_bytes + (size / records - self._record_bytes) * 0.5
