@@ -2,6 +2,7 @@
 garbage there, and clients in it would stay connected.
 """
 
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from recoveryd_jobs.contract import ControlSpec, DriverHeartbeat, PartitionRange
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from recoveryd_jobs.progress import ProgressSender
 from recoveryd_jobs.shared.garbage import uncollected
+from recoveryd_jobs.sinks.transactional import TransactionalTarget
 from recoveryd_jobs.verify.plan import make_plan, share_out
 from recoveryd_jobs.verify.tasks import show_share
 from tests.builders.copying import Cluster, Recovery, rows
@@ -65,3 +67,24 @@ def test_a_lane_and_a_task_of_the_proof_that_ended_have_no_client(cluster: Clust
         [share] = share_out(spec, plan, 1)
         show_share(spec, plan, share)
         wait_for(are_gone, 30.0, lambda: str(living_clients(but=others, with_garbage=True)))
+
+
+@pytest.mark.broker
+def test_an_abort_that_fails_at_the_end_hides_no_error_and_leaves_no_thread(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call of the client that fails while delivery reports come in can end as Python's SystemError."""
+
+    def broken(_target: TransactionalTarget, _patience_s: float = 0.0) -> None:
+        raise SystemError("returned a result with an exception set")
+
+    source, target = cluster.topic("in"), cluster.topic("out")
+    cluster.fill(source, rows(1_000))
+    cluster.delete_records(source, 0, 10)
+    recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 1_000)]])
+    monkeypatch.setattr(TransactionalTarget, "abort", broken)
+    others = set(threading.enumerate())
+    outcome = run_lane(recovery.spec, recovery.spec.lanes[0])
+    assert (outcome.ended, outcome.error_code) == ("failed", "data_lost")
+    left = {thread.name for thread in set(threading.enumerate()) - others if thread.is_alive()}
+    assert not left & {"directives", "progress"}

@@ -280,16 +280,17 @@ class Lane:
 
     def _close(self) -> None:
         """Abort the open transaction if that is quick, to free the target's last stable offset; else the next attempt
-        or the broker ends it.
+        or the broker ends it. A client that fails here takes nothing away from how the lane ended, and keeps no other
+        from being closed.
         """
-        if self._target is not None:
-            with contextlib.suppress(Doubt):
+        with contextlib.suppress(Doubt, KafkaException, SystemError), contextlib.ExitStack() as parts:
+            parts.callback(self._directives.close)
+            parts.callback(self._progress.close)
+            if self._source is not None:
+                parts.callback(self._source.close)
+            if self._target is not None:
+                parts.callback(self._target.drop)
                 self._target.abort(_CLOSE_ABORT_S)
-            self._target.drop()
-        if self._source is not None:
-            self._source.close()
-        self._progress.close()
-        self._directives.close()
 
 
 def _receipts_topic(spec: JobSpec, target: Topic, client_id: str) -> Topic | None:
