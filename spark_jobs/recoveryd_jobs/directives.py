@@ -24,6 +24,7 @@ _STEP_S = 0.05
 _QUICK_S = 2.0
 _ASK_TIMEOUT_S = 5.0
 _REFRESH_S = 10.0
+_AGAIN_S = 1.0  # how long to wait before another client is made
 _CLOSE_TIMEOUT_S = 3.0
 
 
@@ -49,6 +50,7 @@ class Directives:
         self._changed = threading.Condition()
         self._asked_s = self._fresh_s = 0.0  # when `refresh` was last called, and up to which call everything was read
         self._refused: KafkaError | None = None  # what was said since something was read
+        self._position = 0  # where the next reader begins
         self._closing = False
         self._thread = threading.Thread(target=self._follow, name="directives", daemon=True)
         self._thread.start()
@@ -107,25 +109,33 @@ class Directives:
         which cost little.
         """
         quick_until_s = time.monotonic() + _QUICK_S
-        position = self._read(0, QUICK_FETCH_WAIT_MS, lambda: self._fresh_s > 0 or time.monotonic() > quick_until_s)
-        self._read(position, FETCH_WAIT_MS, lambda: False)
+        self._read(QUICK_FETCH_WAIT_MS, lambda: self._fresh_s > 0 or time.monotonic() > quick_until_s)
+        self._read(FETCH_WAIT_MS, lambda: False)
 
-    def _read(self, position: int, fetch_wait_ms: int, is_over: Callable[[], bool]) -> int:
-        """Read on from `position` until `is_over()` or closed. Returns the position reached, where the next reader
-        begins.
+    def _read(self, fetch_wait_ms: int, is_over: Callable[[], bool]) -> None:
+        """Read on until `is_over()` or closed. A client that cannot be made, as while its files are being replaced, is
+        tried again: a lane without word of its daemon would end itself.
         """
+        while not self._closing and not is_over():
+            try:
+                self._read_with_one(fetch_wait_ms, is_over)
+            except KafkaException as raised:
+                self._note(raised.args[0])
+                with self._changed:
+                    self._changed.wait_for(lambda: self._closing, _AGAIN_S)
+
+    def _read_with_one(self, fetch_wait_ms: int, is_over: Callable[[], bool]) -> None:
         control = self._spec.control
         consumer = make_reader(control.client, self._client_id, _QUEUE_BYTES, fetch_wait_ms=fetch_wait_ms)
         try:
             meet(consumer, control.directives_topic)
-            consumer.assign([TopicPartition(control.directives_topic, 0, position or OFFSET_BEGINNING)])
+            consumer.assign([TopicPartition(control.directives_topic, 0, self._position or OFFSET_BEGINNING)])
             while not self._closing and not is_over():
-                position = self._step(consumer, position)
+                self._step(consumer)
         finally:
             consumer.close()
-        return position
 
-    def _step(self, consumer: Consumer, position: int) -> int:
+    def _step(self, consumer: Consumer) -> None:
         """Read what is there. If `refresh` was called, ask where the end is first, and read up to it."""
         asked_s = self._asked_s
         end = self._end(consumer) if asked_s > self._fresh_s else None
@@ -135,16 +145,15 @@ class Directives:
                 self._note(error)
                 if error is None:
                     self._offer(message.value())
-                    position = max(position, (offset or 0) + 1)
+                    self._position = max(self._position, (offset or 0) + 1)
                 elif offset is not None and offset >= 0:
-                    position = max(position, offset)
-            if end is None or position >= end:
+                    self._position = max(self._position, offset)
+            if end is None or self._position >= end:
                 break
         if end is not None:
             with self._changed:
                 self._fresh_s = asked_s
                 self._changed.notify_all()
-        return position
 
     def _note(self, error: KafkaError | None) -> None:
         if error is None or error.code() == errors.END:

@@ -6,15 +6,17 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError
+from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from recoveryd_jobs import directives
 from recoveryd_jobs.clients import make_reader
 from recoveryd_jobs.contract import LaneHeartbeat, PartitionRange
+from recoveryd_jobs.directives import Directives
 from recoveryd_jobs.lane import life
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from recoveryd_sandbox.ports import free_ports
 from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, rows
+from tests.e2e.processes import wait_for
 from tests.patience import patient_s
 
 pytestmark = pytest.mark.broker
@@ -125,6 +127,29 @@ class RefusedReader:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
+
+
+def test_words_are_heard_although_a_client_for_them_cannot_be_made_for_a_while(
+    slow: Recovery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while the files of its certificates are being replaced."""
+    makes: list[object] = []
+
+    def make(*arguments: Any, **more: Any) -> Consumer:
+        makes.append(arguments)
+        if len(makes) in {1, 3, 4}:
+            raise KafkaException(KafkaError(KafkaError._INVALID_ARG))
+        return make_reader(*arguments, **more)
+
+    monkeypatch.setattr(directives, "make_reader", make)
+    monkeypatch.setattr(directives, "_AGAIN_S", 0.05)
+    monkeypatch.setattr(directives, "_QUICK_S", 0.5)
+    heard = Directives(slow.spec, "directives")
+    wait_for(lambda: len(makes) >= 5 or not heard._thread.is_alive(), 10.0, lambda: f"{len(makes)} were made")
+    sequence = slow.direct("pause")
+    wait_for(lambda: heard.current().directive.sequence == sequence, 1.0, lambda: "the word is not heard")
+    assert heard.refresh(30.0)
+    heard.close()
 
 
 def test_a_lane_that_may_not_read_what_is_wanted_names_the_right_that_it_lacks(
