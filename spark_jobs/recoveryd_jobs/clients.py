@@ -20,6 +20,7 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from recoveryd_jobs.contract import REPORT_BYTES_MAX
+from recoveryd_jobs.shared.damage import UNPACKS
 from recoveryd_jobs.shared.leaders import MAKES_NO_TOPIC
 from recoveryd_jobs.shared.meeting import MEETS_SOON
 
@@ -81,6 +82,7 @@ def make_reader(
     return Consumer({
         **MEETS_SOON,
         **opened(client),
+        **UNPACKS,
         "client.id": client_id,
         "group.id": client_id,  # the library requires one; nothing ever joins the group or commits to it
         "isolation.level": isolation,

@@ -5,15 +5,18 @@ by the lane and by the proof alike. Both end by name instead, and nothing behind
 from dataclasses import replace
 
 import pytest
+from confluent_kafka import TopicPartition
 
+from recoveryd.adapters.kafka.client import make_consumer
 from recoveryd_jobs.contract import PartitionRange, encode, receipts_partition
 from recoveryd_jobs.errors import JobError
-from recoveryd_jobs.lane.life import run_lane
+from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from recoveryd_jobs.receipts import read
 from recoveryd_sandbox.broker import Broker
-from tests.builders.copying import Cluster, Recovery, put, rows
+from tests.builders.copying import Cluster, Recovery, Row, put, rows
 from tests.builders.damage import damage
 from tests.builders.proving import two_topics, verify
+from tests.patience import patient_s
 
 pytestmark = pytest.mark.broker
 
@@ -120,3 +123,20 @@ def test_a_proof_of_a_damaged_log_has_no_verdict(cluster: Cluster, broker: Broke
     with pytest.raises(JobError, match=r"partition 0 cannot be read at offset \d+") as ended:
         verify(spec)
     assert ended.value.code == f"{side}_unavailable"
+
+
+def test_a_batch_that_unpacks_to_more_than_by_default_is_taken_for_no_damage(cluster: Cluster) -> None:
+    """With zstd a batch may hold many records that are alike; by default the client unpacks no more than 100 MB."""
+    source, target, size = cluster.topic("in"), cluster.topic("out"), 101_000_000
+    producer = cluster.producer(**{"message.max.bytes": 1_000_000_000, "compression.type": "zstd"})
+    put(producer, source, Row(0, 0, b"k", b"x" * size, 1))
+    assert producer.flush(60) == 0
+    recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 1)]])
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "done")
+    [receipt] = recovery.ledger()
+    assert (receipt.copied, receipt.bytes) == (1, size + 1)
+    reader = make_consumer(cluster.client)
+    reader.assign([TopicPartition(source, 0, 0)])
+    [message] = reader.consume(1, patient_s(10.0))
+    reader.close()
+    assert (message.error(), len(message)) == (None, size)

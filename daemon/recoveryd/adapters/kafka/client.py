@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.wire.topics import MAX_RECORD_BYTES
+from recoveryd_jobs.shared.damage import UNPACKS
 from recoveryd_jobs.shared.garbage import collect_in_own_thread
 from recoveryd_jobs.shared.leaders import MAKES_NO_TOPIC
 from recoveryd_jobs.shared.meeting import MEETS_SOON
@@ -191,6 +192,7 @@ def make_consumer(properties: Properties, **overrides: Any) -> Consumer:
     """
     config = {
         **properties,
+        **UNPACKS,
         "group.id": READER_GROUP,
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
