@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer
 
 from recoveryd_jobs.clients import make_reader
 from recoveryd_jobs.contract import ControlSpec, Directive, JobSpec, LaneSpec, PartitionRange, SourceSpec, TargetSpec
+from recoveryd_jobs.driver.driver import copied_by
 from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from recoveryd_jobs.verify import ledger as proof_ledger
@@ -24,7 +25,7 @@ from recoveryd_jobs.verify.segments import segments
 from recoveryd_jobs.verify.shown import Shown
 from recoveryd_jobs.verify.tasks import show_share
 from recoveryd_sandbox.ports import free_ports
-from tests.builders.copying import AheadClock, Cluster, Recovery, Row, rows
+from tests.builders.copying import KEEP, AheadClock, Cluster, Recovery, Row, rows
 from tests.builders.proving import FreeGuest
 
 _PATIENCE_S = 60.0
@@ -288,3 +289,32 @@ def test_offsets_behind_the_range_are_never_called_uncovered() -> None:
     list(segments(0, 0, 10, ledger, shown, kept=True))
     assert [(d.source_offset, d.count) for d in shown.differences] == [(10, 2), (15, 5)]
     assert {d.message for d in shown.differences} == {"A receipt goes past the end of the range."}
+
+
+def broken_ledger(spec: JobSpec) -> str:
+    with pytest.raises(JobError) as ended:
+        proof_ledger.load(spec, lambda _partition: True).close()
+    assert ended.value.code == "ledger_broken"
+    return ended.value.message
+
+
+@pytest.mark.broker
+def test_a_ledger_that_was_made_again_or_lacks_what_was_copied_proves_nothing(cluster: Cluster) -> None:
+    """Else a copy whose range ends with its receipts would be called a match, without any record compared."""
+    source, target = cluster.topic("in"), cluster.topic("out")
+    cluster.fill(source, rows(10))
+    recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 10)]])
+    outcome = run_lane(recovery.spec, recovery.spec.lanes[0])
+    assert (outcome, outcome.positions) == (LaneOutcome(0, "done"), {0: 10})
+    spec = copied_by(recovery.spec, [outcome])
+    assert [r.journaled for r in spec.lanes[0].partitions] == [10]
+    proof_ledger.load(spec, lambda _partition: True).close()
+    home = recovery.spec.receipts
+    assert home is not None
+    behind = replace(recovery.spec, receipts=replace(home, start=cluster.end(home.topic, home.partition) + 1))
+    assert "was cut back: it ends at" in broken_ledger(behind)
+    recovery.erase_receipts(recovery.ledger())
+    assert "Receipts of partition 0 end at 0, but it was copied to 10" in broken_ledger(spec)
+    proof_ledger.load(spec, lambda partition: partition != 0).close()
+    cluster.recreate(home.topic, 2, **KEEP)
+    assert "was deleted and made again" in broken_ledger(recovery.spec)

@@ -15,7 +15,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -123,6 +123,7 @@ class Driver:
         if failed is not None:
             return self.fail(failed)
         self._is_whole = all(outcome.ended == "done" for outcome in lanes.results)
+        self._spec = copied_by(self._spec, lanes.results)
         if any(outcome.ended == "left" for outcome in lanes.results):
             self._directives.refresh(_REPORT_TIMEOUT_S)
             return self._turn() or EXIT_DONE
@@ -189,6 +190,16 @@ class Driver:
         self._report = replace(self._report, phase=phase, **more)
         _log.info("phase %s", phase)
         self._progress.nudge()
+
+
+def copied_by(spec: JobSpec, outcomes: Iterable[LaneOutcome]) -> JobSpec:
+    """The spec for the proof, which must find receipts of all that these lanes have copied."""
+    known = {partition: at for outcome in outcomes for partition, at in outcome.positions.items()}
+    lanes = []
+    for lane in spec.lanes:
+        ranges = [replace(r, journaled=max(r.journaled, known.get(r.partition, 0))) for r in lane.partitions]
+        lanes.append(replace(lane, partitions=tuple(ranges)))
+    return replace(spec, lanes=tuple(lanes))
 
 
 class Background:

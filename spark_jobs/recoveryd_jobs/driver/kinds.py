@@ -47,7 +47,7 @@ def _lane_task(raw_spec: bytes, lanes: Any) -> Any:
     for number in lanes:
         lane = next(item for item in spec.lanes if item.lane == number)
         outcome = run_lane(spec, lane, again=again)
-        yield outcome.lane, outcome.ended, outcome.error_code, outcome.error_message
+        yield outcome.lane, outcome.ended, outcome.error_code, outcome.error_message, outcome.positions
 
 
 def run_verification(context: Any, spec: JobSpec, *, is_whole: bool) -> Verification | None:

@@ -16,7 +16,7 @@ import gc
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from confluent_kafka import KafkaException
 
@@ -50,12 +50,15 @@ _CLOSE_ABORT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class LaneOutcome:
-    """How a lane ended: done | stopped | capped | left | failed."""
+    """How a lane ended: done | stopped | capped | left | failed. `positions`: by partition, how far it is known to be
+    copied.
+    """
 
     lane: int
     ended: str
     error_code: str = ""
     error_message: str = ""
+    positions: dict[int, int] = field(default_factory=dict, compare=False)
 
 
 def run_lane(spec: JobSpec, lane: LaneSpec, *, again: bool = False) -> LaneOutcome:
@@ -63,7 +66,8 @@ def run_lane(spec: JobSpec, lane: LaneSpec, *, again: bool = False) -> LaneOutco
     in the outcome.
     """
     try:
-        return LaneOutcome(lane.lane, Lane(spec, lane, again=again).run())
+        work = Lane(spec, lane, again=again)
+        return LaneOutcome(lane.lane, work.run(), positions=work.copied_to)
     except Superseded:
         return LaneOutcome(lane.lane, "left")
     except JobError as error:
@@ -91,7 +95,7 @@ class Lane:
         self._trouble_since_s: float | None = None
         self._fences = 0
         self._is_first = spec.attempt == 1 and not again  # and nobody has written as this lane
-        self._copied_to: dict[int, int] = {}  # what this lane itself committed: the ledger must not end before it
+        self.copied_to: dict[int, int] = {}  # what this lane itself committed: the ledger must not end before it
 
     def run(self) -> str:
         """How it ended: done | stopped | capped. Raises Superseded or JobError."""
@@ -148,12 +152,13 @@ class Lane:
                 doubt = trouble if isinstance(trouble, Doubt) else untranslated(trouble)
                 loop.judge_pace()
                 target.drop()
-                self._copied_to = loop.positions
+                self.copied_to = loop.positions
                 self._note_trouble(loop, str(doubt))
                 self._check_fence(doubt)
                 time.sleep(_PAUSE_S)
             else:
                 if ended is not None:
+                    self.copied_to = loop.positions
                     return ended
 
     def _open(self, target: TransactionalTarget) -> tuple[LaneLedger, Committer]:
@@ -176,7 +181,7 @@ class Lane:
             raise
         failpoints.hit("lane.after_receipts_read")
         self._check_receipts_topic(time.monotonic() + TROUBLE_BUDGET_S)
-        ranges = [_with_floor(r, self._copied_to.get(r.partition, 0)) for r in self._lane.partitions]
+        ranges = [_with_floor(r, self.copied_to.get(r.partition, 0)) for r in self._lane.partitions]
         try:
             ledger = self._fold(found, ranges)
         except JobError:
@@ -201,7 +206,7 @@ class Lane:
         """The receipts, once target and ledger say the same."""
         self._starting("looks for transactions that lost their end")
         topics = [t for t in (self._target_topic, self._receipts_topic) if t is not None]
-        floors = {r.partition: max(r.journaled, self._copied_to.get(r.partition, 0)) for r in self._lane.partitions}
+        floors = {r.partition: max(r.journaled, self.copied_to.get(r.partition, 0)) for r in self._lane.partitions}
         with ClusterLogs(self._spec, self._lane.lane, f"{self._client_id}.logs", *topics) as logs:
             pen = LanePen(self._spec, self._lane.lane, target, [self._source_topic, *topics])
             with naming_made_again(self._target_topic, self._waiting):
@@ -233,7 +238,7 @@ class Lane:
                 if not loop.take_advice(redo):
                     self._note_trouble(loop, str(redo))
                     time.sleep(_PAUSE_S)
-                self._copied_to = loop.positions
+                self.copied_to = loop.positions
                 if redo.reopen:
                     target.drop()
                     return None

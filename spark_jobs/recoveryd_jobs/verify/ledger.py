@@ -21,7 +21,7 @@ from recoveryd_jobs.contract import DIGEST_FORM, JobSpec, copy_client_id, receip
 from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.topics import Topic
 from recoveryd_jobs.verify.disk import open_database
-from recoveryd_jobs.verify.plan import explain_silence
+from recoveryd_jobs.verify.plan import check_topics, explain_silence
 
 _BATCH = 1000
 _CACHE_KB = 16_384
@@ -196,14 +196,17 @@ def load(
 
     `waiting` is called between batches and may raise; `took` is told the bytes of each batch. The client has the name
     of the copy, so that its broker quota holds here too. Raises JobError when the topic cannot be read to its end in
-    time: as long as lanes wait for other producers' transactions, this does too.
+    time: as long as lanes wait for other producers' transactions, this does too. `ledger_broken` when the topic is
+    another one now, was cut back, or lacks receipts of what is known to be copied: what is left proves nothing.
     """
     ledger = ProofLedger()
     try:
         if spec.receipts_topic:
             with errors.naming_side("target"):
                 _read(spec, wanted, ledger, waiting, took)
+            _check_home(spec)
         ledger.settle()
+        _check_reached(spec, wanted, ledger)
         ledger.index()
     except BaseException:
         ledger.close()
@@ -250,15 +253,33 @@ def _read(
             if size:
                 took(size)
             if silent_s > spec.stop_wait_ms / 1000.0:
-                raise _silence(spec, client_id, home, position, end)
+                raise _silence(spec, home, position, end)
     finally:
         reader.close()
 
 
-def _silence(spec: JobSpec, client_id: str, home: TopicPartition, position: int, end: int) -> JobError:
+def _topic(spec: JobSpec) -> Topic:
     topic_id = "" if spec.receipts is None else spec.receipts.topic_id
-    place = replace(spec.target, topic=home.topic, topic_id=topic_id)
-    found = explain_silence(Topic(place, "receipts", client_id, "ledger_broken"), home.partition, position, end)
+    place = replace(spec.target, topic=spec.receipts_topic, topic_id=topic_id)
+    return Topic(place, "receipts", f"recoveryd.{spec.recovery}.verifier", "ledger_broken")
+
+
+def _check_home(spec: JobSpec) -> None:
+    """Ask for the topic's id after the receipts were read, which proves that they came from the planned topic."""
+    if spec.receipts is not None:
+        check_topics((_topic(spec),))
+
+
+def _check_reached(spec: JobSpec, wanted: Callable[[int], bool], ledger: ProofLedger) -> None:
+    for planned in (r for lane in spec.lanes for r in lane.partitions if wanted(r.partition)):
+        position = ledger.position(planned.partition) or planned.start
+        if position < planned.journaled:
+            why = f"end at {position}, but it was copied to {planned.journaled}: some are gone"
+            raise JobError("ledger_broken", f"Receipts of partition {planned.partition} {why}.")
+
+
+def _silence(spec: JobSpec, home: TopicPartition, position: int, end: int) -> JobError:
+    found = explain_silence(_topic(spec), home.partition, position, end)
     return JobError("ledger_broken", found.message) if found.code == "data_lost" else found
 
 
@@ -273,7 +294,11 @@ def _high_watermark(spec: JobSpec, client_id: str, home: TopicPartition) -> int:
         reader.close()
     if found is None:
         raise JobError("target_unavailable", f"The end of {spec.receipts_topic} is unknown: no answer.")
-    return int(found[1])
+    end = int(found[1])
+    if end < home.offset:
+        where = f"{home.topic} partition {home.partition}"
+        raise JobError("ledger_broken", f"{where} was cut back: it ends at {end}, and at {home.offset} when planned.")
+    return end
 
 
 def _keep(spec: JobSpec, message: Message, wanted: Callable[[int], bool], ledger: ProofLedger) -> None:
