@@ -6,12 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, KafkaError
 
+from recoveryd_jobs.clients import make_reader
 from recoveryd_jobs.contract import PartitionRange
 from recoveryd_jobs.errors import Doubt
 from recoveryd_jobs.lane import life
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from recoveryd_jobs.lane.loop import LaneLoop
+from recoveryd_jobs.sources import range_reader
 from tests.builders.copying import KEEP, AheadClock, Cluster, LaneThread, Recovery, Row, assert_exact, rows
 from tests.builders.odd_headers import write_odd
 from tests.builders.proving import verify
@@ -386,3 +389,95 @@ def test_a_header_name_that_is_not_utf8_is_named_where_the_cap_reaches_it(
     outcome = run_lane(recovery.spec, recovery.spec.lanes[0])
     assert (outcome.ended, outcome.error_code) == ("failed", "record_refused")
     assert f"Record {odd} of partition 0" in outcome.error_message
+
+
+class CutNotice:
+    """What a client is told by a new leader whose log lacks what was read last."""
+
+    def __init__(self, topic: str, text: str) -> None:
+        self._topic, self._text = topic, text
+
+    def error(self) -> KafkaError:
+        return KafkaError(KafkaError._AUTO_OFFSET_RESET, self._text)
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return -1001
+
+    def topic(self) -> str:
+        return self._topic
+
+
+class CutReader:
+    """A real consumer whose broker cuts its log off once `count` records were given."""
+
+    def __init__(self, real: Consumer, count: int, notice: CutNotice) -> None:
+        self._real, self._left, self._notices = real, count, [notice]
+
+    def consume(self, count: int, wait_s: float) -> list[Any]:
+        if self._left <= 0 and self._notices:
+            return [self._notices.pop()]
+        found = self._real.consume(min(count, max(1, self._left)), wait_s)
+        self._left -= sum(message.error() is None for message in found)
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+CUT = (
+    "Partition log truncation detected at offset 100 (leader epoch 3): broker end offset is {} (offset leader epoch 3). "
+    "Reset to INVALID.: Local: Partition log truncation detected (broker 1)"
+)
+OTHER = (
+    "No epoch found less or equal to offset 100 (leader epoch 3): broker end offset is 90 (offset leader epoch 4). Reset "
+    "using configured policy.: Local: Partition log truncation detected (broker 1)"
+)
+
+
+def cutting(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, text: str, planned: PartitionRange, count: int = 200, **more: Any
+) -> tuple[Recovery, LaneOutcome]:
+    """A lane whose source holds `count` records, and says `text` once 100 of them were read."""
+    source, target = cluster.topic("in"), cluster.topic("out")
+    cluster.fill(source, rows(count))
+    monkeypatch.setattr(range_reader, "_error_of", lambda message: message.error())
+    monkeypatch.setattr(
+        range_reader, "make_reader", lambda *arguments, **some: CutReader(
+            make_reader(*arguments, **some), 100, CutNotice(source, text)
+        ),
+    )  # fmt: skip
+    recovery = Recovery(cluster, source, target, ranges=[[planned]], **more)
+    lane = LaneThread(recovery.spec)
+    if planned.stop is None:
+        wait_for(lambda: len(recovery.ledger()) > 0 or not lane.is_running, 60.0, lambda: "nothing is copied")
+        recovery.direct("stop")
+    return recovery, lane.outcome()
+
+
+@pytest.mark.parametrize("stop", [None, 200])
+def test_a_log_that_was_cut_back_and_is_long_enough_again_is_not_read_on(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, stop: int | None
+) -> None:
+    recovery, outcome = cutting(cluster, monkeypatch, CUT.format(90), PartitionRange(0, 0, stop))
+    assert (outcome.ended, outcome.error_code) == ("failed", "data_lost")
+    assert f"{recovery.source} partition 0 was cut back to 90, before the position 100" in outcome.error_message
+    assert sum(r.copied for r in recovery.ledger()) <= 100
+
+
+def test_what_was_cut_off_and_not_written_anew_is_lost_where_that_is_allowed(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = PartitionRange(0, 0, 200)
+    recovery, outcome = cutting(cluster, monkeypatch, CUT.format(100), planned, 100, on_data_loss="continue")
+    assert outcome == LaneOutcome(0, "done")
+    assert sum(r.lost for r in recovery.ledger()) == 100
+
+
+@pytest.mark.parametrize("text", [CUT.format(100), OTHER])
+def test_a_cut_behind_what_was_read_harms_nothing(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    recovery, outcome = cutting(cluster, monkeypatch, text, PartitionRange(0, 0, 200))
+    assert outcome == LaneOutcome(0, "done")
+    assert [r.content for r in cluster.read(recovery.target)] == [r.content for r in rows(200)]

@@ -56,7 +56,8 @@ class ChunkFiller:
         self.blocked: dict[int, str] = {}  # partition: why it cannot reach its stop
         self._losses: list[str] = []  # one sentence for each loss that the recovery does not allow
         self._is_checked = False  # whether what is gone of the range was accounted for
-        self._holes: set[int] = set()  # partitions of which the broker has nothing at our position
+        # Partitions of which the broker has nothing at our position, and where it says that it cut them off.
+        self._holes: dict[int, int | None] = {}
         self._errand: Errand | None = None  # a question under way; `_errand_s`: since when
         self._errand_s = 0.0
 
@@ -174,7 +175,7 @@ class ChunkFiller:
             part.skip_to(item.offset if planned.stop is None else min(item.offset, planned.stop))
             self._ends.add(item.partition)
         elif isinstance(item, OutOfRange):
-            self._holes.add(item.partition)
+            self._holes[item.partition] = item.cut_to
         elif isinstance(item, Damaged):
             if planned.stop is None or item.offset < planned.stop:
                 raise item.why
@@ -258,13 +259,13 @@ class ChunkFiller:
         for partition, found in bounds.items():
             planned = self.unfinished.get(partition)
             if planned is not None:
-                yield from self._account(planned, found)
+                yield from self._account(planned, found, self._holes.get(partition))
                 position = self._chunk.parts[partition].position
                 if planned.stop is not None and position >= planned.stop:
                     self._finish(partition)
                 elif self.loss is None:
                     self._source.move(partition, position)
-            self._holes.discard(partition)
+            self._holes.pop(partition, None)
 
     def _check_ledger(self, ledger: LaneLedger) -> None:
         """Receipts of an earlier attempt may tell of a loss that the daemon never heard of: report it again."""
@@ -286,14 +287,17 @@ class ChunkFiller:
         self._assign()
         self._is_checked = True
 
-    def _account(self, planned: PartitionRange, bounds: LogBounds) -> Errand:
+    def _account(self, planned: PartitionRange, bounds: LogBounds, cut_to: int | None = None) -> Errand:
         """Add what cannot be read any more to the open chunk. Raises JobError when a log without a planned stop was cut
-        back.
+        back, or one whose offsets before our position belong to other records now.
         """
         part, stop = self._chunk.parts[planned.partition], planned.stop
         if bounds.start > part.position:
             gone = bounds.start if stop is None else min(bounds.start, stop)
             self._lose(planned, gone, "were deleted from the log start")
+        if cut_to is not None and cut_to < part.position:
+            self._lose_cut(planned, cut_to, bounds)
+            return
         wanted = part.position if stop is None else stop  # how far the log has to reach
         if bounds.high >= wanted or bounds.high > part.position:
             return  # read first what is there
@@ -308,6 +312,23 @@ class ChunkFiller:
             raise JobError(
                 "data_lost", f"{where} ends at {bounds.high}, before the position {position}: it was cut back."
             )
+
+    def _lose_cut(self, planned: PartitionRange, cut_to: int, bounds: LogBounds) -> None:
+        """The broker is certain that it cut off what was read: it asks by the epoch of its leaders, so that a log that
+        is long enough again does not hide it.
+        """
+        if planned.stop is not None and bounds.high <= cut_to:
+            self._lose(planned, planned.stop, f"are beyond the end {cut_to}: the log was cut back")
+            return
+        where, position = (
+            f"{self._spec.source.topic} partition {planned.partition}",
+            self._positions()[planned.partition],
+        )
+        raise JobError(
+            "data_lost",
+            f"{where} was cut back to {cut_to}, before the position {position}: what is written there now has offsets "
+            "that are counted as copied.",
+        )
 
     def _lose(self, planned: PartitionRange, stop: int, how: str) -> None:
         part = self._chunk.parts[planned.partition]

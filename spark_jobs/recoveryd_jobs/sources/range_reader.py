@@ -6,6 +6,7 @@ visible lies before that offset, up to the last stable offset), or an error. Wha
 here: a damaged batch harms nobody whose range ends before it.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -18,6 +19,8 @@ from recoveryd_jobs.contract import SourceSpec
 from recoveryd_jobs.errors import JobError
 
 RESIZE_FACTOR = 8
+# What the client (2.16) says when a new leader's log lacks what the one before it gave. Only its text tells.
+_CUT = re.compile(r"log truncation detected at .*: broker end offset is (\d+)")
 
 _error_of = Message.error
 # never None on what a consumer returns
@@ -44,9 +47,12 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class OutOfRange:
-    """The broker has nothing at the requested offset: deleted, cut off, or another topic of the same name."""
+    """The broker has nothing at the requested offset: deleted, cut off, or another topic of the same name. `cut_to`:
+    where the broker says that it cut its log off, below what it gave before; whatever lies there now is something else.
+    """
 
     partition: int
+    cut_to: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +180,8 @@ def _item(message: Message, error: KafkaError) -> Item:
         assert offset is not None
         return End(partition, offset)
     if error.code() in errors.OUT_OF_RANGE:
-        return OutOfRange(partition)
+        cut = _CUT.search(error.str())
+        return OutOfRange(partition, None if cut is None else int(cut.group(1)))
     if (final := errors.unreadable(error, "source", message)) is not None:
         if not errors.is_damaged(message):
             raise final
