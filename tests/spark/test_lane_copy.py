@@ -2,6 +2,7 @@
 
 import random
 import threading
+import time
 from collections import defaultdict
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from recoveryd_jobs.contract import DIGEST_FORM, PartitionRange, TargetRun
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from recoveryd_jobs.murmur2 import partition_for_key
 from tests.builders.copying import Cluster, LaneThread, Recovery, Row, assert_exact, put, rows
+from tests.builders.proving import verify
 from tests.e2e.processes import wait_for
 
 pytestmark = pytest.mark.broker
@@ -269,3 +271,51 @@ def test_several_partitions_share_a_chunk_and_a_small_chunk_is_a_transaction_of_
         by_chunk[receipt.chunk] += receipt.copied
     assert list(range(len(by_chunk))) == sorted(by_chunk)
     assert max(by_chunk.values()) <= 700
+
+
+def with_a_tail(cluster: Cluster, caps: tuple[int | None, int | None], *tail: Row) -> Recovery:
+    """Two partitions of ten records and the marker of their transaction; in the second also an aborted record, and
+    behind that what is in `tail`.
+    """
+    source, target = cluster.topic("in", 2), cluster.topic("out", 2)
+    for partition in range(2):
+        cluster.foreign(source, *rows(10, partition)).commit_transaction(60)
+    cluster.foreign(source, Row(1, 0, b"k", b"aborted", 1)).abort_transaction(60)
+    cluster.fill(source, tail)
+    stops = [cluster.settled_end(source, partition) for partition in range(2)]
+    ranges = [[PartitionRange(partition, 0, stop) for partition, stop in enumerate(stops)]]
+    cluster.fill(source, rows(5, 0))  # behind the range
+    return Recovery(cluster, source, target, ranges=ranges, partitions=2, caps=caps)
+
+
+TEN = sum(len(row.key or b"") + len(row.value or b"") for row in rows(10)) * 2
+
+
+@pytest.mark.parametrize("caps", [(20, None), (None, TEN)])
+def test_a_cap_that_leaves_no_record_out_ends_the_lane_as_done(
+    cluster: Cluster, caps: tuple[int | None, int | None]
+) -> None:
+    recovery = with_a_tail(cluster, caps)
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == DONE
+    assert_exact(recovery.ledger(), recovery.spec)
+    assert sum(r.copied for r in recovery.ledger()) == 20
+    assert verify(recovery.spec).result == "match"
+
+
+def test_a_cap_that_leaves_a_record_out_behind_others_without_ends_the_lane_there(cluster: Cluster) -> None:
+    recovery = with_a_tail(cluster, (20, None), Row(1, 0, b"k", b"one more", 1))
+    began_s = time.monotonic()
+    outcome = run_lane(recovery.spec, recovery.spec.lanes[0])
+    assert (outcome, time.monotonic() - began_s < 60.0) == (LaneOutcome(0, "capped"), True)
+    assert_exact(recovery.ledger(), recovery.spec, whole=False)
+    assert sum(r.copied for r in recovery.ledger()) == 20
+
+
+def test_a_cap_behind_which_somebody_has_a_transaction_open_is_not_waited_for(cluster: Cluster) -> None:
+    source, target = cluster.topic("in"), cluster.topic("out")
+    cluster.fill(source, rows(10))
+    foreign = cluster.foreign(source, Row(0, 0, b"k", b"open", 1))
+    recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 0, 11)]], caps=(10, None))
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]) == LaneOutcome(0, "capped")
+    foreign.abort_transaction(60)
+    assert sum(r.copied for r in recovery.ledger()) == 10

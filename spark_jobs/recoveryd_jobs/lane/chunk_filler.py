@@ -31,6 +31,7 @@ from recoveryd_jobs.sources.range_reader import Damaged, End, Item, OutOfRange, 
 from recoveryd_jobs.topics import LogBounds, Topic
 
 BLOCKED_ASK_S = 2.0
+TAIL_S = 5.0  # how long to look whether a used up cap leaves any record out
 _LATE_S = 1.0
 _LOSS_WORDS = 1_500
 
@@ -52,6 +53,8 @@ class ChunkFiller:
         self._asked_s = 0.0
         self._ends: set[int] = set()  # partitions with nothing more to read now
         self._blocked_at: dict[int, tuple[int, float]] = {}  # last stable offset, and since when it holds the lane
+        self._used_up_s: float | None = None  # when the cap was used up by what this filler took
+        self._shows_more = False  # whether a record was seen that it leaves out
         self.unfinished: dict[int, PartitionRange] = {}
         self.blocked: dict[int, str] = {}  # partition: why it cannot reach its stop
         self._losses: list[str] = []  # one sentence for each loss that the recovery does not allow
@@ -63,8 +66,17 @@ class ChunkFiller:
 
     @property
     def is_capped(self) -> bool:
-        """Whether the lane's share of the cap is used up. Records read after the last copied one do not count then."""
-        return self._room.is_used_up
+        """Whether the lane's share of the cap is used up, and leaves something out as far as is known. Records read
+        after the last copied one do not count then.
+        """
+        return self._room.is_used_up and not self.seeks_end
+
+    @property
+    def seeks_end(self) -> bool:
+        """Whether the cap is used up, and nothing but offsets without records, as those of markers, is known yet to lie
+        behind it: if that is all, the copy is whole.
+        """
+        return not self._shows_more and self._used_up_s is not None and time.monotonic() - self._used_up_s < TAIL_S
 
     @property
     def is_following(self) -> bool:
@@ -103,6 +115,7 @@ class ChunkFiller:
         self._holes.clear()
         self._hearing.left_out.clear()
         self._is_checked, self._errand = False, None
+        self._used_up_s, self._shows_more = None, False
         self._check_ledger(ledger)
 
     def adopt(self, chunk: Chunk, ledger: LaneLedger) -> None:
@@ -136,7 +149,8 @@ class ChunkFiller:
         items = self._source.take(count_max, wait_s)
         now_s = time.monotonic()
         if not items:
-            self._look_around(now_s)
+            if not self.seeks_end:
+                self._look_around(now_s)
             return 0, 0
         failpoints.hit("lane.after_consume")
         self._chunk.touch(now_s)
@@ -174,15 +188,21 @@ class ChunkFiller:
         elif isinstance(item, End):
             part.skip_to(item.offset if planned.stop is None else min(item.offset, planned.stop))
             self._ends.add(item.partition)
-        elif isinstance(item, OutOfRange):
-            self._holes[item.partition] = item.cut_to
-        elif isinstance(item, Damaged):
-            if planned.stop is None or item.offset < planned.stop:
-                raise item.why
+        elif isinstance(item, Damaged) and planned.stop is not None and item.offset >= planned.stop:
             part.skip_to(planned.stop)  # all before the damage was given
+        else:
+            self._on_trouble(item)
         if planned.stop is not None and part.position >= planned.stop:
             self._finish(item.partition)
         return taken
+
+    def _on_trouble(self, item: Item) -> None:
+        if isinstance(item, OutOfRange | Damaged) and self._room.is_used_up:
+            self._shows_more = True  # the cap leaves it out, so it is no loss
+        elif isinstance(item, OutOfRange):
+            self._holes[item.partition] = item.cut_to
+        elif isinstance(item, Damaged):
+            raise item.why
 
     def _on_run(self, messages: list[Message], part: SourcePart, planned: PartitionRange) -> tuple[int, int]:
         first, last = messages[0].offset(), messages[-1].offset()
@@ -196,8 +216,9 @@ class ChunkFiller:
         if reached_stop:
             messages = messages[: bisect_left(messages, planned.stop, key=_offset_of)]  # type: ignore[type-var]
         taken = cost = 0
-        if messages:
+        if messages and not self._room.is_used_up:
             taken, cost = self._copy(messages, part, planned.partition)
+        self._shows_more = self._shows_more or taken < len(messages)
         if reached_stop and taken == len(messages):
             assert planned.stop is not None
             part.skip_to(planned.stop)
@@ -222,6 +243,8 @@ class ChunkFiller:
         self._chunk.records += copied.records
         self._chunk.bytes += copied.bytes
         self._room = self._room.less(copied.records, copied.bytes)
+        if self._room.is_used_up and not self.is_following:
+            self._used_up_s = time.monotonic()
         return copied.taken, copied.cost
 
     def _finish(self, partition: int) -> None:
@@ -238,7 +261,7 @@ class ChunkFiller:
         """Wait up to `wait_s` for an answer that reading needs first; False when there is no such question."""
         if self._errand is None and not self._is_checked:
             self._send(self._check_range())
-        elif self._errand is None and self._holes:
+        elif self._errand is None and self._holes and not self._room.is_used_up:
             self._send(self._explain_holes())
         if self._errand is None:
             return False
