@@ -18,7 +18,7 @@ _COUNT_S: Final = 120.0
 _COUNT_MOST: Final = 5_000_000
 
 
-class _Log(NamedTuple):
+class _ChangelogLook(NamedTuple):
     """One partition; `until` is its first record that is as new as the moment, or its end."""
 
     topic: str
@@ -43,7 +43,7 @@ def look_at_changelogs(properties: Properties, topics: Iterable[str], at_ms: int
     ]
 
 
-def _find_logs(properties: Properties, topics: Iterable[str], at_ms: int) -> Iterator[_Log]:
+def _find_logs(properties: Properties, topics: Iterable[str], at_ms: int) -> Iterator[_ChangelogLook]:
     admin = make_admin(properties)
     for topic, shape in describe(admin, topics, _TIMEOUT_S).items():
         if shape is None:
@@ -53,7 +53,7 @@ def _find_logs(properties: Properties, topics: Iterable[str], at_ms: int) -> Ite
         ends = read_offsets(admin, shape.keys, LATEST, _TIMEOUT_S)
         for _, partition in shape.keys:
             until = reached[partition] if reached.get(partition, -1) >= 0 else ends[partition]
-            yield _Log(topic, partition, starts[partition], until, ends[partition])
+            yield _ChangelogLook(topic, partition, starts[partition], until, ends[partition])
 
 
 def _time_of(message: Message) -> int:
@@ -69,7 +69,7 @@ class _Counter:
         self._give_up_s = time.monotonic() + _COUNT_S
         self._left = _COUNT_MOST
 
-    def count(self, log: _Log, begin: int, stop: int, wanted: Callable[[Message], bool]) -> int | None:
+    def count(self, log: _ChangelogLook, begin: int, stop: int, wanted: Callable[[Message], bool]) -> int | None:
         """How many records in [begin, stop) are wanted, aborted ones too, since what is gone cannot be told from them;
         None when it is too much.
         """
