@@ -89,6 +89,30 @@ def test_the_next_recovery_begins_where_this_hour_or_the_last_one_was_safe(hour:
     assert first.rate_bytes_per_s == pytest.approx(60.0)
 
 
+def proving(memory: Memory) -> Rig:
+    """A copy at 20 that is proved from now on: next to nothing of any SLO is used, and three times its rate was safe for proofs."""
+    rig = started(20.0)
+    rig.ceiling = 1_000.0
+    for _ in range(6):
+        rig.tick(0.0, lag_s=1.0)
+    rig.state = replace(rig.state, memory=replace(memory, safe_read={HOUR: 3 * rig.state.rate}))
+    rig.work = WorkKind.READ
+    rig.tick(0.0, lag_s=1.0)
+    return rig
+
+
+def test_where_nothing_was_ever_too_much_what_was_safe_is_left_without_a_wait_for_samples_of_it() -> None:
+    rig = proving(Memory())
+    safe = rig.state.rate
+    assert rig.tick(0.0, lag_s=1.0).rate_bytes_per_s > 1.1 * safe
+
+
+def test_where_a_rate_was_too_much_once_what_was_safe_is_kept_until_there_are_samples_of_it() -> None:
+    rig = proving(Memory(harm_ms=START_MS))
+    safe = rig.state.rate
+    assert rig.tick(0.0, lag_s=1.0).rate_bytes_per_s < 1.05 * safe
+
+
 def test_a_recovery_does_not_begin_above_what_was_safe() -> None:
     assert remembering(2.0).tick(0.0).rate_bytes_per_s == 2.0
     assert remembering(0.5).tick(0.0).rate_bytes_per_s == FLOOR

@@ -294,8 +294,9 @@ def _recover(
     """
     most = math.inf if state.comfortable is None else state.comfortable
     if state.rate >= most:
-        # Samples tell of a rate only once it was granted for a loop delay.
-        is_known = granted_least(state) >= params.cut_band * most
+        # Samples tell of a rate only once it was granted for a loop delay. The slow start does not wait for that, and
+        # where nothing was ever too much it goes on.
+        is_known = granted_least(state) >= params.cut_band * most or _is_unharmed(state, seen, now_ms, params)
         return _probe(state, seen, growth, share, now_ms, params) if is_known else None
     start = params.start_share * bounds(inputs)[1]
     if state.comfortable is None:
@@ -328,9 +329,13 @@ def _probe(
 def _first_probe(state: ControllerState, seen: Assessment, now_ms: int, params: ControllerParams) -> float:
     if state.guarded_ms is not None:
         return PROBE_AFTER_CUT
-    if is_hardly_used(seen, params) and not state.memory.knows_harm(now_ms):
-        return PROBE_UNHARMED  # nothing was ever too much, so this is the slow start going on
-    return PROBE
+    return PROBE_UNHARMED if _is_unharmed(state, seen, now_ms, params) else PROBE
+
+
+def _is_unharmed(state: ControllerState, seen: Assessment, now_ms: int, params: ControllerParams) -> bool:
+    """Whether next to nothing of any SLO is used, and nothing was ever too much: so the slow start goes on."""
+    is_clean = state.guarded_ms is None and not state.memory.knows_harm(now_ms)
+    return is_clean and is_hardly_used(seen, params)
 
 
 def _track(state: ControllerState, pressure: float, error: float, gain: float, params: ControllerParams) -> Move:
