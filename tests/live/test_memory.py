@@ -90,7 +90,9 @@ def test_the_next_recovery_begins_where_this_hour_or_the_last_one_was_safe(hour:
 
 
 def proving(memory: Memory) -> Rig:
-    """A copy at 20 that is proved from now on: next to nothing of any SLO is used, and three times its rate was safe for proofs."""
+    """A copy that is proved from now on. Next to nothing of any SLO is used, and three times its rate was safe for
+    proofs.
+    """
     rig = started(20.0)
     rig.ceiling = 1_000.0
     for _ in range(6):

@@ -174,7 +174,7 @@ def test_a_consumer_that_hears_no_more_of_some_partitions_is_made_anew_and_nothi
     case: Case, deaf: set[int]
 ) -> None:
     undisturbed = run(case)
-    # Where the cap is used up, a deaf consumer is not made anew to look whether anything is left: that look ends by time.
+    # Where the cap is used up, no consumer is made anew to look whether anything is left: that look ends by time.
     with (
         patch.object(hearing, "QUIET_S", 0.0),
         patch.object(hearing, "DEAF_S", 0.0),
