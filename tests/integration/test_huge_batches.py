@@ -3,9 +3,8 @@
 import pytest
 from confluent_kafka import Producer
 
-from recoveryd.adapters.kafka.client import make_consumer
 from recoveryd.adapters.kafka.control_log import KafkaControlLog
-from recoveryd.adapters.kafka.control_reading import read_control
+from recoveryd.adapters.kafka.control_reading import make_control_consumer, read_control
 from tests.builders.copying import Cluster
 
 pytestmark = pytest.mark.broker
@@ -44,7 +43,7 @@ async def test_a_reader_of_control_records_goes_on_behind_the_last_record_of_suc
         (22, b"c", False),
     ]
     assert "of message at 2 of " in found[2].damage
-    consumer = make_consumer(cluster.client)
+    consumer = make_control_consumer(cluster.client)
     try:
         for start, stop, offsets in ((1, 8, [1, 2]), (5, 13, []), (5, 14, [13]), (12, 23, [13, 22])):
             assert [r.offset for r in read_control(consumer, topic, start, stop, 60.0)] == offsets

@@ -19,9 +19,10 @@ from aiokafka.consumer import fetcher
 from aiokafka.record.default_records import _DefaultRecordBatchPy
 from aiokafka.record.memory_records import _MemoryRecordsPy
 
+from recoveryd.adapters.kafka.control_reading import UNPACKED_MOST
+
 log = structlog.stdlib.get_logger(__name__)
 
-UNPACKED_MOST: Final = 100_000_000  # as librdkafka's `receive.message.max.bytes`
 _UNPACKED_FIRST: Final = 64 * 1024
 _GROWTH: Final = 8
 _MAGIC_WITH_HEADERS = 2

@@ -10,11 +10,10 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from recoveryd.adapters.kafka.client import Properties, make_consumer, problem
-from recoveryd.adapters.kafka.control_reading import read_control
+from recoveryd.adapters.kafka.client import Properties, problem
+from recoveryd.adapters.kafka.control_reading import make_control_consumer, read_control
 from recoveryd.ports import ControlRecord
 
-CONTROL_ISOLATION: Final = "read_uncommitted"  # of whoever reads the control topic; Faust's consumer has no other
 PAGE_RECORDS: Final = 1_000
 PAGE_BYTES: Final = 16 * 1024 * 1024
 DEADLINE_S: Final = 30.0
@@ -29,7 +28,7 @@ class KafkaControlLog:
 
     async def pages(self, start: int, stop: int | None) -> AsyncIterator[Sequence[ControlRecord]]:
         """Records of [start, stop) that are still there. Raises `ClusterProblem` when nothing comes for 30 s."""
-        consumer = await asyncio.to_thread(make_consumer, self._properties, isolation_level=CONTROL_ISOLATION)
+        consumer = await asyncio.to_thread(make_control_consumer, self._properties)
         try:
             begin, end = await asyncio.to_thread(self._bounds, consumer, start, stop)
             if begin < end:

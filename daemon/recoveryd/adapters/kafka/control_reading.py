@@ -7,14 +7,24 @@ shown as one record at its first offset, which says why nothing else is known of
 
 import time
 from collections.abc import Iterator
+from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
+from recoveryd.adapters.kafka.client import Properties, make_consumer
 from recoveryd.adapters.kafka.reading import NotUnpacked, control_record, next_messages, read_to, unreadable
 from recoveryd.errors import ClusterProblem
 from recoveryd.ports import ControlRecord
 
+# Of all that read the control topic, Faust's consumer too: they must show the same records, and pass over the same.
+CONTROL_ISOLATION: Final = "read_uncommitted"  # Faust's consumer has no other
+UNPACKED_MOST: Final = 100_000_000  # bytes of a batch
 _POLL_S = 0.05
+
+
+def make_control_consumer(properties: Properties) -> Consumer:
+    """Other consumers unpack far more: what they read may hold large batches for good reasons."""
+    return make_consumer(properties, isolation_level=CONTROL_ISOLATION, receive_message_max_bytes=UNPACKED_MOST)
 
 
 def read_control(consumer: Consumer, topic: str, start: int, stop: int, patience_s: float) -> Iterator[ControlRecord]:

@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import replace
 
 from recoveryd.adapters.kafka.client import Properties, make_admin, make_consumer
-from recoveryd.adapters.kafka.control_log import CONTROL_ISOLATION
+from recoveryd.adapters.kafka.control_reading import make_control_consumer
 from recoveryd.adapters.kafka.journal_evidence import KafkaEvidence
 from recoveryd.adapters.kafka.journal_fold import (
     TopicReader,
@@ -106,7 +106,7 @@ class KafkaJournal:
         admin = make_admin(self._properties)
         with (
             closing(make_consumer(self._properties)) as own,
-            closing(make_consumer(self._properties, isolation_level=CONTROL_ISOLATION)) as control,
+            closing(make_control_consumer(self._properties)) as control,
         ):
             # Only now: before the fencing an older leader could still have written behind what we read.
             reader = TopicReader(admin, own, _READ_PATIENCE_S)
