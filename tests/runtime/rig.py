@@ -53,6 +53,8 @@ class Rig:
     control_log: ListLog = field(default_factory=ListLog)
     capacity: int = 10_000
     standing: Callable[[], Sequence[Event]] = tuple
+    freeze_s: float = 5.0
+    deaf_s: float = 15.0
 
     def __post_init__(self) -> None:
         self.log: list[str] = []
@@ -78,6 +80,8 @@ class Rig:
             metrics=self.metrics,
             book=BOOK,
             standing=self.standing,
+            freeze_s=self.freeze_s,
+            deaf_s=self.deaf_s,
         )
 
     def _decode(self, taken: ControlRecord) -> Event:

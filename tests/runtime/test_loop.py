@@ -7,7 +7,7 @@ import pytest
 
 from recoveryd.errors import ClusterProblem, Fenced
 from recoveryd.kernel.catalogue import Code
-from recoveryd.kernel.events import SignalReceived, Tick
+from recoveryd.kernel.events import ControlUnread, SignalReceived, Tick
 from recoveryd.kernel.states import State
 from recoveryd.live.events import OffsetsSampled
 from recoveryd.live.signals import LagSignal, SignalledPartition
@@ -129,6 +129,23 @@ async def test_a_leader_that_stood_still_for_long_takes_nothing_for_late(
     assert whys == (["it could decide nothing for 25 s"] if is_anew else [])
     ticks = [event for event in rig.heard if isinstance(event, Tick)]
     assert bool(ticks) != is_anew, "the time that passed is of before"
+
+
+@pytest.mark.parametrize("times", [{"deaf_s": 0.75}, {"freeze_s": 0.75}])
+async def test_a_leader_that_had_nothing_to_do_for_a_turn_was_not_frozen_whatever_the_config_says(
+    times: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with `attempts.heartbeat_timeout` or `faust.session_timeout` of a second."""
+    rig = Rig(**times)
+    monkeypatch.setattr(loop, "IDLE_S", 0.001)
+    async with rig.leading():
+        for offset in range(3):
+            rig.clock.ms += 1_000
+            await all_done(await rig.deliver(SignalReceived(offset, NOW_MS, SIGNAL)))
+        assert (rig.runtime.state.daemon.epoch, rig.intake.is_caught_up) == (1, True)
+        assert ControlUnread() not in rig.heard
+        rig.clock.ms += 6_000
+        await until(lambda: ControlUnread() in rig.heard or rig.runtime.state.daemon.epoch == 2)
 
 
 async def test_a_standby_that_waited_for_long_begins_once() -> None:

@@ -35,6 +35,8 @@ T = TypeVar("T")
 
 ROUND_AT_MOST = 512
 IDLE_S = 1.0
+# A turn of an idle loop takes IDLE_S, so that less than some turns is no sign of anything, whatever the config says.
+LEAST_GAP_S = 3.0
 # Signals cost no transaction, so the applied offset is journaled late: after a restart at most this many are read
 # again, or those of this time.
 COVER_EVERY_RECORDS = 5_000
@@ -86,7 +88,8 @@ class Runtime:
     A gap of `freeze_s` between two turns of the loop, or a wall clock that jumped as it does when the machine slept,
     means that the process was frozen and may have been replaced. Where nothing was decided for longer than `deaf_s`,
     because the journal could not be written, the process was frozen or its partition was away, the leader begins anew,
-    as after a restart: what it waited for came meanwhile, and it has not heard it yet.
+    as after a restart: what it waited for came meanwhile, and it has not heard it yet. Neither is shorter than
+    LEAST_GAP_S.
 
     `when_leading` is called once, when this daemon first leads: it starts what only a leader needs. `tell` is given
     each decision once it is journaled, and raises nothing. `standing` gives the events about the config that stand for
@@ -132,8 +135,8 @@ class Runtime:
         self._take_overs = 0
         self._is_leaving = False
         self._journaled_s = self._turned_s = self._could_decide_s = clock.monotonic_s()
-        self._freeze_s = freeze_s
-        self._deaf_s = deaf_s
+        self._freeze_s = max(freeze_s, LEAST_GAP_S)
+        self._deaf_s = max(deaf_s, LEAST_GAP_S)
         self._last_write_took_s = 0.0
         # Where the writes of a new epoch take as long again, a round comes first, or nothing would ever be decided.
         self._owes_round = False
