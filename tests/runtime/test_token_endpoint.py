@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
+from recoveryd.adapters.kafka import oauth_tokens
 from recoveryd.adapters.kafka.oauth_tokens import TokenProblem, TokenProvider, fetch_token
 from recoveryd.settings.oauth_properties import OAuth
 
@@ -95,6 +96,41 @@ async def test_a_token_is_asked_for_again_once_most_of_its_life_is_over_or_someb
         await provider.token()
         asked.append(len(heard))
     assert asked == [1, 1, 2, 3]
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+async def test_a_token_that_was_asked_for_before_somebody_wants_a_new_one_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch, *, is_taken: bool
+) -> None:
+    """As when the endpoint answers just while the secret is replaced, or SIGHUP comes."""
+    old, new = OAuth("http://tokens.invalid", "me", "old"), OAuth("http://tokens.invalid", "me", "new")
+    provider, asked = TokenProvider(old), list[str]()
+
+    async def fetch(oauth: OAuth) -> tuple[str, float]:
+        asked.append(oauth.client_secret)
+        if len(asked) == 1:
+            if is_taken:
+                provider.take(new)
+            else:
+                provider.forget()
+        return f"{oauth.client_secret}-{len(asked)}", 3_600.0
+
+    monkeypatch.setattr(oauth_tokens, "fetch_token", fetch)
+    secret = "new" if is_taken else "old"
+    assert [await provider.token(), await provider.token()] == [f"{secret}-2"] * 2
+    assert asked == ["old", secret]
+
+
+async def test_a_token_that_is_forgotten_again_and_again_is_used_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    provider, asked = TokenProvider(OAuth("http://tokens.invalid", "me", "my-secret")), list[str]()
+
+    async def fetch(_oauth: OAuth) -> tuple[str, float]:
+        asked.append("")
+        provider.forget()
+        return f"token-{len(asked)}", 3_600.0
+
+    monkeypatch.setattr(oauth_tokens, "fetch_token", fetch)
+    assert [await provider.token(), await provider.token()] == ["token-3", "token-6"]
 
 
 @pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="this system has no clock that goes on in sleep")

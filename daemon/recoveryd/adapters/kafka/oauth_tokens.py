@@ -21,6 +21,7 @@ DEADLINE_S: Final = 10.0
 _ANSWER_BYTES_MAX: Final = 256 * 1024
 _USED_SHARE: Final = 0.8  # of a token's life; what is left is for the broker to see it
 _LIFE_UNKNOWN_S: Final = 60.0
+_TRIES: Final = 3  # of one connection, while what it asks for is forgotten meanwhile; the next one asks again
 # The life of a token goes on while the machine sleeps, and so does this clock, where there is one.
 _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -43,6 +44,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka ha
         self._now_s = now_s
         self._token = ""
         self._until_s = 0.0
+        self._forgotten = 0  # how often
         self._asking = asyncio.Lock()
 
     def take(self, oauth: OAuth) -> None:
@@ -52,15 +54,23 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka ha
             self.forget()
 
     def forget(self) -> None:
-        """Ask for a token before the next connection: the one of now may not hold any more."""
+        """Ask for a token before the next connection: the one of now may not hold any more, nor one that is asked for
+        just now.
+        """
         self._until_s = 0.0
+        self._forgotten += 1
 
     async def token(self) -> str:
         """A token that holds for a while. Raises `TokenProblem`."""
         async with self._asking:
-            if self._now_s() >= self._until_s:
+            for _ in range(_TRIES):
+                if self._now_s() < self._until_s:
+                    break
+                forgotten = self._forgotten
                 self._token, life_s = await fetch_token(self._oauth)
-                self._until_s = self._now_s() + life_s * _USED_SHARE
+                if forgotten == self._forgotten:
+                    self._until_s = self._now_s() + life_s * _USED_SHARE
+                    break
             return self._token
 
     def extensions(self) -> dict[str, str]:
