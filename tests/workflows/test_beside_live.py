@@ -9,6 +9,7 @@ import pytest
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.events import Tick
 from recoveryd.kernel.states import State
+from recoveryd.kernel.times import format_time_ms
 from recoveryd.live.events import ReaderSampled
 from recoveryd.live.lag.book import Reader
 from recoveryd.live.lag.window import LagSample
@@ -16,7 +17,7 @@ from recoveryd.live.law.types import ControllerParams
 from recoveryd.live.params import LiveParams
 from recoveryd.live.pressure import Protection, SignalKind
 from recoveryd.live.slice import LIVE
-from recoveryd.recovery.commands import Pause
+from recoveryd.recovery.commands import Pause, Resume
 from recoveryd.recovery.events import FactsGathered
 from recoveryd.recovery.recoveries import Recoveries
 from recoveryd.recovery.slice import RECOVERY
@@ -339,6 +340,79 @@ def test_it_is_not_asked_for_for_ever() -> None:
         world.pass_time(32)
     assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.LIVE_OVER_SLO.value)
     assert "it was asked for again for 30 minutes" in world.workflow.why
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+@pytest.mark.parametrize("every_s", [32, 90, 400])
+def test_it_ends_half_an_hour_after_the_first_refusal_however_long_each_takes(
+    every_s: int, *, is_restarted: bool
+) -> None:
+    world = AppWorld()
+    save(world)
+    world.stops()
+    began_ms = world.now_ms
+    while world.workflow.state is not State.FAILED and world.now_ms - began_ms < 7_200_000:
+        over_slo(world, world.sent[0].subject)
+        world.pass_time(3)
+        if is_restarted:
+            world.lead()
+        world.forget_recovery(world.sent[0].subject)  # the next command was not read yet
+        world.pass_time(every_s - 3)
+    assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.LIVE_OVER_SLO.value)
+    assert "it was asked for again for 30 minutes" in world.workflow.why
+    assert 1_800 <= (world.now_ms - began_ms) / 1_000 <= 1_800 + 2 * every_s
+
+
+def test_what_is_refused_after_the_others_have_begun_has_half_an_hour_of_its_own() -> None:
+    world = AppWorld()
+    save(world)
+    world.stops()
+    first, second = world.sent[0].subject, world.sent[1].subject
+    over_slo(world, first)
+    world.pass_time(40)
+    world.have_recovery(make_recovery(first, state=State.RUNNING))
+    world.pass_time(600)
+    over_slo(world, second)
+    refused_ms = world.now_ms
+    world.pass_time(40)
+    assert world.workflow.state is State.WAITING
+    assert world.workflow.step is not None
+    since_ms = world.workflow.step.evidence["refused_since_ms"]
+    assert since_ms == pytest.approx(refused_ms, abs=4_000)
+    assert f"it is asked for again until {format_time_ms(since_ms + 1_800_000)}" in world.workflow.why
+
+
+def test_what_is_refused_while_another_is_only_planned_has_none() -> None:
+    world = AppWorld()
+    save(world)
+    world.stops()
+    first, second = world.sent[0].subject, world.sent[1].subject
+    over_slo(world, first)
+    world.pass_time(4)
+    assert world.workflow.step is not None
+    since_ms = world.workflow.step.evidence["refused_since_ms"]
+    world.pass_time(600)
+    world.have_recovery(make_recovery(first, state=State.PLANNING))
+    over_slo(world, second)
+    world.pass_time(4)
+    assert world.workflow.step is not None
+    assert world.workflow.step.evidence["refused_since_ms"] == since_ms
+
+
+def test_a_pause_is_no_part_of_the_half_hour() -> None:
+    world = AppWorld()
+    save(world)
+    world.stops()
+    first = world.sent[0].subject
+    over_slo(world, first)
+    world.pass_time(40)
+    world.send(Pause)
+    world.pass_time(3_600, 10)
+    world.send(Resume)
+    world.pass_time(2)
+    over_slo(world, first)
+    world.pass_time(40)
+    assert world.workflow.state is State.WAITING
 
 
 def test_a_sibling_is_wanted_while_one_is_asked_for_again() -> None:

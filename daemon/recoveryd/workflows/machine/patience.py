@@ -30,10 +30,11 @@ from recoveryd.workflows.model.workflow import WaitingFor, Workflow, WorkflowSte
 GREEN_SINCE = "green_since_ms"  # of one that holds
 GREEN_SEEN = "green_seen_ms"  # of one that holds: when all was seen to be well, of the last looks
 LOOKED = "looked_ms"  # of one that waits for a group to get on: when it was looked at last, to a minute
+REFUSED_SINCE = "refused_since_ms"  # of one whose copies live traffic refuses: when it first did
 
 UNSEEN_MS = 900_000  # so long nobody looks, as where no daemon leads, and a hold begins anew
 _LOOKED_EVERY_MS = 60_000
-_TIMES = frozenset({GREEN_SINCE, GREEN_SEEN, LOOKED})
+_TIMES = frozenset({GREEN_SINCE, GREEN_SEEN, LOOKED, REFUSED_SINCE})
 _WITHOUT_DEADLINE = frozenset({"recoveries"})  # these have limits of their own
 _LIVE = "live"  # what is protected is over its SLO
 _ANSWER = "answer"  # of a cluster that is asked once, and waited for only as long as it gives none
@@ -80,10 +81,11 @@ def with_time_of(workflow: Workflow, now_ms: int, params: WorkflowParams, *, is_
     as after a clock was set back; if the clock was set while the daemon led (`is_set`), all begin now.
     """
     step, waiting, ending = workflow.step, workflow.waiting_for, workflow.ending
+    if step is not None and waiting is not None:
+        workflow = workflow.with_step(replace(step, evidence=_with_times(step.evidence, now_ms, is_set=is_set)))
     if step is not None and waiting is not None and waiting.deadline_ms is not None:
         latest_ms = now_ms + _hold_ms(step.action) + _patience_ms(_patience_kind(waiting.kind, step.action), params)
         until_ms = latest_ms if is_set else min(waiting.deadline_ms, latest_ms)
-        workflow = workflow.with_step(replace(step, evidence=_with_times(step.evidence, now_ms, is_set=is_set)))
         workflow = replace(workflow, waiting_for=replace(waiting, deadline_ms=until_ms))
     if ending is not None and ending.deadline_ms is not None and not ending.is_last_try:
         latest_ms = now_ms + params.closing_deadline_ms
@@ -209,6 +211,11 @@ def _patience_ms(kind: str, params: WorkflowParams) -> int:
     if kind in {"ack", "choice", "gates"}:
         return params.ack_wait_ms
     return params.ready_wait_ms if kind in {"ready", _LIVE} else params.empty_wait_ms
+
+
+def without_refusals(evidence: Mapping[str, object]) -> Mapping[str, object]:
+    """Without since when live traffic refuses what it wants: that begins anew."""
+    return {name: found for name, found in evidence.items() if name != REFUSED_SINCE}
 
 
 def without_try(evidence: Mapping[str, object]) -> Mapping[str, object]:

@@ -17,7 +17,7 @@ from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.ends import complete, end, fail
 from recoveryd.workflows.machine.guarding import guarded
 from recoveryd.workflows.machine.holds_in_the_way import fails_by_hold, is_only_look, waits_for_holds
-from recoveryd.workflows.machine.patience import outlasts
+from recoveryd.workflows.machine.patience import outlasts, without_refusals
 from recoveryd.workflows.machine.readiness import look_at_readiness
 from recoveryd.workflows.machine.waiting import has_to_rest, wait, wait_unanswered
 from recoveryd.workflows.model.actions import (
@@ -60,7 +60,8 @@ def take_anew(draft: WorkflowDraft, workflow: Workflow) -> None:
         is_kept = bool(step.tries) and bool(appends(draft.params.units, step))
         began_ms = step.began_ms if is_kept else draft.now_ms
         draft.hear(workflow.id, step, step.tries)  # nothing that was looked at before counts
-        anew = asked_anew(draft, workflow, replace(step, began_ms=began_ms))
+        begun = replace(step, began_ms=began_ms, evidence=without_refusals(step.evidence))
+        anew = asked_anew(draft, workflow, begun)
         workflow = draft.revise(workflow.with_step(anew))
     take_again(draft, workflow)
 

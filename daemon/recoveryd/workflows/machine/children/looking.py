@@ -12,12 +12,14 @@ from typing import Any, Final
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
+from recoveryd.kernel.times import format_time_ms
 from recoveryd.recovery.model import Recovery
 from recoveryd.units.facts import PartitionEnds
 from recoveryd.workflows.machine.children.steering import remind_children, send, steer_children
 from recoveryd.workflows.machine.children.whose import FAILED, Child, child_of, problem_of, refused_by_live, result_of
 from recoveryd.workflows.machine.command_ids import WANTS, command_id, rollback_id
 from recoveryd.workflows.machine.draft import WorkflowDraft
+from recoveryd.workflows.machine.patience import REFUSED_SINCE
 from recoveryd.workflows.model.actions import ChildRun, RollBackChildren, RunChildren
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.workflow import Workflow, WorkflowStep
@@ -28,11 +30,12 @@ COMPLETED: Final = "completed"  # of those that have, which may be forgotten by 
 ENDS: Final = "target_ends"  # of one that has copied, until all have
 SENT: Final = "sent"  # of one that begins more than some at a time: so many commands were sent so far
 NO_ROOM: Final = "no_room"  # why something is asked for once more
-OVER_SLO: Final = "over_slo"  # of what live traffic refuses: the first and the last look at which it did
+REFUSED: Final = "refused_by_live"  # what live traffic refused, and what was then asked for again
 GIVEN_UP: Final = "given_up"  # why nothing is asked for any more
 
 AT_ONCE: Final = 16  # of what one step begins: a daemon takes so many recoveries and no more
 _SENT_EVERY: Final = 15  # looks
+_NOT_BEGUN: Final = frozenset({State.REQUESTED, State.PLANNING})  # it may still be refused
 
 
 def look_at_children(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> StepReported:
@@ -67,7 +70,7 @@ def look_at_children(draft: WorkflowDraft, workflow: Workflow, step: WorkflowSte
     copying = (r for r in live if isinstance(r, Recovery))
     left = sum(max(0, (p.stop or 0) - p.position) for r in copying for p in r.progress.partitions)
     refused = step.evidence.get(NO_ROOM) if unread else None
-    said = f"{live[0].id}: {live[0].why}" if live else refused
+    said = "; ".join(str(part) for part in (f"{live[0].id}: {live[0].why}" if live else "", refused) if part)
     why = f"{len(completed)} of {named} completed" + (f": {said}" if said else "")
     begun = {SENT: sent + len(fresh), FIRST_TRY: step.tries} if fresh else {}
     more: dict[str, object] = {**begun, **({COMPLETED: completed} if completed else {})}
@@ -171,21 +174,24 @@ def asked_anew(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> 
 
 def asked_again(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> tuple[Workflow, WorkflowStep]:
     """Both as they are once what live traffic has refused since the last look is wanted again, under another id: it may
-    be for something that is half done. Not for ever.
+    be for something that is half done. Not for ever: the time for that begins with the first refusal, and begins anew
+    only when all that was refused since has begun.
     """
     action = step.action
     if not isinstance(action, RunChildren) or workflow.state not in WANTS or FAILED in step.evidence:
         return workflow, step
-    refused = next((found for run in action.runs if (found := refused_by_live(draft, workflow, run)) is not None), None)
-    if refused is None:
+    refused = [found for run in action.runs if (found := refused_by_live(draft, workflow, run)) is not None]
+    if not refused:
         return workflow, step
-    first, last = _over_slo(step)
-    first = step.tries if step.tries - last > 2 * _SENT_EVERY else first  # it was well in between
-    most = draft.params.ready_wait_ms
-    why = f"{refused.id}: {refused.why}; it is asked for again"
-    noted: dict[str, object] = {OVER_SLO: [first, step.tries], NO_ROOM: why}
-    if step.tries - first >= most // draft.params.look_every_ms:
-        why = f"{refused.id}: {refused.why}; it was asked for again for {most // 60_000} minutes"
+    earlier, most_ms = _refused_earlier(draft, workflow, step, action), draft.params.ready_wait_ms
+    since = step.evidence.get(REFUSED_SINCE)
+    since_ms = since if earlier and isinstance(since, int) else draft.now_ms
+    said = f"{refused[0].id}: {refused[0].why}"
+    why = f"{said}; it is asked for again until {format_time_ms(since_ms + most_ms)}"
+    names = sorted({*earlier, *(found.id for found in refused)})
+    noted: dict[str, object] = {REFUSED: names, REFUSED_SINCE: since_ms, NO_ROOM: why}
+    if draft.now_ms - since_ms >= most_ms:
+        why = f"{said}; it was asked for again for {most_ms // 60_000} minutes"
         noted[GIVEN_UP] = why
     anew = asked_anew(draft, workflow, step)
     again = replace(anew, evidence={**anew.evidence, **noted})
@@ -193,10 +199,14 @@ def asked_again(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) ->
     return draft.revise(workflow.with_step(again), why=why), again
 
 
-def _over_slo(step: WorkflowStep) -> tuple[int, int]:
-    seen = step.evidence.get(OVER_SLO)
-    first, last = seen if isinstance(seen, list | tuple) else (step.tries, step.tries)
-    return first, last
+def _refused_earlier(
+    draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, action: RunChildren
+) -> Sequence[str]:
+    """Of those that were refused, all that have begun nothing since: to be read and planned takes a time of its own."""
+    noted, completed = step.evidence.get(REFUSED), _completed(step, ())
+    ids = set(noted) - set(completed) if isinstance(noted, list | tuple) else set()
+    known = {run.recovery: child_of(draft, workflow, run) for run in action.runs if run.recovery in ids}
+    return [name for name, child in known.items() if child is None or child.state in _NOT_BEGUN]
 
 
 def _begin(draft: WorkflowDraft, workflow: Workflow, run: ChildRun) -> None:
