@@ -21,7 +21,7 @@ def copy_form(name: str, form: TopicForm) -> TopicForm:
 def planned_copies(there: Iterable[TopicFound]) -> PlannedCopies:
     """What is copied of these topics at most."""
     topics = list(there)
-    sizes = [topic.bytes_on_disk for topic in topics]
+    sizes = [topic.bytes_at_most for topic in topics]
     known = [size for size in sizes if size is not None]
     whole = sum(known) if len(known) == len(sizes) else None
     return PlannedCopies(sum(topic.records_most for topic in topics), whole)

@@ -36,7 +36,7 @@ class WantedFacts:
     names_on: str = (
         ""  # the cluster of which all names of topics are wanted, because some are to be made; empty = none are
     )
-    with_sizes: bool = False  # whether it is asked how many bytes the topics take
+    with_sizes: bool = False  # whether it is asked how many bytes copies of the topics would be
     with_readers: bool = True  # whether it is asked who else reads the outputs of the units
 
 
@@ -54,12 +54,14 @@ class GroupFound:
 
 @dataclass(frozen=True, slots=True)
 class TopicFound:
-    """`form` as it could be made again. `bytes_on_disk` of the leaders, None = not asked, or not told."""
+    """`form` as it could be made again. `bytes_at_most` as the plan of a copy would have it, None = not asked, or not
+    known.
+    """
 
     id: str
     form: TopicForm
     ends: Mapping[int, PartitionEnds]
-    bytes_on_disk: int | None = None
+    bytes_at_most: int | None = None
 
     @property
     def records_most(self) -> int:

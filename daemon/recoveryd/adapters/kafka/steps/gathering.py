@@ -1,10 +1,8 @@
 """What the plan of a workflow has to know of the clusters. Blocking; every question has a deadline."""
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from confluent_kafka import KafkaException, TopicPartition
@@ -12,11 +10,11 @@ from confluent_kafka.admin import AdminClient, TopicMetadata
 
 from recoveryd.adapters.kafka.client import Properties, make_consumer, problem
 from recoveryd.adapters.kafka.group_facts import read_committed
-from recoveryd.adapters.kafka.leader_answers import LeaderAnswers
 from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, FirstAt, read_first_at, read_offsets
 from recoveryd.adapters.kafka.steps.quota_steps import QuotaSteps
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S, is_before, read_log
+from recoveryd.adapters.kafka.steps.sizes import sized
 from recoveryd.adapters.kafka.steps.starts import with_starts
 from recoveryd.adapters.kafka.topic_admin import TopicShape, describe, read_own_configs
 from recoveryd.adapters.kafka.unit_facts import read_contract, read_unit
@@ -33,7 +31,6 @@ from recoveryd.workflows.model.size import TOPIC_MOST
 _log = logging.getLogger("recoveryd.workflows")
 _COUNT_S: Final = 10.0  # for all topics together; what takes longer is told as a bound
 _COUNT_MOST: Final = 2_000_000
-_SIZES_AT_ONCE: Final = 8  # each question has a connection of its own
 
 
 class Gatherer:
@@ -132,25 +129,8 @@ class Gatherer:
         found: dict[str, TopicFound | None] = {}
         for cluster, names in _by_cluster(topics).items():
             shapes, there = await self._reach.run(cluster, _look_at_topics, self._reach.admin(cluster), names)
-            found |= await self._with_sizes(cluster, shapes, there) if with_sizes else there
+            found |= await sized(self._reach, cluster, shapes, there) if with_sizes else there
         return found
-
-    async def _with_sizes(
-        self, cluster: str, shapes: Mapping[str, TopicShape | None], found: Mapping[str, TopicFound | None]
-    ) -> dict[str, TopicFound | None]:
-        """A size is known only if each partition's is. No plan needs it."""
-        answers, few = LeaderAnswers(self._reach.accesses), asyncio.Semaphore(_SIZES_AT_ONCE)
-
-        async def sized(name: str) -> tuple[str, TopicFound | None]:
-            shape, topic = shapes[name], found[name]
-            if shape is None or topic is None:
-                return name, topic
-            async with few:
-                sizes = await answers.log_sizes(cluster, name, shape.leaders)
-            is_whole = sizes is not None and len(sizes) == shape.partitions
-            return name, replace(topic, bytes_on_disk=sum(sizes.values()) if sizes and is_whole else None)
-
-        return dict(await asyncio.gather(*(sized(name) for name in found)))
 
     async def _count(self, topics: Iterable[tuple[str, str]]) -> dict[str, int]:
         give_up_s = time.monotonic() + _COUNT_S
