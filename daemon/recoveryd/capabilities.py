@@ -23,7 +23,7 @@ from recoveryd.watches.draft import WATCHES
 from recoveryd.watches.known import watch_that_stops
 from recoveryd.wire.codec import Codec
 from recoveryd.wire.status_topic import StatusTopic
-from recoveryd.workflows.capability import groups_at_rest, is_sized, is_wanted, make_workflows, taken_away, workflow_on
+from recoveryd.workflows.capability import groups_at_rest, is_wanted, make_workflows, taken_away, told_size, workflow_on
 from recoveryd_jobs.contract import JobSpec
 
 KINDS = (REPLAY, VERIFICATION)
@@ -35,7 +35,7 @@ def make_capabilities(params: CapabilityParams = DEFAULTS) -> Sequence[Capabilit
         make_live(params.live),
         make_units(params.units),
         make_holds(params.holds),
-        make_recoveries(params.recoveries, KINDS, Beside(taken_away, is_wanted, is_sized, groups_at_rest)),
+        make_recoveries(params.recoveries, KINDS, Beside(taken_away, is_wanted, told_size, groups_at_rest)),
         make_watches(params.watches, workflow_on),
         make_workflows(
             params.workflows, lambda state, cluster, group: watch_that_stops(state.of(WATCHES), cluster, group)

@@ -11,6 +11,7 @@ from recoveryd.recovery.impact import approval_for_impact
 from recoveryd.recovery.model import ACTIVE, Plan, Recovery
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.spec import Spec
+from recoveryd.recovery.told_size import SizeLimits, ToldSize, approval_for_size
 
 
 def refuse_recovery(spec: Spec, recoveries: Iterable[Recovery], params: Params) -> Refused | None:
@@ -69,25 +70,14 @@ def refuse_to_wait(recoveries: Iterable[Recovery], params: Params) -> Refused | 
     return Refused(Code.TOO_MANY_RECOVERIES, message, hint)
 
 
-def approval_for_size(
-    bytes_most: int | None, records_most: int, above_bytes: int | None, above_records: int | None
-) -> str | None:
-    """Why a person has to look at it first, or None. `bytes_most` None = not known."""
-    if above_bytes is not None and bytes_most is not None and bytes_most > above_bytes:
-        return f"{bytes_most:,} bytes are more than {above_bytes:,} (approval.above_bytes)"
-    if above_records is not None and records_most > above_records:
-        return f"{records_most:,} records are more than {above_records:,} (approval.above_records)"
-    return None
-
-
 def needs_approval(case: Case, plan: Plan) -> str | None:
     """Why a person has to look at the plan first, or None. Who reads a target that a workflow copies to was looked at
-    with the plan of that, and how much it is where that plan says so.
+    with the plan of that, and how much it is, up to what that plan told.
     """
     recovery, params = case.recovery, case.params
-    limits = params.approval_above_bytes, params.approval_above_records
-    is_sized = case.draft.is_size_known(recovery.id, recovery.command)
-    too_large = None if is_sized else approval_for_size(plan.bytes_at_most, plan.records_at_most, *limits)
+    limits = SizeLimits(params.approval_above_bytes, params.approval_above_records)
+    told = case.draft.told_size(recovery.id, recovery.command)
+    too_large = approval_for_size(ToldSize(plan.records_at_most, plan.bytes_at_most), limits, told)
     if too_large is not None:
         return too_large
     if not params.approval_of_unknown_readers or case.draft.is_begun_by_workflow(recovery.id, recovery.command):

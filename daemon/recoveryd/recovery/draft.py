@@ -21,12 +21,17 @@ from recoveryd.recovery.observed import Observed
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.recoveries import Recoveries, is_live
 from recoveryd.recovery.slice import RECOVERY, RecoverySlice
+from recoveryd.recovery.told_size import ToldSize
 
 _NEVER_HEARD = Observed()
 Groups = Mapping[tuple[str, str], str]  # by cluster and name, a sentence of each
 
 
 def _nobody(_state: CoreState, _cluster: str, _topic: str) -> None:
+    return None
+
+
+def _untold(_state: CoreState, _recovery: str, _command: CommandRef) -> ToldSize | None:
     return None
 
 
@@ -41,14 +46,14 @@ def _no_group(_state: CoreState) -> tuple[Groups, Groups]:
 @dataclass(frozen=True, slots=True)
 class Beside:
     """What is asked of workflows. `taken_away`: of a cluster and a topic, the sentence that names the one which will
-    take it away. `is_begun`: whether one wants a recovery of this id, by this command, `is_sized`: and told
-    with its own plan how much that copies. `groups`: those whose application one keeps stopped, and those that one
+    take it away. `is_begun`: whether one wants a recovery of this id, by this command, `told_size`: and how much it
+    told with its own plan that this copies. `groups`: those whose application one keeps stopped, and those that one
     works on, each with the sentence that names it.
     """
 
     taken_away: Callable[[CoreState, str, str], str | None] = _nobody
     is_begun: Callable[[CoreState, str, CommandRef], bool] = _never
-    is_sized: Callable[[CoreState, str, CommandRef], bool] = _never
+    told_size: Callable[[CoreState, str, CommandRef], ToldSize | None] = _untold
     groups: Callable[[CoreState], tuple[Groups, Groups]] = _no_group
 
 
@@ -104,9 +109,9 @@ class RecoveryDraft(View):
         """Whether a workflow that is known wants it, by this command."""
         return self._beside.is_begun(self.draft.before, recovery_id, command)
 
-    def is_size_known(self, recovery_id: str, command: CommandRef) -> bool:
-        """Whether the plan of the workflow that wants it told how much it copies, and was asked about for that."""
-        return self._beside.is_sized(self.draft.before, recovery_id, command)
+    def told_size(self, recovery_id: str, command: CommandRef) -> ToldSize | None:
+        """How much the plan of the workflow that wants it told that it copies; None = no such plan did."""
+        return self._beside.told_size(self.draft.before, recovery_id, command)
 
     def groups_of_workflows(self) -> tuple[Groups, Groups]:
         """Consumer groups whose application a workflow keeps stopped, and those that one works on."""

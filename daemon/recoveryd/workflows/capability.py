@@ -15,6 +15,7 @@ from recoveryd.recovery.commands import Approve, Pause, Reject, Resume
 from recoveryd.recovery.draft import Groups
 from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.slice import RECOVERY
+from recoveryd.recovery.told_size import ToldSize
 from recoveryd.units.params import with_units
 from recoveryd.workflows.kinds.all_kinds import KINDS
 from recoveryd.workflows.kinds.runbook.commands import on_discard, on_escalate, on_promote
@@ -37,7 +38,7 @@ from recoveryd.workflows.machine.planning import on_gathered, on_gathering_faile
 from recoveryd.workflows.machine.readiness import forget_idle, on_reader_sampled
 from recoveryd.workflows.machine.replays import taker_of
 from recoveryd.workflows.machine.resting import goes_on
-from recoveryd.workflows.machine.sizing import is_told_before
+from recoveryd.workflows.machine.sizing import size_told_before
 from recoveryd.workflows.machine.steps import on_step
 from recoveryd.workflows.machine.stopped import groups_at_work, stopped_groups
 from recoveryd.workflows.machine.ticking import forget_old, keep_time, look_soon, take_over_time
@@ -123,9 +124,9 @@ def is_wanted(state: CoreState, recovery: str, command: CommandRef) -> bool:
     return any(begins_by(workflow, recovery, command) for workflow in state.of(WORKFLOWS).live.values())
 
 
-def is_sized(state: CoreState, recovery: str, command: CommandRef) -> bool:
-    """Whether the plan of a workflow that begins it said how much it copies."""
-    return is_told_before(state.of(WORKFLOWS), recovery, command)
+def told_size(state: CoreState, recovery: str, command: CommandRef) -> ToldSize | None:
+    """How much the plan of a workflow that begins it told that it copies."""
+    return size_told_before(state.of(WORKFLOWS), recovery, command)
 
 
 def groups_at_rest(state: CoreState) -> tuple[Groups, Groups]:

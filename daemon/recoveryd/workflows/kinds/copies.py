@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from recoveryd.recovery.kept_topics import AS_WRITTEN
+from recoveryd.recovery.told_size import ToldSize
 from recoveryd.workflows.model.actions import TopicForm
 from recoveryd.workflows.model.facts import TopicFound
 from recoveryd.workflows.model.workflow import PlannedCopies
@@ -25,6 +26,11 @@ def planned_copies(there: Iterable[TopicFound]) -> PlannedCopies:
     known = [size for size in sizes if size is not None]
     whole = sum(known) if len(known) == len(sizes) else None
     return PlannedCopies(sum(topic.records_most for topic in topics), whole)
+
+
+def told_sizes(there: Iterable[TopicFound]) -> dict[str, ToldSize]:
+    """The same of each of them."""
+    return {topic.form.name: ToldSize(topic.records_most, topic.bytes_at_most) for topic in there}
 
 
 def copy_data(

@@ -10,7 +10,7 @@ from recoveryd.kernel.refused import Refused
 from recoveryd.units.control import ENDED_CLEANLY
 from recoveryd.units.facts import PartitionEnds
 from recoveryd.workflows.kinds.copies import copy_data
-from recoveryd.workflows.model.actions import ChildRun, CreateTopics, RunChildren, SetConfigs
+from recoveryd.workflows.model.actions import ChildRun, CreateTopics, SetConfigs, with_runs
 from recoveryd.workflows.model.cut import STOOD, Cut, CutTopic
 from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.spec import SavepointSpec
@@ -36,7 +36,7 @@ def after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> W
     # An application that runs deletes what it has read of a topic in between, so those come first.
     ordered = sorted(enumerate(cut.topics), key=lambda numbered: not numbered[1].is_between)
     runs = tuple(_copy_run(workflow, spec, number, topic) for number, topic in ordered if topic.offsets)
-    steps = tuple(replace(s, action=RunChildren(runs)) if s.name == COPY else s for s in workflow.steps)
+    steps = tuple(replace(s, action=with_runs(s.action, runs)) if s.name == COPY else s for s in workflow.steps)
     return replace(workflow, steps=steps, cut=cut)
 
 

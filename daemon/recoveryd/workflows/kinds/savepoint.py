@@ -14,7 +14,7 @@ from recoveryd.recovery.kept_topics import FOREVER
 from recoveryd.units.facts import UnitFacts
 from recoveryd.units.internal_topics import changelog_of, is_changelog
 from recoveryd.units.model import ControlKind, Unit, UnitKind
-from recoveryd.workflows.kinds.copies import copy_form, planned_copies
+from recoveryd.workflows.kinds.copies import copy_form, planned_copies, told_sizes
 from recoveryd.workflows.kinds.cut_making import after_step, ended_cleanly
 from recoveryd.workflows.kinds.earlier import savepoint_of
 from recoveryd.workflows.kinds.noting import with_new_topics_told
@@ -105,6 +105,7 @@ def _plan(spec: SavepointSpec, found: Found, params: WorkflowParams) -> Planned 
     if refused is not None:
         return refused
     rows = tuple(_config_rows(spec.cluster, forms))
+    there = tuple(topic for name in forms if (topic := found.topics[name]) is not None)
     plan = WorkflowPlan(
         hash=hash_of(
             {
@@ -114,10 +115,11 @@ def _plan(spec: SavepointSpec, found: Found, params: WorkflowParams) -> Planned 
         ),
         changes=tuple(Change("topic", f.name, None, None, f"empty, {f.partitions} partitions") for f in copies),
         findings=tuple(_findings(spec, unit, facts, is_bare=not forms)),
-        copies=planned_copies(topic for name in forms if (topic := found.topics[name]) is not None),
+        copies=planned_copies(there),
     )
     ids = dict(found.groups[0].topic_ids)
-    steps = tuple(_steps(spec, unit, forms, copies, rows, {} if spec.live else ids))
+    run = RunChildren(told=told_sizes(there))
+    steps = tuple(_steps(spec, unit, forms, copies, rows, {} if spec.live else ids, run))
     topics = tuple(
         CutTopic(form.name, copy.name, form, not is_changelog(form.name))
         for form, copy in zip(forms.values(), copies, strict=True)
@@ -218,6 +220,7 @@ def _steps(
     copies: tuple[TopicForm, ...],
     rows: tuple[ConfigUndo, ...],
     ids: Mapping[str, str],
+    run: RunChildren,
 ) -> Iterator[WorkflowStep]:
     cluster, group = spec.cluster, spec.group
     if not spec.live:
@@ -234,7 +237,7 @@ def _steps(
     yield WorkflowStep(NOTE, replace(note, unit=unit.name, looks_twice=not spec.live))
     if copies:
         yield WorkflowStep(CREATE, CreateTopics(cluster, copies, is_own=True))
-        yield WorkflowStep(COPY, RunChildren())
+        yield WorkflowStep(COPY, run)
 
 
 def _judge(workflow: Workflow, _step: WorkflowStep, event: StepReported, _around: Around) -> StepReported:

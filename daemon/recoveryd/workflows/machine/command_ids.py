@@ -17,12 +17,17 @@ def command_id(workflow: Workflow, run: ChildRun) -> str:
     return f"{base}.{run.again}" if run.again else base
 
 
+def begun_by(workflow: Workflow, recovery: str, command: CommandRef) -> tuple[RunChildren, ChildRun] | None:
+    """How it wants this one, at any of its steps, by this command and from the source that asked for it."""
+    if command.source != workflow.command.source:
+        return None
+    actions = (step.action for step in workflow.steps if isinstance(step.action, RunChildren))
+    runs = ((action, run) for action in actions for run in action.runs)
+    return next((f for f in runs if f[1].recovery == recovery and command_id(workflow, f[1]) == command.id), None)
+
+
 def begins_by(workflow: Workflow, recovery: str, command: CommandRef) -> bool:
-    """Whether it wants this one, at any of its steps, by this command and from the source that asked for it."""
-    runs = (run for step in workflow.steps if isinstance(step.action, RunChildren) for run in step.action.runs)
-    return command.source == workflow.command.source and any(
-        run.recovery == recovery and command_id(workflow, run) == command.id for run in runs
-    )
+    return begun_by(workflow, recovery, command) is not None
 
 
 def steering_id(workflow: Workflow, wanted: Steering, child: str) -> str:

@@ -13,7 +13,7 @@ from recoveryd.workflows.machine.guarding import guarded
 from recoveryd.workflows.machine.holding import held_from
 from recoveryd.workflows.machine.leases import refuse_leases, were_put_back
 from recoveryd.workflows.machine.replays import users_of, writers_of
-from recoveryd.workflows.machine.sizing import asked_for_size, told_size
+from recoveryd.workflows.machine.sizing import asked_for_size, outgrown, said_size
 from recoveryd.workflows.machine.steps import go_on
 from recoveryd.workflows.model.effects import GatherForWorkflow
 from recoveryd.workflows.model.events import GatheringFailed, WorkflowFacts
@@ -65,13 +65,16 @@ def _plan(draft: WorkflowDraft, workflow: Workflow, found: Found) -> None:
     if workflow.approved:
         if workflow.plan is None or plan.hash != workflow.plan.hash:
             refuse(draft, workflow, Code.STALE_PLAN, f"the plan made now has the hash {plan.hash}; {workflow.approved}")
+        elif (grown := outgrown(workflow.plan.copies, plan.copies, draft.params)) is not None:
+            why = f"the plan made now copies much more: {grown}; {workflow.approved}"
+            refuse(draft, workflow, Code.STALE_PLAN, why)
         else:
             go_on(draft, draft.move(draft.revise(workflow, **planned), State.RUNNING, workflow.approved))
         return
     if workflow.spec.plan_hash not in {None, plan.hash}:
         refuse(draft, workflow, Code.STALE_PLAN, f"the plan made now has the hash {plan.hash}")
         return
-    _proceed(draft, draft.revise(workflow, **planned), made.told + told_size(plan.copies))
+    _proceed(draft, draft.revise(workflow, **planned), made.told + said_size(plan.copies))
 
 
 def _lost_unit(draft: WorkflowDraft, workflow: Workflow) -> Refused | None:

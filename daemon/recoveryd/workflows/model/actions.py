@@ -2,11 +2,12 @@
 and never overwrites what somebody else changed meanwhile.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from recoveryd.kernel.written import named
+from recoveryd.recovery.told_size import ToldSize
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,14 +195,22 @@ class ChildRun:
     again: int = 0
     before: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def copies(self) -> str:
+        """By what name its size was told: the topic that it copies, or the verb of a workflow."""
+        source = self.data.get("source")
+        return str(source["topic"]) if isinstance(source, Mapping) else self.verb
+
 
 @dataclass(frozen=True, slots=True)
 class RunChildren:
     """Put commands on the control topic, and wait until what they began has completed, with a match where it was
-    verified.
+    verified. `told`: what the plan told of the size of each (`ChildRun.copies`); empty = of none, or in an earlier
+    release.
     """
 
     runs: tuple[ChildRun, ...] = ()
+    told: Mapping[str, ToldSize] = field(default_factory=dict)
     do: Literal["run_children"] = "run_children"
 
 
@@ -316,3 +325,8 @@ Action = (
 )
 CHANGES: frozenset[type] = frozenset({SetOffsets, CreateTopics, DeleteTopics, RecreateTopics, SetConfigs, SetQuotas})
 ANSWERED_BY_PEOPLE: frozenset[type] = frozenset({AwaitStopped, AwaitStarted, AskPerson})
+
+
+def with_runs(action: Action, runs: Iterable[ChildRun]) -> RunChildren:
+    """What was planned before it was known what it begins, once that is."""
+    return RunChildren(tuple(runs), action.told if isinstance(action, RunChildren) else {})

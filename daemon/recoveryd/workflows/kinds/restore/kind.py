@@ -20,7 +20,14 @@ from recoveryd.workflows.kinds.reset import outside_log, unit_of
 from recoveryd.workflows.kinds.restore.checks import find_problem, findings_of, place_between, problem_of_unit
 from recoveryd.workflows.kinds.restore.names import CREATE_STATE, RECREATE_STATE, cut_of, name_now
 from recoveryd.workflows.kinds.restore.noted import after_step
-from recoveryd.workflows.kinds.restore.steps import back_steps, not_in_cut, restore_steps, state_forms, still_rows
+from recoveryd.workflows.kinds.restore.steps import (
+    back_steps,
+    copied,
+    not_in_cut,
+    restore_steps,
+    state_forms,
+    still_rows,
+)
 from recoveryd.workflows.machine.kind import Around, Knows, Planned, WorkflowKind
 from recoveryd.workflows.machine.starting import started_again
 from recoveryd.workflows.model.commands import RestoreSavepoint
@@ -111,9 +118,7 @@ def _plan(spec: RestoreSpec, found: Found, params: WorkflowParams) -> Planned | 
         ),
         findings=tuple(findings_of(spec, unit, cut, found)),
         ambiguous_topics=tuple(name for name, _ in found.units[spec.unit].internal.ambiguous),
-        copies=planned_copies(
-            there for topic in cut.topics if topic.offsets and (there := found.topics.get(topic.copy)) is not None
-        ),
+        copies=planned_copies(copied(cut, found)),
     )
     told = f"{len(cut.topics)} internal topics of {spec.group} are to be filled, {len(positions)} offsets set or taken away"
     rows: tuple[Undo, ...] = (*still_rows(spec, cut), *theirs(spec.cluster, found, forms))

@@ -27,6 +27,7 @@ from recoveryd.workflows.model.actions import (
     RecreateTopics,
     RunChildren,
     TakeSnapshot,
+    with_runs,
 )
 from recoveryd.workflows.model.cut import Cut, CutTopic
 from recoveryd.workflows.model.events import StepReported
@@ -62,8 +63,9 @@ def _noted(workflow: Workflow, spec: RestoreSpec, event: StepReported) -> Workfl
         return outside_log(refused)
     awaited = next(s.action for s in workflow.steps if isinstance(s.action, AwaitCaughtUp))
     ends = {t: {p: log.high_watermark for p, log in event.logs[t].items()} for t in awaited.ends}
+    copy = next((s.action for s in workflow.steps if s.name == COPY), RunChildren())
     pinned: dict[str, Action] = {
-        COPY: RunChildren(tuple(_runs(workflow, spec, cut))),
+        COPY: with_runs(copy, _runs(workflow, spec, cut)),
         CATCH_UP: AwaitCaughtUp(spec.cluster, spec.group, ends),
     }
     steps = tuple(replace(s, action=pinned[s.name]) if s.name in pinned else s for s in workflow.steps)

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from recoveryd.recovery.kept_topics import AS_WRITTEN
 from recoveryd.units.model import Unit
+from recoveryd.workflows.kinds.copies import told_sizes
 from recoveryd.workflows.kinds.ending_steps import last_steps
 from recoveryd.workflows.kinds.outputs import Forms, kept_ids, output_steps
 from recoveryd.workflows.kinds.restore.names import CREATE_STATE, RECREATE_STATE, SETTLE, cut_of, name_now
@@ -27,7 +28,7 @@ from recoveryd.workflows.model.actions import (
     TopicForm,
 )
 from recoveryd.workflows.model.cut import Cut
-from recoveryd.workflows.model.facts import Found
+from recoveryd.workflows.model.facts import Found, TopicFound
 from recoveryd.workflows.model.spec import OutputPolicy, RestoreSpec
 from recoveryd.workflows.model.step_names import COPY, DELETE, EMPTY, NOTE, STOP
 from recoveryd.workflows.model.workflow import ConfigUndo, TopicUndo, UndoState, Workflow, WorkflowStep
@@ -54,12 +55,17 @@ def restore_steps(
     if state[CREATE_STATE]:
         yield WorkflowStep(CREATE_STATE, CreateTopics(cluster, _bare(state[CREATE_STATE]), is_own=True))
     if cut.topics:
-        yield WorkflowStep(COPY, RunChildren())
+        yield WorkflowStep(COPY, RunChildren(told=told_sizes(copied(cut, found))))
         yield WorkflowStep(SETTLE, SetConfigs(cluster, _settled(spec, cut)))
     yield from output_steps(spec, forms)
     for step in last_steps(spec, unit, internal, kept_ids(ids, state, forms)):
         action = step.action
         yield replace(step, action=replace(action, before=spec.before)) if isinstance(action, AwaitStarted) else step
+
+
+def copied(cut: Cut, found: Found) -> tuple[TopicFound, ...]:
+    """The copies from which its topics are filled."""
+    return tuple(there for topic in cut.topics if topic.offsets and (there := found.topics.get(topic.copy)) is not None)
 
 
 def state_forms(spec: RestoreSpec, cut: Cut, found: Found) -> Forms:

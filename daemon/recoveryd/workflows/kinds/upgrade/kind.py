@@ -190,7 +190,7 @@ def _steps(spec: UpgradeSpec, old: Unit, new: Unit, found: Found, plan: Workflow
     between = tuple(name for name in facts.internal.certain if not is_changelog(name))
     read = inputs_of(old, new)
     if spec.is_other_id:
-        yield from steps_elsewhere(spec, old, new, (*read, *between), dict(found.groups[0].topic_ids))
+        yield from steps_elsewhere(spec, old, new, (*read, *between), found)
         return
     # Two looks, between which nothing may be committed: nobody is there who could go on.
     ids = dict(found.groups[0].topic_ids)

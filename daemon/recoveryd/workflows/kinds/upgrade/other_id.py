@@ -10,6 +10,7 @@ from typing import Any
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
+from recoveryd.recovery.told_size import ToldSize
 from recoveryd.units.approvals import approval_of_all
 from recoveryd.units.control import ENDED_CLEANLY
 from recoveryd.units.internal_topics import InternalTopics
@@ -31,6 +32,7 @@ from recoveryd.workflows.model.actions import (
     RollBackChildren,
     RunChildren,
     TakeSnapshot,
+    with_runs,
 )
 from recoveryd.workflows.model.colliding import is_there, refuse_collision
 from recoveryd.workflows.model.events import StepReported
@@ -140,18 +142,25 @@ def copies_elsewhere(old: Unit, found: Found) -> PlannedCopies:
     return planned_copies([*there, *there])
 
 
+def _each_time(old: Unit, found: Found) -> ToldSize:
+    both = copies_elsewhere(old, found)
+    return ToldSize(both.records_at_most // 2, None if both.bytes_at_most is None else both.bytes_at_most // 2)
+
+
 def steps_elsewhere(
-    spec: UpgradeSpec, old: Unit, new: Unit, committed: tuple[str, ...], ids: Mapping[str, str]
+    spec: UpgradeSpec, old: Unit, new: Unit, committed: tuple[str, ...], found: Found
 ) -> Iterator[WorkflowStep]:
     """Those behind `await_empty`. What is begun is named after the workflow, which is known later. The new version
     writes behind what the old one wrote.
     """
+    ids, each = dict(found.groups[0].topic_ids), _each_time(old, found)
     note = TakeSnapshot(spec.cluster, spec.group, committed, tuple(old.outputs), is_live=True, topic_ids=ids)
     restored = {"to_unit": new.name, "outputs": dict.fromkeys(new.outputs, "append")}
     yield WorkflowStep(NOTE, note)
-    yield WorkflowStep(SAVE, RunChildren((ChildRun(CUT, "savepoint", {"unit": old.name}),)))
+    yield WorkflowStep(SAVE, RunChildren((ChildRun(CUT, "savepoint", {"unit": old.name}),), {"savepoint": each}))
     yield WorkflowStep(COMPARE, replace(note, end_topics=()))
-    yield WorkflowStep(RESTORE, RunChildren((ChildRun(RESTORED, "restore_savepoint", restored),)))
+    begin = RunChildren((ChildRun(RESTORED, "restore_savepoint", restored),), {"restore_savepoint": each})
+    yield WorkflowStep(RESTORE, begin)
     yield WorkflowStep(COMPARE_AGAIN, replace(note, end_topics=()))
 
 
@@ -185,7 +194,7 @@ def _named(workflow: Workflow, step: WorkflowStep) -> WorkflowStep:
         )
         for run in step.action.runs
     )
-    return replace(step, action=RunChildren(tuple(runs)))
+    return replace(step, action=with_runs(step.action, runs))
 
 
 def _ended(workflow: Workflow) -> Mapping[str, Any]:

@@ -31,6 +31,7 @@ ENDS: Final = "target_ends"  # of one that has copied, until all have
 SENT: Final = "sent"  # of one that begins more than some at a time: so many commands were sent so far
 NO_ROOM: Final = "no_room"  # why something is asked for once more
 REFUSED: Final = "refused_by_live"  # what live traffic refused, and what was then asked for again
+APPROVALS: Final = "waits_for_approval"  # which of them wait for a person
 GIVEN_UP: Final = "given_up"  # why nothing is asked for any more
 
 AT_ONCE: Final = 16  # of what one step begins: a daemon takes so many recoveries and no more
@@ -70,12 +71,19 @@ def look_at_children(draft: WorkflowDraft, workflow: Workflow, step: WorkflowSte
     copying = (r for r in live if isinstance(r, Recovery))
     left = sum(max(0, (p.stop or 0) - p.position) for r in copying for p in r.progress.partitions)
     refused = step.evidence.get(NO_ROOM) if unread else None
-    said = "; ".join(str(part) for part in (f"{live[0].id}: {live[0].why}" if live else "", refused) if part)
+    asked = [child for child in live if child.state is State.AWAITING_APPROVAL]
+    said = "; ".join(str(part) for part in (_said(asked or live), refused) if part)
     why = f"{len(completed)} of {named} completed" + (f": {said}" if said else "")
     begun = {SENT: sent + len(fresh), FIRST_TRY: step.tries} if fresh else {}
     more: dict[str, object] = {**begun, **({COMPLETED: completed} if completed else {})}
+    if asked or APPROVALS in step.evidence:
+        more[APPROVALS] = [child.id for child in asked]
     evidence = {**step.evidence, **more} if more else {}
     return _told(workflow, step, Outcome.NOT_YET, why, evidence=evidence, left=left)
+
+
+def _said(live: Sequence[Child]) -> str:
+    return f"{live[0].id}: {live[0].why}" if live else ""
 
 
 def _completed(step: WorkflowStep, ended: Sequence[Child]) -> dict[str, Mapping[str, Any]]:
