@@ -26,9 +26,7 @@ def asked_for_size(workflows: Workflows, workflow: Workflow, params: WorkflowPar
     copies = None if workflow.plan is None else workflow.plan.copies
     if copies is None:
         return None
-    return approval_for_size(
-        _size(copies), _limits(params), size_told_before(workflows, workflow.id, workflow.command)
-    )
+    return approval_for_size(_size(copies), _limits(params), size_told_before(workflows, workflow.id, workflow.command))
 
 
 def outgrown(approved: PlannedCopies | None, now: PlannedCopies | None, params: WorkflowParams) -> str | None:

@@ -58,9 +58,7 @@ async def _sampled(reach: Reach, cluster: str, topic: TopicFound, give_up_s: flo
 
 def _bytes_at_most(topic: TopicFound, sizes: Mapping[int, int] | None, sample: RecordSample) -> int | None:
     """Known only if each partition's are."""
-    facts = (
-        PartitionFacts(p, log.log_start, log.high_watermark, log.high_watermark) for p, log in topic.ends.items()
-    )
+    facts = (PartitionFacts(p, log.log_start, log.high_watermark, log.high_watermark) for p, log in topic.ends.items())
     partitions = with_sizes(tuple(facts), sizes, sample)
     if any(each.bytes_on_disk is None for each in partitions):
         return None
