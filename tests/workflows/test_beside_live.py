@@ -370,7 +370,7 @@ def test_what_is_refused_after_the_others_have_begun_has_half_an_hour_of_its_own
     first, second = world.sent[0].subject, world.sent[1].subject
     over_slo(world, first)
     world.pass_time(40)
-    world.have_recovery(make_recovery(first, state=State.RUNNING))
+    world.have_recovery(make_recovery(first, state=State.PAUSED))
     world.pass_time(600)
     over_slo(world, second)
     refused_ms = world.now_ms
