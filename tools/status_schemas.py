@@ -231,7 +231,7 @@ _WORKFLOW_WORDS: Final[Told] = {
     "UnitContract.version": "of what the config declares: the same words have the same one",
     "ContractClause.told": "what was found, or what nobody has said",
     "WorkflowPlan.copies": "what its recoveries copy together, at most; null where it copies nothing, or that is not known yet",
-    "PlannedCopies.bytes_at_most": "null = the brokers did not say",
+    "PlannedCopies.bytes_at_most": "null = neither the brokers nor a sample of records said",
     "WorkflowPlan.version": "of an upgrade: whether the new version fits; null of others",
     "VersionChange.unfixed_range": "by input and partition, [start, stop) of which the old version made the results",
     "VersionChange.fix": "data of replays that copy this range, once it is known",

@@ -96,7 +96,7 @@ class VersionChange:
 @dataclass(frozen=True, slots=True)
 class PlannedCopies:
     """What the recoveries that a workflow begins copy together, by what lay there when the plan was made.
-    `bytes_at_most` None = the brokers did not say.
+    `bytes_at_most` None = neither the brokers nor a sample of records said.
     """
 
     records_at_most: int
