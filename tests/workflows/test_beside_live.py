@@ -399,6 +399,23 @@ def test_what_is_refused_while_another_is_only_planned_has_none() -> None:
     assert world.workflow.step.evidence["refused_since_ms"] == since_ms
 
 
+@pytest.mark.parametrize(("minutes", "state"), [(13, State.FAILED), (31, State.WAITING)])
+def test_a_time_in_which_nothing_was_refused_for_long_is_no_part_of_the_half_hour(minutes: int, state: State) -> None:
+    """As while no daemon led, or there was no room for more."""
+    world = AppWorld()
+    save(world)
+    world.stops()
+    for _ in range(20):
+        over_slo(world, world.sent[0].subject)
+        world.pass_time(60)
+    world.forget_recovery(world.sent[0].subject)
+    world.now_ms += minutes * 60_000
+    world.lead()
+    over_slo(world, world.sent[0].subject)
+    world.pass_time(4)
+    assert world.workflow.state is state
+
+
 def test_a_pause_is_no_part_of_the_half_hour() -> None:
     world = AppWorld()
     save(world)

@@ -29,24 +29,26 @@ class SizeLimits:
 ANY: Final = ToldSize(sys.maxsize, sys.maxsize)  # of a workflow of an earlier release, which told only a sum
 
 
-def approval_for_size(
-    size: ToldSize, limits: SizeLimits, told: ToldSize | None = None, by: str = "the plan of its workflow"
-) -> str | None:
-    """Why a person has to look at it first, or None. `told`: what somebody has looked at, `by`: in what."""
-    known = ToldSize(0) if told is None else told
+def approval_for_size(size: ToldSize, limits: SizeLimits, told: ToldSize | None = None) -> str | None:
+    """Why a person has to look at it first, or None. `told`: what the plan of its workflow told. Where that knows no
+    bytes, it was asked about for that.
+    """
+    known = ToldSize(0, 0) if told is None else told
     kinds = (
         ("bytes", size.bytes, limits.bytes, known.bytes),
         ("records", size.records, limits.records, known.records),
     )
     for what, most, above, expected in kinds:
-        if above is None or most is None or most <= max(above, (expected or 0) * _MORE_PERCENT // 100):
+        if above is None or most is None or most <= above or expected is None or not is_much_more(most, expected):
             continue
         why = f"{most:,} {what} are more than {above:,} (approval.above_{what})"
-        return why if told is None else f"{why}, and {_beyond(expected, by)}"
+        return why if told is None else f"{why}, and {much_more_than(expected, 'the plan of its workflow')}"
     return None
 
 
-def _beyond(expected: int | None, by: str) -> str:
-    if expected is None:
-        return f"{by} did not tell how many"
-    return f"more than {_MORE_PERCENT / 100:g} times the {expected:,} that {by} told"
+def is_much_more(most: int, told: int) -> bool:
+    return most > told * _MORE_PERCENT // 100
+
+
+def much_more_than(told: int, by: str) -> str:
+    return f"more than {_MORE_PERCENT / 100:g} times the {told:,} that {by} told"

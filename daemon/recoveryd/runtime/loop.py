@@ -35,8 +35,8 @@ T = TypeVar("T")
 
 ROUND_AT_MOST = 512
 IDLE_S = 1.0
-# A turn of an idle loop takes IDLE_S, so that less than some turns is no sign of anything, whatever the config says.
-LEAST_GAP_S = 3.0
+# A turn of an idle loop takes IDLE_S, so that less than two is no sign of anything, whatever the config says.
+LEAST_GAP_S = 2.0
 # Signals cost no transaction, so the applied offset is journaled late: after a restart at most this many are read
 # again, or those of this time.
 COVER_EVERY_RECORDS = 5_000

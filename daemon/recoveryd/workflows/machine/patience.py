@@ -31,10 +31,11 @@ GREEN_SINCE = "green_since_ms"  # of one that holds
 GREEN_SEEN = "green_seen_ms"  # of one that holds: when all was seen to be well, of the last looks
 LOOKED = "looked_ms"  # of one that waits for a group to get on: when it was looked at last, to a minute
 REFUSED_SINCE = "refused_since_ms"  # of one whose copies live traffic refuses: when it first did
+REFUSED_LAST = "refused_last_ms"  # and when it last did
 
 UNSEEN_MS = 900_000  # so long nobody looks, as where no daemon leads, and a hold begins anew
 _LOOKED_EVERY_MS = 60_000
-_TIMES = frozenset({GREEN_SINCE, GREEN_SEEN, LOOKED, REFUSED_SINCE})
+_TIMES = frozenset({GREEN_SINCE, GREEN_SEEN, LOOKED, REFUSED_SINCE, REFUSED_LAST})
 _WITHOUT_DEADLINE = frozenset({"recoveries"})  # these have limits of their own
 _LIVE = "live"  # what is protected is over its SLO
 _ANSWER = "answer"  # of a cluster that is asked once, and waited for only as long as it gives none
@@ -215,7 +216,7 @@ def _patience_ms(kind: str, params: WorkflowParams) -> int:
 
 def without_refusals(evidence: Mapping[str, object]) -> Mapping[str, object]:
     """Without since when live traffic refuses what it wants: that begins anew."""
-    return {name: found for name, found in evidence.items() if name != REFUSED_SINCE}
+    return {name: found for name, found in evidence.items() if name not in {REFUSED_SINCE, REFUSED_LAST}}
 
 
 def without_try(evidence: Mapping[str, object]) -> Mapping[str, object]:

@@ -65,7 +65,7 @@ def _plan(draft: WorkflowDraft, workflow: Workflow, found: Found) -> None:
     if workflow.approved:
         if workflow.plan is None or plan.hash != workflow.plan.hash:
             refuse(draft, workflow, Code.STALE_PLAN, f"the plan made now has the hash {plan.hash}; {workflow.approved}")
-        elif (grown := outgrown(workflow.plan.copies, plan.copies, draft.params)) is not None:
+        elif not is_begun and (grown := outgrown(workflow.plan.copies, plan.copies, draft.params)) is not None:
             why = f"the plan made now copies much more: {grown}; {workflow.approved}"
             refuse(draft, workflow, Code.STALE_PLAN, why)
         else:

@@ -4,7 +4,14 @@ only what turns out much larger than the plan told does.
 """
 
 from recoveryd.kernel.states import CommandRef
-from recoveryd.recovery.told_size import ANY, SizeLimits, ToldSize, approval_for_size
+from recoveryd.recovery.told_size import (
+    ANY,
+    SizeLimits,
+    ToldSize,
+    approval_for_size,
+    is_much_more,
+    much_more_than,
+)
 from recoveryd.workflows.machine.command_ids import begun_by
 from recoveryd.workflows.model.known import Workflows
 from recoveryd.workflows.model.params import WorkflowParams
@@ -26,14 +33,22 @@ def asked_for_size(workflows: Workflows, workflow: Workflow, params: WorkflowPar
     copies = None if workflow.plan is None else workflow.plan.copies
     if copies is None:
         return None
-    return approval_for_size(_size(copies), _limits(params), size_told_before(workflows, workflow.id, workflow.command))
+    told = size_told_before(workflows, workflow.id, workflow.command)
+    if told is None and copies.bytes_at_most is None and params.approval_above_bytes is not None:
+        return f"nobody knows whether it is more than {params.approval_above_bytes:,} bytes (approval.above_bytes)"
+    return approval_for_size(_size(copies), _limits(params), told)
 
 
 def outgrown(approved: PlannedCopies | None, now: PlannedCopies | None, params: WorkflowParams) -> str | None:
-    """Why a plan that was approved is not that of now any more: it copies much more than whoever approved it saw."""
-    if approved is None or now is None:
+    """Why a plan that was approved is not that of now any more: it is beyond a limit, and copies much more than whoever
+    approved it saw. By records, which are counted: bytes are an estimate.
+    """
+    if approved is None or now is None or approval_for_size(_size(now), _limits(params)) is None:
         return None
-    return approval_for_size(_size(now), _limits(params), _size(approved), "the approved plan")
+    seen = approved.records_at_most
+    if not is_much_more(now.records_at_most, seen):
+        return None
+    return f"{now.records_at_most:,} records, {much_more_than(seen, 'the approved plan')}"
 
 
 def said_size(copies: PlannedCopies | None) -> str:

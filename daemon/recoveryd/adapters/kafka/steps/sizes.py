@@ -1,5 +1,5 @@
 """How many bytes a copy of a topic would be, for the plan of a workflow: by the same numbers as the plan of the copy
-itself, or the two would say different things. No plan needs it: what is not learnt in its time is left out.
+itself, or the two would say different things. No plan needs it: what is not learnt in its time is not known.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from recoveryd.workflows.model.facts import TopicFound
 _log = logging.getLogger("recoveryd.workflows")
 _AT_ONCE: Final = 8  # each question has a connection of its own
 _RECORDS_S: Final = 2.0  # of one topic
-_SAMPLES_S: Final = 10.0  # of all topics together; of those after it only the brokers' sizes are known
+_SAMPLES_S: Final = 10.0  # of all topics together; of those after it no size is known
 
 Topics = Mapping[str, TopicFound | None]
 
@@ -38,7 +38,9 @@ async def sized(reach: Reach, cluster: str, shapes: Mapping[str, TopicShape | No
         if shape is None or topic is None:
             return name, topic
         async with few:
-            sizes = await answers.log_sizes(cluster, name, shape.leaders)
+            # Brokers tell what lies on their own disks.
+            is_remote = topic.form.configs.get("remote.storage.enable") == "true"
+            sizes = None if is_remote else await answers.log_sizes(cluster, name, shape.leaders)
             sample = await _sampled(reach, cluster, topic, give_up_s)
         return name, replace(topic, bytes_at_most=_bytes_at_most(topic, sizes, sample))
 
@@ -57,9 +59,12 @@ async def _sampled(reach: Reach, cluster: str, topic: TopicFound, give_up_s: flo
 
 
 def _bytes_at_most(topic: TopicFound, sizes: Mapping[int, int] | None, sample: RecordSample) -> int | None:
-    """Known only if each partition's are."""
+    """Known only if each partition's are, and of those with records by a sample: what brokers have of compressed ones
+    says little.
+    """
     facts = (PartitionFacts(p, log.log_start, log.high_watermark, log.high_watermark) for p, log in topic.ends.items())
     partitions = with_sizes(tuple(facts), sizes, sample)
-    if any(each.bytes_on_disk is None for each in partitions):
+    held = (each for each in partitions if each.high_watermark > each.log_start)
+    if any(each.bytes_on_disk is None or each.bytes_per_offset is None for each in held):
         return None
     return sum(pin(Earliest(), Latest(), each, "source").bytes_at_most for each in partitions)

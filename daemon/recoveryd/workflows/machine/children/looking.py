@@ -19,7 +19,7 @@ from recoveryd.workflows.machine.children.steering import remind_children, send,
 from recoveryd.workflows.machine.children.whose import FAILED, Child, child_of, problem_of, refused_by_live, result_of
 from recoveryd.workflows.machine.command_ids import WANTS, command_id, rollback_id
 from recoveryd.workflows.machine.draft import WorkflowDraft
-from recoveryd.workflows.machine.patience import REFUSED_SINCE
+from recoveryd.workflows.machine.patience import REFUSED_LAST, REFUSED_SINCE, UNSEEN_MS
 from recoveryd.workflows.model.actions import ChildRun, RollBackChildren, RunChildren
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.workflow import Workflow, WorkflowStep
@@ -182,8 +182,9 @@ def asked_anew(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> 
 
 def asked_again(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> tuple[Workflow, WorkflowStep]:
     """Both as they are once what live traffic has refused since the last look is wanted again, under another id: it may
-    be for something that is half done. Not for ever: the time for that begins with the first refusal, and begins anew
-    only when all that was refused since has begun.
+    be for something that is half done. Not for ever: the time for that begins with the first refusal. It begins anew
+    when all that was refused since has begun, and where nothing was refused for long, as while no daemon led or there
+    was no room for more.
     """
     action = step.action
     if not isinstance(action, RunChildren) or workflow.state not in WANTS or FAILED in step.evidence:
@@ -192,12 +193,13 @@ def asked_again(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) ->
     if not refused:
         return workflow, step
     earlier, most_ms = _refused_earlier(draft, workflow, step, action), draft.params.ready_wait_ms
-    since = step.evidence.get(REFUSED_SINCE)
-    since_ms = since if earlier and isinstance(since, int) else draft.now_ms
+    since, last = step.evidence.get(REFUSED_SINCE), step.evidence.get(REFUSED_LAST)
+    goes_on = bool(earlier) and isinstance(last, int) and draft.now_ms - last <= UNSEEN_MS
+    since_ms = since if goes_on and isinstance(since, int) else draft.now_ms
     said = f"{refused[0].id}: {refused[0].why}"
     why = f"{said}; it is asked for again until {format_time_ms(since_ms + most_ms)}"
     names = sorted({*earlier, *(found.id for found in refused)})
-    noted: dict[str, object] = {REFUSED: names, REFUSED_SINCE: since_ms, NO_ROOM: why}
+    noted: dict[str, object] = {REFUSED: names, REFUSED_SINCE: since_ms, REFUSED_LAST: draft.now_ms, NO_ROOM: why}
     if draft.now_ms - since_ms >= most_ms:
         why = f"{said}; it was asked for again for {most_ms // 60_000} minutes"
         noted[GIVEN_UP] = why
