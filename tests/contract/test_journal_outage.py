@@ -90,13 +90,15 @@ async def test_a_reader_that_cannot_be_made_leaves_no_other_one_open(
 ) -> None:
     made: list[Consumer] = []
 
-    def make(properties: Properties, **overrides: object) -> Consumer:
-        if made:
-            raise ClusterProblem("A file is away.", retriable=False)
-        made.append(make_consumer(properties, **overrides))
+    def make(properties: Properties) -> Consumer:
+        made.append(make_consumer(properties))
         return made[0]
 
+    def fail(_properties: Properties) -> Consumer:
+        raise ClusterProblem("A file is away.", retriable=False)
+
     monkeypatch.setattr("recoveryd.adapters.kafka.journal.make_consumer", make)
+    monkeypatch.setattr("recoveryd.adapters.kafka.journal.make_control_consumer", fail)
     journal = KafkaHarness(own_broker.bootstrap, unique).journal()
     with pytest.raises(ClusterProblem, match=r"A file is away\."):
         await opened(journal)
