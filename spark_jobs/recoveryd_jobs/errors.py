@@ -165,17 +165,11 @@ def unreadable(error: KafkaError, side: str, message: Message) -> JobError | Non
     return None
 
 
-def is_end(message: Message, stop: int) -> bool:
-    """Whether an event says that everything before its offset was given, for a reader that needs nothing from `stop`
-    on: it is the end of what is visible, or a damaged batch behind what is wanted, of which the client tells because it
-    reads ahead.
-    """
-    error = message.error()
-    return error is not None and (error.code() == END or is_damaged(message, stop))
-
-
 def is_damaged(message: Message, first: int = 0) -> bool:
-    """Whether an event tells of a damaged batch that begins at `first` or behind it."""
+    """Whether an event tells of a damaged batch that is said to begin at `first` or behind it. The client tells of one
+    that lies behind what is wanted because it reads ahead. That it does lie there is another question
+    (`recoveryd_jobs.sound_logs`): its offset may be damaged too.
+    """
     error, offset = message.error(), message.offset()
     return error is not None and error.code() in DAMAGED and offset is not None and offset >= first
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from recoveryd_jobs import errors
 from recoveryd_jobs.clients import (
@@ -39,6 +39,7 @@ from recoveryd_jobs.contract import (
 )
 from recoveryd_jobs.errors import Doubt, JobError
 from recoveryd_jobs.shared.leaders import learn_leaders
+from recoveryd_jobs.sound_logs import is_empty
 
 _STEP_S = 0.2
 _BATCH = 1000
@@ -293,10 +294,11 @@ def _collect(
     while position < high:
         for message in consumer.consume(_BATCH, 0) or consumer.consume(1, _STEP_S):
             error, offset = message.error(), message.offset()
-            if error is not None and not errors.is_end(message, high):
-                _raise_final(error, spec, f"partition {partition} at {position}")
-                if (final := errors.unreadable(error, "target", message)) is not None:
-                    raise final
+            if error is not None and error.code() != errors.END:
+                left = TopicPartition(spec.receipts_topic, partition, position)
+                if _is_behind(message, error, spec, client_id, left, high):
+                    position = high
+                    break
                 continue
             assert offset is not None
             position, moved_s = max(position, offset + (error is None)), time.monotonic()
@@ -319,6 +321,18 @@ def _collect(
                     f"is {high}.",
                 )
     return found
+
+
+def _is_behind(
+    message: Message, error: KafkaError, spec: JobSpec, client_id: str, left: TopicPartition, high: int
+) -> bool:
+    """Whether an error harms nobody, as nothing lies between `left` and `high`. Raises if it is final otherwise."""
+    if errors.is_damaged(message, high) and is_empty(spec.target.client, client_id, left, high):
+        return True
+    _raise_final(error, spec, f"partition {left.partition} at {left.offset}")
+    if (final := errors.unreadable(error, "target", message)) is not None:
+        raise final
+    return False
 
 
 def _raise_final(error: KafkaError, spec: JobSpec, where: str = "") -> None:

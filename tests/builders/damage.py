@@ -7,12 +7,26 @@ import pytest
 from recoveryd_sandbox.broker import Broker
 
 
-def damage(broker: Broker | None, topic: str, value: bytes, partition: int = 0) -> None:
-    """Change one byte of the last record with this value, which must not be compressed."""
+def damage(broker: Broker | None, topic: str, value: bytes, partition: int = 0, *, claims: int | None = None) -> None:
+    """Change one byte of the last record with this value, which must not be compressed. `claims`: the header of its
+    batch is damaged too, and says that the batch begins at this offset.
+    """
     if broker is None:
         pytest.skip("needs the disk of its broker")
     [log] = broker.folder.rglob(f"{topic}-{partition}/*.log")
-    where = Path(log).read_bytes().rindex(value)
+    data = Path(log).read_bytes()
+    where = data.rindex(value)
     with Path(log).open("r+b") as file:
         file.seek(where)
         file.write(b"?")
+        if claims is not None:
+            file.seek(_batch_of(data, where))
+            file.write(claims.to_bytes(8, "big"))
+
+
+def _batch_of(data: bytes, where: int) -> int:
+    """Where the batch begins that holds this byte."""
+    at = 0
+    while (behind := at + 12 + int.from_bytes(data[at + 8 : at + 12], "big")) <= where:
+        at = behind
+    return at

@@ -116,6 +116,75 @@ def test_a_ledger_is_read_up_to_its_end_and_not_behind_it(cluster: Cluster, brok
     assert sorted(found.receipts, key=lambda r: r.start) == written
 
 
+FAR = 1_000_000
+
+
+def test_a_damaged_batch_that_claims_to_lie_behind_the_range_is_not_believed(
+    cluster: Cluster, broker: Broker | None
+) -> None:
+    """Its offset stands in its header, which may be damaged too."""
+    source, target = fill(cluster, cluster.topic("in")), cluster.topic("out")
+    damage(broker, source, BROKEN, claims=FAR)
+    recovery = copying(cluster, source, target)
+    outcome = run_lane(recovery.spec, recovery.spec.lanes[0])
+    assert (outcome.ended, outcome.error_code) == ("failed", "source_unavailable")
+    assert sum(r.skipped + r.lost for r in recovery.ledger()) == 0
+    assert len(cluster.read(target)) <= DAMAGED
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_no_proof_believes_where_a_damaged_batch_claims_to_lie(
+    cluster: Cluster, broker: Broker | None, side: str
+) -> None:
+    spec = two_topics(cluster, SOUND, SOUND)
+    damage(broker, spec.source.topic if side == "source" else spec.target.topic, BROKEN, claims=FAR)
+    with pytest.raises(JobError, match=r"partition 0 cannot be read at offset \d+") as ended:
+        verify(spec)
+    assert ended.value.code == f"{side}_unavailable"
+
+
+@pytest.mark.parametrize("reading", ["lane", "proof"])
+def test_receipts_behind_a_damaged_one_are_not_passed_over_wherever_that_claims_to_lie(
+    cluster: Cluster, broker: Broker | None, reading: str
+) -> None:
+    recovery = copying(cluster, fill(cluster, cluster.topic("in")), cluster.topic("out"))
+    assert run_lane(recovery.spec, recovery.spec.lanes[0]).ended == "done"
+    written = recovery.ledger()
+    recovery.erase_receipts(written)
+    for receipt in written:  # not compressed, and each in a batch of its own
+        recovery.write_receipts([replace(receipt, bytes=receipt.bytes + 1)])
+    home = receipts_partition(recovery.id, 2)
+    damage(broker, recovery.receipts, encode(replace(written[-1], bytes=written[-1].bytes + 1)), home, claims=FAR)
+    with pytest.raises(JobError, match="cannot be read at offset") as ended:
+        read(recovery.spec, "reader", lambda _why: None) if reading == "lane" else verify(recovery.spec)
+    assert ended.value.code == "target_unavailable"
+
+
+def test_markers_before_a_damaged_batch_show_that_nothing_else_lies_there(
+    cluster: Cluster, broker: Broker | None
+) -> None:
+    """Three records, a marker, three aborted ones, and the marker that ends them."""
+    source, target = cluster.topic("in", segment_ms=str(2**40)), cluster.topic("out")  # all in one file
+    producer = cluster.producer("tx")
+    producer.begin_transaction()
+    for row in SOUND[:3]:
+        put(producer, source, row)
+    producer.commit_transaction(60)
+    producer.begin_transaction()
+    for row in SOUND[3:6]:
+        put(producer, source, row)
+    assert producer.flush(60) == 0
+    producer.abort_transaction(60)
+    before = cluster.settled_end(source)
+    cluster.fill(source, [SOUND[DAMAGED]])
+    damage(broker, source, BROKEN)
+    recovery = copying(cluster, source, target, before)
+    outcome = run_lane(recovery.spec, recovery.spec.lanes[0])
+    assert (outcome.ended, outcome.error_message) == ("done", "")
+    assert [r.content for r in cluster.read(target)] == [r.content for r in SOUND][:3]
+    assert verify(recovery.spec).result == "match"
+
+
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_a_proof_of_a_damaged_log_has_no_verdict(cluster: Cluster, broker: Broker | None, side: str) -> None:
     spec = two_topics(cluster, SOUND, SOUND)

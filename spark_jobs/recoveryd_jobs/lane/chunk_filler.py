@@ -188,13 +188,20 @@ class ChunkFiller:
         elif isinstance(item, End):
             part.skip_to(item.offset if planned.stop is None else min(item.offset, planned.stop))
             self._ends.add(item.partition)
-        elif isinstance(item, Damaged) and planned.stop is not None and item.offset >= planned.stop:
-            part.skip_to(planned.stop)  # all before the damage was given
+        elif isinstance(item, Damaged) and (stop := self._stop_before(item, part, planned)) is not None:
+            part.skip_to(stop)
         else:
             self._on_trouble(item)
         if planned.stop is not None and part.position >= planned.stop:
             self._finish(item.partition)
         return taken
+
+    def _stop_before(self, item: Damaged, part: SourcePart, planned: PartitionRange) -> int | None:
+        """The planned stop, if it is sure that nothing lies between the last record and that."""
+        stop = planned.stop
+        if stop is None or item.offset < stop or not self._source.is_empty(item.partition, part.position, stop):
+            return None
+        return stop
 
     def _on_trouble(self, item: Item) -> None:
         if isinstance(item, OutOfRange | Damaged) and self._room.is_used_up:

@@ -254,7 +254,7 @@ def _taken(message: Message, left: dict[int, tuple[int, int]]) -> Iterator[Messa
             yield message
         if offset >= stop - 1:
             left.pop(partition, None)
-    elif (errors.is_end(message, stop) and offset >= stop) or error.code() in errors.OUT_OF_RANGE:
+    elif (error.code() == errors.END and offset >= stop) or error.code() in errors.OUT_OF_RANGE:
         del left[partition]  # no record is at its end, or nothing is there any more
     elif (final := errors.unreadable(error, "target", message)) is not None:
         raise final

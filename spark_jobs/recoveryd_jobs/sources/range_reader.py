@@ -13,7 +13,7 @@ from itertools import groupby
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from recoveryd_jobs import errors
+from recoveryd_jobs import errors, sound_logs
 from recoveryd_jobs.clients import make_reader, meet
 from recoveryd_jobs.contract import SourceSpec
 from recoveryd_jobs.errors import JobError
@@ -57,8 +57,8 @@ class OutOfRange:
 
 @dataclass(frozen=True, slots=True)
 class Damaged:
-    """The batch that begins at `offset` cannot be read, as `why` says. Everything before it was given; what comes next
-    is no truth about the log.
+    """A batch cannot be read, as `why` says. It comes after everything before it; what comes next is no truth about the
+    log. It may begin elsewhere than at `offset`, which may be damaged too.
     """
 
     partition: int
@@ -138,6 +138,11 @@ class Source:
         if any(map(_error_of, messages)):
             return list(_with_errors(messages))
         return list(_runs(messages))
+
+    def is_empty(self, partition: int, start: int, stop: int) -> bool:
+        """Whether it is sure that [start, stop) holds no record, for a log that is damaged somewhere behind `start`."""
+        place = TopicPartition(self._topic, partition, start)
+        return sound_logs.is_empty(self._spec.client, self._client_id, place, stop)
 
     def close(self) -> None:
         self._consumer.close()

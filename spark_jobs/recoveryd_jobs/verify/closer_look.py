@@ -15,6 +15,7 @@ from recoveryd_jobs.contract import Difference, JobSpec
 from recoveryd_jobs.digest import SequenceDigest
 from recoveryd_jobs.errors import naming_side
 from recoveryd_jobs.selection import Columns, Selection, size_without_headers
+from recoveryd_jobs.sound_logs import is_empty
 from recoveryd_jobs.verify.differences import ComparedRecord, FoundDifference, differences, is_subsequence
 from recoveryd_jobs.verify.guest import Guest
 from recoveryd_jobs.verify.judge import Head, PairFinding, PairQuestion, Tail, gone_since
@@ -208,13 +209,22 @@ class Look:
                 reader.assign([TopicPartition(topic, partition, position)])
         reader.unassign()
 
+    def _is_read(self, side: int, partition: int, position: int, stop: int) -> bool:
+        """Whether it is sure that nothing lies between `position` and `stop`."""
+        place = (self._spec.source, self._spec.target)[side]
+        return is_empty(place.client, self._guest.client_id, TopicPartition(place.topic, partition, position), stop)
+
     def _after(self, message: Message, side: int, partition: int, position: int, stop: int) -> int:
-        """The reader's position after an event that is not a record."""
+        """The reader's position after a record or another event."""
         error = message.error()
         if error is None:
+            return max(position, (message.offset() or 0) + 1)
+        if position >= stop:
             return position
-        if errors.is_end(message, stop):
+        if error.code() == errors.END:
             return max(position, message.offset() or 0)
+        if errors.is_damaged(message, stop) and self._is_read(side, partition, position, stop):
+            return stop
         if _is_out_of_range(message):
             log_start = self._asked[side].log_start(partition)
             return min(log_start, stop) if log_start > position else stop

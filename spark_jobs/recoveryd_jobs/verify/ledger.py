@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, Message, TopicPartition
 
 from recoveryd_jobs import errors
 from recoveryd_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
 from recoveryd_jobs.contract import DIGEST_FORM, JobSpec, copy_client_id, receipts_partition
 from recoveryd_jobs.errors import JobError
+from recoveryd_jobs.sound_logs import is_empty
 from recoveryd_jobs.topics import Topic
 from recoveryd_jobs.verify.disk import open_database
 from recoveryd_jobs.verify.plan import check_topics, explain_silence
@@ -237,18 +238,13 @@ def _read(
             waiting()
             size, before, asked_s = 0, position, time.monotonic()  # time spent in `waiting` is no silence of the topic
             for message in reader.consume(_BATCH, 0) or reader.consume(1, 0.2):
-                error, offset = message.error(), message.offset() or 0
-                if error is None:
+                if (error := message.error()) is None:
                     _keep(spec, message, wanted, ledger)
-                    position = offset + 1
+                    position = (message.offset() or 0) + 1
                     size += len(message.key() or b"") + len(message.value() or b"")
-                elif errors.is_end(message, end):
-                    position = max(position, offset)
-                elif error.code() in errors.OUT_OF_RANGE:
-                    why = f"{home.topic} partition {home.partition} holds nothing at {home.offset} any more"
-                    raise JobError("ledger_broken", f"{why}: receipts of this recovery were deleted.")
-                elif (final := errors.unreadable(error, "target", message)) is not None:
-                    raise final
+                else:
+                    left = TopicPartition(home.topic, home.partition, position or home.offset)
+                    position = max(position, _after(message, error, spec, client_id, left, end))
             silent_s = 0.0 if position > before else silent_s + time.monotonic() - asked_s
             if size:
                 took(size)
@@ -256,6 +252,20 @@ def _read(
                 raise _silence(spec, home, position, end)
     finally:
         reader.close()
+
+
+def _after(message: Message, error: KafkaError, spec: JobSpec, client_id: str, left: TopicPartition, end: int) -> int:
+    """The position after an event that is no record; 0 = it did not move. Raises JobError."""
+    if error.code() == errors.END:
+        return message.offset() or 0
+    if errors.is_damaged(message, end) and is_empty(spec.target.client, client_id, left, end):
+        return end
+    if error.code() in errors.OUT_OF_RANGE:
+        why = f"{left.topic} partition {left.partition} holds nothing at {left.offset} any more"
+        raise JobError("ledger_broken", f"{why}: receipts of this recovery were deleted.")
+    if (final := errors.unreadable(error, "target", message)) is not None:
+        raise final
+    return 0
 
 
 def _topic(spec: JobSpec) -> Topic:

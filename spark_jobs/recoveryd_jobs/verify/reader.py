@@ -16,6 +16,7 @@ from recoveryd_jobs import errors
 from recoveryd_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
 from recoveryd_jobs.errors import JobError, naming_side
 from recoveryd_jobs.selection import size_without_headers
+from recoveryd_jobs.sound_logs import is_empty
 from recoveryd_jobs.verify.guest import Guest
 from recoveryd_jobs.verify.silence import Silence
 
@@ -256,12 +257,22 @@ class RangeReader:
         assert error is not None
         if partition in self.held:
             return
-        if partition is not None and errors.is_end(message, self._open.get(partition, 0)):
+        if error.code() == errors.END and partition is not None:
             self._advance(partition, message.offset() or 0)
+        elif errors.is_damaged(message) and partition is not None and self._ends_before(message, partition):
+            self._advance(partition, self._open.get(partition, 0))
         elif error.code() in errors.OUT_OF_RANGE and partition in self._open:
             self._skip_deleted(partition)
         elif (final := errors.unreadable(error, self._place.side, message)) is not None:
             raise final
+
+    def _ends_before(self, damaged: Message, partition: int) -> bool:
+        """Whether it is sure that nothing is left to read before the damage."""
+        stop, place = self._open.get(partition), self._place
+        if stop is None:
+            return True
+        left = TopicPartition(place.topic, partition, self._positions[partition])
+        return errors.is_damaged(damaged, stop) and is_empty(place.client, self._guest.client_id, left, stop)
 
     def _skip_deleted(self, partition: int) -> None:
         self._place.asked.check()  # a new topic of the same name may be shorter
