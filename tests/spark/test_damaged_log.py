@@ -101,14 +101,18 @@ def test_the_closer_look_tells_what_differs_before_the_damage(
     assert [(d.kind, d.source_offset) for d in found.differences] == [("altered", 7)]
 
 
-def test_a_ledger_is_read_up_to_its_end_and_not_behind_it(cluster: Cluster, broker: Broker | None) -> None:
+@pytest.mark.parametrize("last", ["marker", "record"])
+def test_a_ledger_is_read_up_to_its_end_and_not_behind_it(cluster: Cluster, broker: Broker | None, last: str) -> None:
     """What lies behind it was written after the look at its end."""
     recovery = copying(cluster, fill(cluster, cluster.topic("in")), cluster.topic("out"))
     assert run_lane(recovery.spec, recovery.spec.lanes[0]).ended == "done"
     written = recovery.ledger()
     home, odd = receipts_partition(recovery.id, 2), encode(replace(written[-1], bytes=written[-1].bytes + 1))
+    producer = cluster.producer(**{"compression.type": "none", "batch.num.messages": 1})
+    if last == "record":
+        producer.produce(recovery.receipts, b"?", b"another's", home)
+        assert producer.flush(60) == 0
     end = cluster.end(recovery.receipts, home)
-    producer = cluster.producer(**{"compression.type": "none"})
     producer.produce(recovery.receipts, odd, b"another's", home)
     assert producer.flush(60) == 0
     damage(broker, recovery.receipts, odd, home)
