@@ -21,7 +21,7 @@ from confluent_kafka import Message
 
 from recoveryd_jobs import failpoints
 from recoveryd_jobs.contract import JobSpec, LaneSpec, PartitionRange, spanning
-from recoveryd_jobs.errors import JobError
+from recoveryd_jobs.errors import JobError, Redo
 from recoveryd_jobs.lane.asking import Errand, SourceQuestions, go_on
 from recoveryd_jobs.lane.chunk import Chunk, SourcePart
 from recoveryd_jobs.lane.hearing import Hearing
@@ -143,7 +143,7 @@ class ChunkFiller:
         self._blocked_at.clear()
 
     def take(self, count_max: int, wait_s: float) -> tuple[int, int]:
-        """(records, bytes) taken from the source now. Raises JobError, and what `Copier.copy` raises."""
+        """(records, bytes) taken from the source now. Raises JobError, Redo, and what `Copier.copy` raises."""
         if self._ask_on(wait_s):
             return 0, 0
         items = self._source.take(count_max, wait_s)
@@ -191,7 +191,7 @@ class ChunkFiller:
         elif isinstance(item, Damaged) and (stop := self._stop_before(item, part, planned)) is not None:
             part.skip_to(stop)
         else:
-            self._on_trouble(item)
+            self._on_trouble(item, part)
         if planned.stop is not None and part.position >= planned.stop:
             self._finish(item.partition)
         return taken
@@ -203,7 +203,11 @@ class ChunkFiller:
             return None
         return stop
 
-    def _on_trouble(self, item: Item) -> None:
+    def _on_trouble(self, item: Item, part: SourcePart) -> None:
+        cut_to = item.cut_to if isinstance(item, OutOfRange) else None
+        if cut_to is not None and part.start <= cut_to < part.position:
+            # Nothing is lost, since the open chunk alone has records that the log does not have any more.
+            raise Redo(f"partition {item.partition} of the source was cut back to {cut_to}, behind what is committed")
         if isinstance(item, OutOfRange | Damaged) and self._room.is_used_up:
             self._shows_more = True  # the cap leaves it out, so it is no loss
         elif isinstance(item, OutOfRange):
@@ -344,8 +348,8 @@ class ChunkFiller:
             )
 
     def _lose_cut(self, planned: PartitionRange, cut_to: int, bounds: LogBounds) -> None:
-        """The broker is certain that it cut off what was read: it asks by the epoch of its leaders, so that a log that
-        is long enough again does not hide it.
+        """The broker is certain that it cut off what was read and committed: it asks by the epoch of its leaders, so
+        that a log that is long enough again does not hide it.
         """
         if planned.stop is not None and bounds.high <= cut_to:
             self._lose(planned, planned.stop, f"are beyond the end {cut_to}: the log was cut back")
