@@ -6,15 +6,18 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recoveryd_jobs.contract import JobSpec, LaneSpec, PartitionRange
+from recoveryd_jobs.errors import JobError, Redo
 from recoveryd_jobs.lane import asking, chunk_filler, hearing
 from recoveryd_jobs.murmur2 import KeyPartitioner
 from tests.builders.lane_log import Log, MemoryLane, MemorySource, Visible, make_spec
@@ -85,7 +88,10 @@ def run(case: Case, disturb: Callable[[MemoryLane], None] | None = None, *, rest
             break
         if step == 3 and disturb is not None:
             disturb(lane)
-        lane.intake.take(chance.randint(1, 12), 0)
+        try:
+            lane.intake.take(chance.randint(1, 12), 0)
+        except Redo:
+            lane.restart()
         fate = chance.random()
         if fate < 0.2:
             lane.commit()
@@ -272,9 +278,43 @@ def test_what_the_source_lost_is_in_the_receipts_and_everything_before_and_behin
 
 
 def gone_range(planned: PartitionRange, lost: int, log: Log, how: str) -> tuple[int, int]:
-    """The lost offsets. A hole ends at the new log start; a truncation begins at the new log end (or at the lane's
-    position after it) and takes all the rest.
+    """The lost offsets. A hole ends at the new log start; a truncation begins at the new log end (or at what was
+    committed behind it) and takes all the rest.
     """
     assert planned.stop is not None
     stop = min(log.start, planned.stop) if how == "delete" else planned.stop
     return stop - lost, stop
+
+
+@pytest.mark.parametrize("stop", [None, 40])
+@pytest.mark.parametrize("end", [9, 10, 15])
+def test_a_log_that_was_cut_back_lost_nothing_that_only_the_open_chunk_had(stop: int | None, end: int) -> None:
+    """Ten records are committed, ten more are read."""
+    chance = random.Random(1)
+    log = Log([made_record(0, o, chance) for o in range(40)], 40)
+    spec = make_spec(LaneSpec(0, (PartitionRange(0, 0, stop),)), (None, None), {}, on_data_loss="continue")
+    lane = MemoryLane(spec, {0: log}, chance)
+    read_up_to(lane, 10)
+    lane.commit()
+    read_up_to(lane, 20)
+    log.cut_back_to(end)
+    expected = pytest.raises(Redo) if end >= 10 else pytest.raises(JobError) if stop is None else nullcontext()
+    with patch.object(asking, "CUT_BACK_AFTER_S", 0.0), expected:
+        for _ in range(20):
+            lane.intake.take(5, 0)
+    if end < 10:
+        return
+    lane.restart()
+    log.records, log.high = [*log.records, *(made_record(0, o, chance) for o in range(end, 40))], 40  # it goes on
+    read_up_to(lane, 40)
+    lane.commit()
+    assert [r.value for r in lane.target.sent] == [r.value for r in log.records]
+    assert lane.ledger.standings[0].lost == 0
+
+
+def read_up_to(lane: MemoryLane, position: int) -> None:
+    for _ in range(100):
+        if (left := position - lane.chunk.parts[0].position) == 0:
+            return
+        lane.intake.take(left, 0)
+    raise AssertionError(f"it does not read up to {position}")

@@ -204,10 +204,8 @@ class ChunkFiller:
         return stop
 
     def _on_trouble(self, item: Item, part: SourcePart) -> None:
-        cut_to = item.cut_to if isinstance(item, OutOfRange) else None
-        if cut_to is not None and part.start <= cut_to < part.position:
-            # Nothing is lost, since the open chunk alone has records that the log does not have any more.
-            raise Redo(f"partition {item.partition} of the source was cut back to {cut_to}, behind what is committed")
+        if isinstance(item, OutOfRange) and item.cut_to is not None:
+            _check_open(item.partition, part, item.cut_to)
         if isinstance(item, OutOfRange | Damaged) and self._room.is_used_up:
             self._shows_more = True  # the cap leaves it out, so it is no loss
         elif isinstance(item, OutOfRange):
@@ -322,8 +320,9 @@ class ChunkFiller:
         self._is_checked = True
 
     def _account(self, planned: PartitionRange, bounds: LogBounds, cut_to: int | None = None) -> Errand:
-        """Add what cannot be read any more to the open chunk. Raises JobError when a log without a planned stop was cut
-        back, or one whose offsets before our position belong to other records now.
+        """Add what cannot be read any more to the open chunk. Raises Redo when a log was cut back within that chunk;
+        JobError when one without a planned stop was cut back further, or one whose offsets before our position belong
+        to other records now.
         """
         part, stop = self._chunk.parts[planned.partition], planned.stop
         if bounds.start > part.position:
@@ -336,15 +335,16 @@ class ChunkFiller:
         if bounds.high >= wanted or bounds.high > part.position:
             return  # read first what is there
         bounds = yield from self._questions.bounds_until_high(planned.partition, wanted)
-        position = self._chunk.parts[planned.partition].position
-        if bounds.high >= wanted or bounds.high > position:
+        part = self._chunk.parts[planned.partition]
+        if bounds.high >= wanted or bounds.high > part.position:
             return
+        _check_open(planned.partition, part, bounds.high)
         if stop is not None:
             self._lose(planned, stop, f"are beyond the end {bounds.high}: the log was cut back")
         else:
             where = f"{self._spec.source.topic} partition {planned.partition}"
             raise JobError(
-                "data_lost", f"{where} ends at {bounds.high}, before the position {position}: it was cut back."
+                "data_lost", f"{where} ends at {bounds.high}, before the position {part.position}: it was cut back."
             )
 
     def _lose_cut(self, planned: PartitionRange, cut_to: int, bounds: LogBounds) -> None:
@@ -446,3 +446,9 @@ class ChunkFiller:
         self._blocked_at[planned.partition] = found.stable, since_s
         if now_s - since_s > self._spec.stop_wait_ms / 1000.0:
             raise JobError("stop_blocked", f"After {self._spec.stop_wait_ms // 1000} s {why}.")
+
+
+def _check_open(partition: int, part: SourcePart, cut_to: int) -> None:
+    """Raises Redo where the open chunk alone has records that the log does not have any more: nothing is lost then."""
+    if part.start <= cut_to < part.position:
+        raise Redo(f"partition {partition} of the source was cut back to {cut_to}, not below what is committed")
