@@ -20,6 +20,7 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from recoveryd_jobs.contract import REPORT_BYTES_MAX
+from recoveryd_jobs.fetching import STATISTICS_MS, Fetching
 from recoveryd_jobs.shared.damage import UNPACKS
 from recoveryd_jobs.shared.leaders import MAKES_NO_TOPIC
 from recoveryd_jobs.shared.meeting import MEETS_SOON
@@ -77,8 +78,12 @@ def make_reader(
     isolation: str = "read_committed",
     fetch_wait_ms: int = FETCH_WAIT_MS,
     fetch_bytes: int = FETCH_BYTES,
+    fetching: Fetching | None = None,
 ) -> Consumer:
-    """A consumer for `assign` only: no group, no commits, no offset reset, an event at each end of a partition."""
+    """A consumer for `assign` only: no group, no commits, no offset reset, an event at each end of a partition.
+    `fetching` is told every few seconds how far it has fetched.
+    """
+    told = {} if fetching is None else {"statistics.interval.ms": STATISTICS_MS, "stats_cb": fetching.note}
     return Consumer({
         **MEETS_SOON,
         **opened(client),
@@ -98,6 +103,7 @@ def make_reader(
         "fetch.error.backoff.ms": 200,
         "fetch.queue.backoff.ms": 20,
         "reconnect.backoff.max.ms": 2000,
+        **told,
     })  # fmt: skip
 
 

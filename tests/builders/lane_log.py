@@ -11,6 +11,7 @@ from typing import Any
 from confluent_kafka import Message
 
 from recoveryd_jobs.contract import ControlSpec, Directive, JobSpec, LaneSpec, Receipt, SourceSpec, TargetSpec
+from recoveryd_jobs.fetching import Fetching
 from recoveryd_jobs.lane.chunk import Chunk
 from recoveryd_jobs.lane.chunk_filler import ChunkFiller
 from recoveryd_jobs.lane.record_copier import Copier
@@ -71,6 +72,7 @@ class MemorySource:
         default_factory=set
     )  # partitions whose end or trouble was told since they last gave a record
     queue_bytes: int = 100
+    fetching: Fetching = field(default_factory=Fetching)
     deaf: set[int] = field(
         default_factory=set
     )  # partitions of which the consumer hears no more, until there is a new one

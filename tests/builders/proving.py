@@ -32,6 +32,8 @@ class FreeGuest:
 
     def took(self, records: int, size: int, offsets: int) -> None: ...
 
+    def took_aside(self, size: int) -> None: ...
+
 
 def verify(
     spec: JobSpec,

@@ -39,11 +39,13 @@ class Api(IntEnum):
 
 class Trap:
     """Catches requests of one api that contain `needle`. `loses`: what is lost, the "reply" or "nothing"; None = the
-    request is held.
+    request is held, for `held_s` seconds at most.
     """
 
-    def __init__(self, api: Api, needle: str, loses: str | None, times: int | None) -> None:
-        self.api, self.needle, self.loses = api, needle.encode(), loses
+    def __init__(
+        self, api: Api, needle: str, loses: str | None, times: int | None, held_s: float | None = None
+    ) -> None:
+        self.api, self.needle, self.loses, self._held_s = api, needle.encode(), loses, held_s
         self.met = 0
         self._left = times
         self._lock = threading.Lock()
@@ -73,7 +75,7 @@ class Trap:
 
     def hold(self) -> bool:
         """Wait for `release` or `drop`. True when the frame goes on."""
-        self._released.wait()
+        self._released.wait(self._held_s)
         return not self._dropped
 
 
@@ -113,6 +115,10 @@ class Proxy:
         keeps their order.
         """
         return self._add(Trap(api, needle, None, times))
+
+    def delay(self, api: Api, needle: str, held_s: float) -> Trap:
+        """Hold each of such requests for so long."""
+        return self._add(Trap(api, needle, None, None, held_s))
 
     def lose_replies(self, api: Api, needle: str, times: int) -> Trap:
         """Let the broker do what is requested, but end the connection instead of sending its reply."""

@@ -190,6 +190,26 @@ def test_a_lane_that_waits_for_a_transaction_of_others_may_say_so_itself(state: 
     assert "made nothing durable" in world.recovery().attempt.last_error
 
 
+class Passing(Stuck):
+    """Its stuck lanes say that they fetch further."""
+
+    is_fetching = True
+
+    def _heartbeat(self, app: Application, lane: int, told: str) -> LaneHeartbeat:
+        return replace(super()._heartbeat(app, lane, told), fetching=self.is_fetching and lane in app.stuck)
+
+
+def test_a_lane_that_passes_over_aborted_records_is_not_stalled_before_it_comes_no_further() -> None:
+    world = Passing(LONG, params=QUICK)
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    world.second(60)
+    assert world.recovery().attempt.number == 1
+    world.is_fetching = False
+    world.second(35)
+    assert "lane 0 made nothing durable" in world.recovery().attempt.last_error
+
+
 def stalled_once() -> Stuck:
     """Its second attempt runs; the lane is stuck again."""
     world = Stuck(LONG, params=QUICK)

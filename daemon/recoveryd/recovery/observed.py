@@ -23,7 +23,7 @@ class Heard:
     received_ms: int
     before: "Heard | None" = None
     moved_ms: int = 0  # when one of its positions last moved, or it was first heard
-    kept_ms: int = 0  # when it last said that a pause, the end of its lease or its rate keeps it from copying
+    kept_ms: int = 0  # when it last said that a pause, its lease, its rate or what no reader sees keeps it from copying
 
     def idle_ms(self, now_ms: int) -> int:
         """For how long it has made nothing durable, although nothing kept it from that."""

@@ -46,7 +46,7 @@ def on_lane_heartbeat(draft: RecoveryDraft, event: LaneHeartbeat) -> None:
     lanes = {**seen.lanes, event.lane: _heard(event, earlier, before, draft.now_ms)}
     moved = recovery if recovery.is_proving else with_lane_positions(recovery, event, lanes)
     changes: dict[str, object] = {"lanes": lanes}
-    if event.throttled or event.state in _KEPT:
+    if _is_kept(event):
         changes["throttled_ms"] = draft.now_ms
     failed = event.failed_chunks - (earlier.heartbeat.failed_chunks if earlier else 0)
     if failed > 0:
@@ -69,9 +69,16 @@ def _on_reader_heartbeat(draft: RecoveryDraft, event: LaneHeartbeat, recovery: R
         recovery.id,
         readers=readers,
         progress_ms=draft.now_ms if has_worked or seen.progress_ms == 0 else seen.progress_ms,
-        throttled_ms=draft.now_ms if event.throttled or event.state in _KEPT else seen.throttled_ms,
+        throttled_ms=draft.now_ms if _is_kept(event) else seen.throttled_ms,
     )
     draft.remember(with_readers(recovery, readers))
+
+
+def _is_kept(event: LaneHeartbeat) -> bool:
+    """Whether something else than a fault keeps it from making anything durable: what it is told, or a long stretch of
+    the source of which a reader sees nothing.
+    """
+    return event.throttled or event.fetching or event.state in _KEPT
 
 
 def _work(reader: LaneHeartbeat) -> tuple[int, int, int]:
@@ -87,7 +94,7 @@ def _heard(event: LaneHeartbeat, earlier: Heard | None, before: Heard | None, no
     told, known = event.positions, earlier.heartbeat.positions
     moves = told is not known and sum(p.position for p in told) > sum(p.position for p in known)
     moved_ms = now_ms if moves else earlier.moved_ms
-    kept_ms = now_ms if event.throttled or event.state in _KEPT else earlier.kept_ms
+    kept_ms = now_ms if _is_kept(event) else earlier.kept_ms
     return Heard(event, now_ms, before, moved_ms, kept_ms)
 
 

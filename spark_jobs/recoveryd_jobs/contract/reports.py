@@ -60,6 +60,7 @@ class LaneHeartbeat:
     compares on disk, which adds to `verified_steps` alone.
 
     `throttled`: everything it took is committed, and it waits only because its rate allows no further record yet.
+    `fetching`: its client has just fetched further, also where that holds nothing that a reader sees.
     """
 
     recovery: str
@@ -82,6 +83,7 @@ class LaneHeartbeat:
     failed_chunks: int = 0  # how often this attempt began a chunk again from the ledger
     ledger_from: int = 0  # offset of the newest head of this lane on the receipts topic, 0 = none
     throttled: bool = False
+    fetching: bool = False
     version: int = VERSION
 
 

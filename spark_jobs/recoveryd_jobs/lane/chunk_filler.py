@@ -14,6 +14,7 @@ Nothing is read meanwhile, but the open chunk may be committed, so code after a 
 again.
 """
 
+import math
 import time
 from bisect import bisect_left
 
@@ -61,6 +62,7 @@ class ChunkFiller:
         self._is_checked = False  # whether what is gone of the range was accounted for
         # Partitions of which the broker has nothing at our position, and where it says that it cut them off.
         self._holes: dict[int, int | None] = {}
+        self.fetched_s = -math.inf  # monotonic time when it last fetched further, and found nothing that readers see
         self._errand: Errand | None = None  # a question under way; `_errand_s`: since when
         self._errand_s = 0.0
 
@@ -115,6 +117,7 @@ class ChunkFiller:
         self._holes.clear()
         self._hearing.left_out.clear()
         self._is_checked, self._errand = False, None
+        self._source.fetching.restart({})
         self._used_up_s, self._shows_more = None, False
         self._check_ledger(ledger)
 
@@ -165,6 +168,7 @@ class ChunkFiller:
             count, some = self._on_item(item, part, planned)
             records, size = records + count, size + some
         self._hearing.took(size)
+        self.fetched_s = -math.inf if records else self.fetched_s
         self._look_for_left_out(now_s, 2 * self._source.queue_bytes)
         return records, size
 
@@ -387,6 +391,9 @@ class ChunkFiller:
         """Ask about partitions that gave nothing for long; `fetched_bytes`: at most so many may be waiting to be taken.
         True when something is asked.
         """
+        for partition in self._source.fetching.moved():
+            self._hearing.heard(partition, now_s)
+            self.fetched_s = self.fetched_s if self._chunk.has_moved else now_s
         if self._errand is not None:
             return False
         if self._hearing.left_out:

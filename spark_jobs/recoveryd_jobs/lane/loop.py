@@ -14,6 +14,7 @@ from recoveryd_jobs.clients import QUEUE_FULL_SPEED_BYTES, lane_client_id
 from recoveryd_jobs.contract import JobSpec, LaneSpec
 from recoveryd_jobs.directives import Directives, Received
 from recoveryd_jobs.errors import JobError, Redo, Superseded
+from recoveryd_jobs.fetching import SIGN_S
 from recoveryd_jobs.lane.chunk import Chunk, Committer
 from recoveryd_jobs.lane.chunk_filler import ChunkFiller
 from recoveryd_jobs.lane.record_copier import Copier
@@ -277,12 +278,15 @@ class LaneLoop:
     def _feel_busy(self, received: Received) -> None:
         blocked = self._intake.blocked
         self._status.blocked = frozenset(blocked)
+        self._status.fetched_s = self._intake.fetched_s
         state = "blocked" if blocked and len(blocked) == len(self._intake.unfinished) else "copying"
         why = "; ".join(blocked.values())[:500] if blocked else ""
         if self._intake.is_unanswered:
             why = "waits for the source to answer"
         elif self._intake.is_deaf:
             why = "the source has more than it gives; a new consumer begins in some seconds"
+        elif time.monotonic() - self._intake.fetched_s < SIGN_S:
+            why = "reads over what no reader sees, such as aborted records"
         changed = self._status.feel(state, received.directive.sequence, chunk_open=self._chunk.has_moved, why=why)
         if changed:
             self._status.announce()

@@ -5,11 +5,13 @@ The lane's thread is the only writer. It replaces whole values, so a heartbeat n
 as the acknowledgement of a pause.
 """
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from recoveryd_jobs.contract import JobSpec, LaneHeartbeat, LanePosition, LaneSpec
+from recoveryd_jobs.fetching import SIGN_S
 from recoveryd_jobs.lane.heads import Heads
 from recoveryd_jobs.pacing import RateMeter, Standstill
 from recoveryd_jobs.receipts import LaneLedger
@@ -32,6 +34,7 @@ class LaneStatus:
         self._lane = lane
         self._meter = RateMeter()
         self.standstill = Standstill()
+        self.fetched_s = -math.inf  # monotonic time when it last fetched further, and found nothing that readers see
         self.mood = Mood()
         self.ledger = LaneLedger()
         self.blocked: frozenset[int] = frozenset()
@@ -69,6 +72,7 @@ class LaneStatus:
             failed_chunks=self.failed_chunks,
             ledger_from=self._heads.offset,
             throttled=self.standstill.is_held_back(now_s),
+            fetching=now_s - self.fetched_s < SIGN_S,
         )
 
     def _positions(self, mood: Mood) -> tuple[LanePosition, ...]:

@@ -17,6 +17,7 @@ from recoveryd_jobs import errors, sound_logs
 from recoveryd_jobs.clients import make_reader, meet
 from recoveryd_jobs.contract import SourceSpec
 from recoveryd_jobs.errors import JobError
+from recoveryd_jobs.fetching import Fetching
 
 RESIZE_FACTOR = 8
 # What the client (2.16) says when a new leader's log lacks what the one before it gave. Only its text tells.
@@ -88,7 +89,8 @@ class Source:
         self._client_id = client_id
         self.queue_bytes = queue_bytes
         self._was_assigned = False
-        self._consumer: Consumer = make_reader(spec.client, client_id, queue_bytes)
+        self.fetching = Fetching()
+        self._consumer: Consumer = make_reader(spec.client, client_id, queue_bytes, fetching=self.fetching)
 
     def resize(self, queue_bytes: int, positions: Mapping[int, int]) -> bool:
         """Fetch about `queue_bytes` ahead from now on. That needs a new consumer at `positions`, so small changes are
@@ -112,14 +114,16 @@ class Source:
         """
         if self._was_assigned:
             self._consumer.close()
-            self._consumer = make_reader(self._spec.client, self._client_id, self.queue_bytes)
+            self._consumer = make_reader(self._spec.client, self._client_id, self.queue_bytes, fetching=self.fetching)
             self.connect()
         self._was_assigned = True
+        self.fetching.begin(positions)
         self._consumer.assign([TopicPartition(self._topic, p, at) for p, at in positions.items()])
 
     def move(self, partition: int, offset: int) -> None:
         """Go on at another offset of one partition."""
         self.drop(partition)
+        self.fetching.begin({partition: offset})
         self._consumer.incremental_assign([TopicPartition(self._topic, partition, offset)])
 
     def drop(self, partition: int) -> None:

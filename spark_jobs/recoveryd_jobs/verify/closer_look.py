@@ -14,6 +14,7 @@ from recoveryd_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
 from recoveryd_jobs.contract import Difference, JobSpec
 from recoveryd_jobs.digest import SequenceDigest
 from recoveryd_jobs.errors import naming_side
+from recoveryd_jobs.fetching import Fetching
 from recoveryd_jobs.selection import Columns, Selection, size_without_headers
 from recoveryd_jobs.sound_logs import is_empty
 from recoveryd_jobs.verify.differences import ComparedRecord, FoundDifference, differences, is_subsequence
@@ -47,6 +48,7 @@ class Look:
         self._selection = Selection(spec.source, spec.target, is_stamped=plan.is_stamped)
         self._asked = Asked(spec, SOURCE), Asked(spec, TARGET)
         self._readers: dict[int, Consumer] = {}  # by side
+        self._fetching = Fetching(), Fetching()
 
     def close(self) -> None:
         for reader in self._readers.values():
@@ -80,7 +82,10 @@ class Look:
     def _reader(self, side: int) -> Consumer:
         place = (self._spec.source, self._spec.target)[side]
         with naming_side(_NAMES[side]):
-            reader = make_reader(place.client, self._guest.client_id, _QUEUE_BYTES, fetch_wait_ms=QUICK_FETCH_WAIT_MS)
+            reader = make_reader(
+                place.client, self._guest.client_id, _QUEUE_BYTES, fetch_wait_ms=QUICK_FETCH_WAIT_MS,
+                fetching=self._fetching[side],
+            )  # fmt: skip
             meet(reader, place.topic)
             return reader
 
@@ -179,6 +184,7 @@ class Look:
         with naming_side(_NAMES[side]):
             reader.assign([TopicPartition(topic, partition, start)])
         position, silence = start, Silence(self._spec.stop_wait_ms / 1000.0)
+        self._fetching[side].restart({partition: start})
         while position < stop:
             count, before = self._guest.turn(), position
             asked_s = time.monotonic()
@@ -196,7 +202,7 @@ class Look:
                 inside = [m for m in good if (m.offset() or 0) < stop]
                 if inside:
                     yield inside
-            if position > before:
+            if position > before or self._fetches_on(side):
                 silence.broken()
                 continue
             if silence.is_too_long:
@@ -208,6 +214,13 @@ class Look:
                 self._readers[side] = reader = self._reader(side)
                 reader.assign([TopicPartition(topic, partition, position)])
         reader.unassign()
+
+    def _fetches_on(self, side: int) -> bool:
+        """Whether the client has fetched further, which is a step of work too."""
+        if not self._fetching[side].moved():
+            return False
+        self._guest.took_aside(0)
+        return True
 
     def _is_read(self, side: int, partition: int, position: int, stop: int) -> bool:
         """Whether it is sure that nothing lies between `position` and `stop`."""

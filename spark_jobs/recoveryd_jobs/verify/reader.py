@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from recoveryd_jobs import errors
 from recoveryd_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
 from recoveryd_jobs.errors import JobError, naming_side
+from recoveryd_jobs.fetching import Fetching
 from recoveryd_jobs.selection import size_without_headers
 from recoveryd_jobs.sound_logs import is_empty
 from recoveryd_jobs.verify.guest import Guest
@@ -95,6 +96,7 @@ class RangeReader:
     def __init__(self, place: Place, guest: Guest, listener: Listener, patience_s: float) -> None:
         self._place, self._guest, self._listener = place, guest, listener
         self._silence = Silence(patience_s)
+        self._fetching = Fetching()
         with naming_side(place.side):
             self._consumer = self._met()
         self._open: dict[int, int] = {}  # partition: stop
@@ -109,6 +111,7 @@ class RangeReader:
             _QUEUE_BYTES,
             fetch_wait_ms=QUICK_FETCH_WAIT_MS,
             fetch_bytes=_FETCH_BYTES,
+            fetching=self._fetching,
         )
         meet(consumer, self._place.topic)
         return consumer
@@ -140,6 +143,7 @@ class RangeReader:
         self._open = {r.partition: r.stop for r in ranges if r.stop > r.start}
         self.held = frozenset()
         self._positions = {r.partition: r.start for r in ranges}
+        self._fetching.restart(self._positions)
         for r in ranges:
             self._listener.begin(r)
             if r.partition not in self._open:
@@ -165,6 +169,9 @@ class RangeReader:
         if messages and self._take(messages):
             self._silence.broken()
             return True
+        if self._fetching.moved():
+            self._silence.broken()
+            self._guest.took_aside(0)
         self._silence.lasts(time.monotonic() - asked_s)
         if self._silence.is_too_long:
             self._give_up()
