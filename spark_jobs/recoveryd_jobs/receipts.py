@@ -39,7 +39,7 @@ from recoveryd_jobs.contract import (
 )
 from recoveryd_jobs.errors import Doubt, JobError
 from recoveryd_jobs.shared.leaders import learn_leaders
-from recoveryd_jobs.sound_logs import is_empty
+from recoveryd_jobs.sound_logs import is_harmless
 
 _STEP_S = 0.2
 _BATCH = 1000
@@ -327,7 +327,7 @@ def _is_behind(
     message: Message, error: KafkaError, spec: JobSpec, client_id: str, left: TopicPartition, high: int
 ) -> bool:
     """Whether an error harms nobody, as nothing lies between `left` and `high`. Raises if it is final otherwise."""
-    if errors.is_damaged(message, high) and is_empty(spec.target.client, client_id, left, high):
+    if is_harmless(message, spec.target.client, client_id, left, high):
         return True
     _raise_final(error, spec, f"partition {left.partition} at {left.offset}")
     if (final := errors.unreadable(error, "target", message)) is not None:

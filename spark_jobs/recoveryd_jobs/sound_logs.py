@@ -9,14 +9,22 @@ since one that takes many events at once does not say what lay before which.
 import time
 from collections.abc import Mapping
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
+from recoveryd_jobs import errors
 from recoveryd_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
 from recoveryd_jobs.shared.damage import DAMAGED
 
 _LOOK_S = 10.0
 _STEP_S = 0.2
 _QUEUE_BYTES = 1024 * 1024
+
+
+def is_harmless(message: Message, client: Mapping[str, str], client_id: str, left: TopicPartition, stop: int) -> bool:
+    """Whether an event tells of a damaged batch that harms nobody who reads from `left` to `stop`, as nothing lies
+    there.
+    """
+    return errors.is_damaged(message, stop) and is_empty(client, client_id, left, stop)
 
 
 def is_empty(client: Mapping[str, str], client_id: str, place: TopicPartition, stop: int) -> bool:

@@ -54,18 +54,24 @@ def test_a_damaged_source_ends_the_lane_at_the_record_that_cannot_be_read(
     assert copied == [r.content for r in SOUND][: len(copied)]
 
 
+def damaged_ledger(recovery: Recovery, broker: Broker | None, *, claims: int | None = None) -> int:
+    """Where its last receipt is damaged: the partition."""
+    written = [replace(receipt, bytes=receipt.bytes + 1) for receipt in recovery.ledger()]
+    recovery.erase_receipts(recovery.ledger())
+    for receipt in written:  # not compressed, and each in a batch of its own
+        recovery.write_receipts([receipt])
+    home = receipts_partition(recovery.id, 2)
+    damage(broker, recovery.receipts, encode(written[-1]), home, claims=claims)
+    return home
+
+
 def test_a_damaged_ledger_ends_the_lane_that_would_copy_again_what_it_covers(
     cluster: Cluster, broker: Broker | None
 ) -> None:
     source, target = fill(cluster, cluster.topic("in")), cluster.topic("out")
     recovery = copying(cluster, source, target)
     assert run_lane(recovery.spec, recovery.spec.lanes[0]).ended == "done"
-    written = recovery.ledger()
-    recovery.erase_receipts(written)
-    for receipt in written:  # not compressed, and each in a batch of its own
-        recovery.write_receipts([replace(receipt, bytes=receipt.bytes + 1)])
-    home = receipts_partition(recovery.id, 2)
-    damage(broker, recovery.receipts, encode(replace(written[-1], bytes=written[-1].bytes + 1)), home)
+    home = damaged_ledger(recovery, broker)
     again = recovery.attempt(2)
     outcome = run_lane(again, again.lanes[0])
     assert (outcome.ended, outcome.error_code) == ("failed", "target_unavailable")
@@ -153,12 +159,7 @@ def test_receipts_behind_a_damaged_one_are_not_passed_over_wherever_that_claims_
 ) -> None:
     recovery = copying(cluster, fill(cluster, cluster.topic("in")), cluster.topic("out"))
     assert run_lane(recovery.spec, recovery.spec.lanes[0]).ended == "done"
-    written = recovery.ledger()
-    recovery.erase_receipts(written)
-    for receipt in written:  # not compressed, and each in a batch of its own
-        recovery.write_receipts([replace(receipt, bytes=receipt.bytes + 1)])
-    home = receipts_partition(recovery.id, 2)
-    damage(broker, recovery.receipts, encode(replace(written[-1], bytes=written[-1].bytes + 1)), home, claims=FAR)
+    damaged_ledger(recovery, broker, claims=FAR)
     with pytest.raises(JobError, match="cannot be read at offset") as ended:
         read(recovery.spec, "reader", lambda _why: None) if reading == "lane" else verify(recovery.spec)
     assert ended.value.code == "target_unavailable"

@@ -51,7 +51,12 @@ class TopicFacts:
     @property
     def is_remote(self) -> bool:
         """Whether older records may lie in remote storage."""
-        return self.configs.get("remote.storage.enable") == "true"
+        return is_remote(self.configs)
+
+
+def is_remote(configs: Mapping[str, str]) -> bool:
+    """Whether older records of a topic with these configs may lie in remote storage."""
+    return configs.get("remote.storage.enable") == "true"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from recoveryd.units.params import with_units
 from recoveryd.workflows.kinds.all_kinds import KINDS
 from recoveryd.workflows.kinds.runbook.commands import on_discard, on_escalate, on_promote
 from recoveryd.workflows.machine.children.whose import refuse_child
-from recoveryd.workflows.machine.command_ids import begins_by
+from recoveryd.workflows.machine.command_ids import is_begun
 from recoveryd.workflows.machine.draft import WORKFLOWS, FindWatch, WorkflowDraft
 from recoveryd.workflows.machine.hearing import hear_answers, on_not_sent
 from recoveryd.workflows.machine.on_commands import (
@@ -121,7 +121,7 @@ def taken_away(state: CoreState, cluster: str, topic: str) -> str | None:
 
 def is_wanted(state: CoreState, recovery: str, command: CommandRef) -> bool:
     """Whether a workflow begins this recovery by this command."""
-    return any(begins_by(workflow, recovery, command) for workflow in state.of(WORKFLOWS).live.values())
+    return is_begun(state.of(WORKFLOWS), recovery, command)
 
 
 def told_size(state: CoreState, recovery: str, command: CommandRef) -> ToldSize | None:

@@ -16,7 +16,7 @@ from recoveryd_jobs.digest import SequenceDigest
 from recoveryd_jobs.errors import naming_side
 from recoveryd_jobs.fetching import Fetching
 from recoveryd_jobs.selection import Columns, Selection, size_without_headers
-from recoveryd_jobs.sound_logs import is_empty
+from recoveryd_jobs.sound_logs import is_harmless
 from recoveryd_jobs.verify.differences import ComparedRecord, FoundDifference, differences, is_subsequence
 from recoveryd_jobs.verify.guest import Guest
 from recoveryd_jobs.verify.judge import Head, PairFinding, PairQuestion, Tail, gone_since
@@ -222,11 +222,6 @@ class Look:
         self._guest.took_aside(0)
         return True
 
-    def _is_read(self, side: int, partition: int, position: int, stop: int) -> bool:
-        """Whether it is sure that nothing lies between `position` and `stop`."""
-        place = (self._spec.source, self._spec.target)[side]
-        return is_empty(place.client, self._guest.client_id, TopicPartition(place.topic, partition, position), stop)
-
     def _after(self, message: Message, side: int, partition: int, position: int, stop: int) -> int:
         """The reader's position after a record or another event."""
         error = message.error()
@@ -236,7 +231,9 @@ class Look:
             return position
         if error.code() == errors.END:
             return max(position, message.offset() or 0)
-        if errors.is_damaged(message, stop) and self._is_read(side, partition, position, stop):
+        place = (self._spec.source, self._spec.target)[side]
+        left = TopicPartition(place.topic, partition, position)
+        if is_harmless(message, place.client, self._guest.client_id, left, stop):
             return stop
         if _is_out_of_range(message):
             log_start = self._asked[side].log_start(partition)

@@ -19,7 +19,7 @@ from recoveryd_jobs import errors
 from recoveryd_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
 from recoveryd_jobs.contract import DIGEST_FORM, JobSpec, copy_client_id, receipts_partition
 from recoveryd_jobs.errors import JobError
-from recoveryd_jobs.sound_logs import is_empty
+from recoveryd_jobs.sound_logs import is_harmless
 from recoveryd_jobs.topics import Topic
 from recoveryd_jobs.verify.disk import open_database
 from recoveryd_jobs.verify.plan import check_topics, explain_silence
@@ -258,7 +258,7 @@ def _after(message: Message, error: KafkaError, spec: JobSpec, client_id: str, l
     """The position after an event that is no record; 0 = it did not move. Raises JobError."""
     if error.code() == errors.END:
         return message.offset() or 0
-    if errors.is_damaged(message, end) and is_empty(spec.target.client, client_id, left, end):
+    if is_harmless(message, spec.target.client, client_id, left, end):
         return end
     if error.code() in errors.OUT_OF_RANGE:
         why = f"{left.topic} partition {left.partition} holds nothing at {left.offset} any more"

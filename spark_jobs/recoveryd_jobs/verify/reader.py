@@ -17,7 +17,7 @@ from recoveryd_jobs.clients import QUICK_FETCH_WAIT_MS, make_reader, meet
 from recoveryd_jobs.errors import JobError, naming_side
 from recoveryd_jobs.fetching import Fetching
 from recoveryd_jobs.selection import size_without_headers
-from recoveryd_jobs.sound_logs import is_empty
+from recoveryd_jobs.sound_logs import is_harmless
 from recoveryd_jobs.verify.guest import Guest
 from recoveryd_jobs.verify.silence import Silence
 
@@ -279,7 +279,7 @@ class RangeReader:
         if stop is None:
             return True
         left = TopicPartition(place.topic, partition, self._positions[partition])
-        return errors.is_damaged(damaged, stop) and is_empty(place.client, self._guest.client_id, left, stop)
+        return is_harmless(damaged, place.client, self._guest.client_id, left, stop)
 
     def _skip_deleted(self, partition: int) -> None:
         self._place.asked.check()  # a new topic of the same name may be shorter

@@ -19,7 +19,7 @@ from recoveryd.adapters.kafka.facts import (
 )
 from recoveryd.adapters.kafka.leader_answers import LeaderAnswers
 from recoveryd.adapters.kafka.living_clients import AdminClients
-from recoveryd.adapters.kafka.record_samples import RecordSample, sample_records
+from recoveryd.adapters.kafka.record_samples import SAMPLE_S, RecordSample, sample_records
 from recoveryd.adapters.kafka.target_readers import read_readers
 from recoveryd.adapters.kafka.topic_admin import TopicShape
 from recoveryd.adapters.kafka.unit_facts import read_contract
@@ -35,7 +35,6 @@ from recoveryd.units.model import Unit
 _log = logging.getLogger("recoveryd.kafka")
 
 _TIMEOUT_S = 10.0
-_RECORDS_S = 2.0
 _NOTHING_SEEN = RecordSample()
 # Of a cluster and a topic: the sink connectors that read it, and sentences about what was not told.
 AskSinks = Callable[[str, str], Awaitable[tuple[tuple[str, ...], tuple[str, ...]]]]
@@ -155,7 +154,7 @@ class FactGatherer:
             bounds = (spec.source.start, spec.source.stop)
             partitions = await questions.run(read_partitions, admin, shape, bounds, now_ms, _TIMEOUT_S)
             ranges = probable_ranges(bounds, spec.source.partitions, partitions)
-            sample = await questions.run(sample_records, properties, shape.topic, ranges, _RECORDS_S)
+            sample = await questions.run(sample_records, properties, shape.topic, ranges, SAMPLE_S)
             follows = isinstance(spec.source.stop, CaughtUp | Never)
             hourly = await questions.run(read_hours, admin, shape, partitions, now_ms, _TIMEOUT_S) if follows else ()
             sizes = await sizes_asked

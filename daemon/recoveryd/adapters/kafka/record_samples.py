@@ -7,12 +7,14 @@ Reads committed records only.
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, Message, TopicPartition
 
 from recoveryd.adapters.kafka.client import Properties, make_consumer
 from recoveryd.adapters.kafka.reading import assign, headers_of
 
+SAMPLE_S: Final = 2.0  # of one topic; two plans that look for as long tell the same size
 _RECORDS_EACH = 100
 _PARTITIONS_MAX = 64
 _POLL_S = 0.05

@@ -6,6 +6,7 @@ from typing import Final
 
 from recoveryd.kernel.states import CommandRef, State
 from recoveryd.workflows.model.actions import ChildRun, RollBackChildren, RunChildren
+from recoveryd.workflows.model.known import Workflows
 from recoveryd.workflows.model.workflow import Steering, Workflow, WorkflowStep
 
 BACK: Final = ".rollback."  # in those by which something is put back
@@ -26,8 +27,9 @@ def begun_by(workflow: Workflow, recovery: str, command: CommandRef) -> tuple[Ru
     return next((f for f in runs if f[1].recovery == recovery and command_id(workflow, f[1]) == command.id), None)
 
 
-def begins_by(workflow: Workflow, recovery: str, command: CommandRef) -> bool:
-    return begun_by(workflow, recovery, command) is not None
+def is_begun(workflows: Workflows, begun: str, command: CommandRef) -> bool:
+    """Whether a workflow that is known wants this one, by this command."""
+    return any(begun_by(workflow, begun, command) for workflow in workflows.live.values())
 
 
 def steering_id(workflow: Workflow, wanted: Steering, child: str) -> str:

@@ -7,7 +7,7 @@ from recoveryd.kernel.effects import WakeAt
 from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.states import State
 from recoveryd.units.approvals import Approval, approval_of_all
-from recoveryd.workflows.machine.command_ids import begins_by
+from recoveryd.workflows.machine.command_ids import is_begun
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.guarding import guarded
 from recoveryd.workflows.machine.holding import held_from
@@ -52,8 +52,8 @@ def _plan(draft: WorkflowDraft, workflow: Workflow, found: Found) -> None:
         return
     writers = writers_of(draft, workflow.spec.cluster, {c.name for c in made.plan.changes if c.what == "offset"})
     told = (*users_of(draft, made.steps), *(() if held is None else (held.message,)))
-    is_begun = any(begins_by(other, workflow.id, workflow.command) for other in draft.workflows.live.values())
-    advice = () if is_begun else made.advice
+    is_child = is_begun(draft.workflows, workflow.id, workflow.command)
+    advice = () if is_child else made.advice
     plan = replace(made.plan, findings=(*advice, *made.plan.findings, *writers, *told))
     held = held_from(draft, workflow, plan, made.reads)
     if held is not None and not workflow.spec.dry_run:
@@ -65,7 +65,7 @@ def _plan(draft: WorkflowDraft, workflow: Workflow, found: Found) -> None:
     if workflow.approved:
         if workflow.plan is None or plan.hash != workflow.plan.hash:
             refuse(draft, workflow, Code.STALE_PLAN, f"the plan made now has the hash {plan.hash}; {workflow.approved}")
-        elif not is_begun and (grown := outgrown(workflow.plan.copies, plan.copies, draft.params)) is not None:
+        elif not is_child and (grown := outgrown(workflow.plan.copies, plan.copies, draft.params)) is not None:
             why = f"the plan made now copies much more: {grown}; {workflow.approved}"
             refuse(draft, workflow, Code.STALE_PLAN, why)
         else:

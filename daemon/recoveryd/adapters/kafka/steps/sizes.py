@@ -11,18 +11,17 @@ from typing import Final
 
 from recoveryd.adapters.kafka.facts import with_sizes
 from recoveryd.adapters.kafka.leader_answers import LeaderAnswers
-from recoveryd.adapters.kafka.record_samples import RecordSample, sample_records
+from recoveryd.adapters.kafka.record_samples import SAMPLE_S, RecordSample, sample_records
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.topic_admin import TopicShape
 from recoveryd.errors import ClusterProblem
 from recoveryd.recovery.pinning import pin
-from recoveryd.recovery.plan_facts import PartitionFacts
+from recoveryd.recovery.plan_facts import PartitionFacts, is_remote
 from recoveryd.recovery.spec import Earliest, Latest
 from recoveryd.workflows.model.facts import TopicFound
 
 _log = logging.getLogger("recoveryd.workflows")
 _AT_ONCE: Final = 8  # each question has a connection of its own
-_RECORDS_S: Final = 2.0  # of one topic
 _SAMPLES_S: Final = 10.0  # of all topics together; of those after it no size is known
 
 Topics = Mapping[str, TopicFound | None]
@@ -39,8 +38,8 @@ async def sized(reach: Reach, cluster: str, shapes: Mapping[str, TopicShape | No
             return name, topic
         async with few:
             # Brokers tell what lies on their own disks.
-            is_remote = topic.form.configs.get("remote.storage.enable") == "true"
-            sizes = None if is_remote else await answers.log_sizes(cluster, name, shape.leaders)
+            is_told = not is_remote(topic.form.configs)
+            sizes = await answers.log_sizes(cluster, name, shape.leaders) if is_told else None
             sample = await _sampled(reach, cluster, topic, give_up_s)
         return name, replace(topic, bytes_at_most=_bytes_at_most(topic, sizes, sample))
 
@@ -52,7 +51,7 @@ async def _sampled(reach: Reach, cluster: str, topic: TopicFound, give_up_s: flo
         return RecordSample()
     name, ranges = topic.form.name, {p: (log.log_start, log.high_watermark) for p, log in topic.ends.items()}
     try:
-        return await reach.run(cluster, sample_records, reach.clusters[cluster], name, ranges, _RECORDS_S)
+        return await reach.run(cluster, sample_records, reach.clusters[cluster], name, ranges, SAMPLE_S)
     except ClusterProblem as problem:
         _log.info("Not known how large the records of %s are: %s", name, problem.message)
         return RecordSample()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from recoveryd.adapters.kafka.raw_requests import connected
-from recoveryd.adapters.kafka.record_samples import sample_records
+from recoveryd.adapters.kafka.record_samples import SAMPLE_S, sample_records
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.topic_admin import TopicShape
 from recoveryd.errors import ClusterProblem
@@ -27,7 +27,6 @@ from recoveryd.workflows.model.positions import (
 _log = logging.getLogger("recoveryd.kafka")
 
 _DEADLINE_S: Final = 5.0
-_RECORDS_S: Final = 2.0
 _PARTITIONS_MOST: Final = 500
 _BY_NUMBER: Final = AtOffset | AtTopicOffsets | Shift  # nobody knows of what times such positions are
 
@@ -87,6 +86,6 @@ async def _first_times(
     found: dict[tuple[str, int], int] = {}
     for topic, at in places.items():
         ranges = {p: (offset, ends[topic, p]) for p, offset in at.items()}
-        sample = await reach.run(cluster, sample_records, reach.clusters[cluster], topic, ranges, _RECORDS_S)
+        sample = await reach.run(cluster, sample_records, reach.clusters[cluster], topic, ranges, SAMPLE_S)
         found |= {(topic, p): time_ms for p, time_ms in sample.first_ms.items()}
     return found

@@ -36,7 +36,7 @@ from recoveryd.workflows.model.actions import (
 )
 from recoveryd.workflows.model.colliding import is_there, refuse_collision
 from recoveryd.workflows.model.events import StepReported
-from recoveryd.workflows.model.facts import Found
+from recoveryd.workflows.model.facts import Found, TopicFound
 from recoveryd.workflows.model.lifecycle import REUSABLE
 from recoveryd.workflows.model.params import WorkflowParams
 from recoveryd.workflows.model.size import refuse_copy
@@ -137,14 +137,17 @@ def findings_elsewhere(old: Unit, new: Unit, found: Found) -> Iterator[str]:
 
 def copies_elsewhere(old: Unit, found: Found) -> PlannedCopies:
     """Each internal topic is copied twice: for the savepoint, and from that."""
-    names = found.units[old.name].internal.certain
-    there = [topic for name in names if (topic := found.topics.get(name)) is not None]
-    return planned_copies([*there, *there])
+    return planned_copies(2 * _internal(old, found))
 
 
 def _each_time(old: Unit, found: Found) -> ToldSize:
-    both = copies_elsewhere(old, found)
-    return ToldSize(both.records_at_most // 2, None if both.bytes_at_most is None else both.bytes_at_most // 2)
+    once = planned_copies(_internal(old, found))
+    return ToldSize(once.records_at_most, once.bytes_at_most)
+
+
+def _internal(old: Unit, found: Found) -> list[TopicFound]:
+    names = found.units[old.name].internal.certain
+    return [topic for name in names if (topic := found.topics.get(name)) is not None]
 
 
 def steps_elsewhere(
