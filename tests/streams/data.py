@@ -4,10 +4,10 @@ product.
 
 from collections.abc import Callable, Iterable, Mapping
 
-from confluent_kafka import KafkaError, Message
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from tests.builders.history import create_topics
-from tests.e2e.clients import writer
+from tests.e2e.clients import client, writer
 from tests.e2e.log_reader import offsets, read_log
 from tests.e2e.murmur2 import partition_of
 from tests.e2e.processes import wait_for
@@ -96,6 +96,24 @@ def await_table(bootstrap: str, topic: str, wanted: Mapping[str, str]) -> None:
         lambda found: _newest(found) == wanted,
         told=lambda found: f"wanted {dict(wanted)}, have {_newest(found)}",
     )
+
+
+def await_committed(bootstrap: str, group: str, topic: str, offset: int) -> None:
+    """Until the group has committed `offset` of the only partition of `topic`: an output is written before that, and
+    who dies in between counts its input twice.
+    """
+    consumer = Consumer({**client(bootstrap), "group.id": group})
+    found: list[int] = []
+
+    def look() -> bool:
+        [place] = consumer.committed([TopicPartition(topic, 0)], timeout=60)
+        found.append(place.offset)
+        return place.offset == offset
+
+    try:
+        wait_for(look, _ARRIVE_S, lambda: f"wanted {offset}, was {found[-1:]}")
+    finally:
+        consumer.close()
 
 
 def _newest(pairs: Pairs) -> dict[str, str]:

@@ -12,7 +12,7 @@ from recoveryd.adapters.kafka.unit_facts import read_unit
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.model import Unit, UnitKind
 from recoveryd_sandbox.streams_app import AppSpec, Mode, Protocol, StreamsApp
-from tests.streams.data import await_table, await_values, make_topics, values, write
+from tests.streams.data import await_committed, await_table, await_values, make_topics, values, write
 from tests.streams.places import SOURCES
 
 pytestmark = pytest.mark.broker
@@ -66,6 +66,7 @@ def test_state_is_kept_by_a_stop_restored_after_a_kill_and_built_anew_elsewhere(
         assert app.restored() == {("counts", 0): 0}
         write(bootstrap, source, [(key, "x") for key in keys], 1)
         await_table(bootstrap, counts, dict.fromkeys(keys, "2"))
+        await_committed(bootstrap, spec.application_id, source, 2 * len(keys))
         app.kill()
         assert app.await_end() == -signal.SIGKILL
         app.start()
