@@ -164,6 +164,24 @@ def test_a_created_target_keeps_old_records_and_the_largest_ones() -> None:
     assert (plan.target.topic_id, plan.target.partitions) == ("", 2)
 
 
+@pytest.mark.parametrize(
+    ("source_configs", "largest", "room"),
+    [
+        ({"max.message.bytes": "1048588"}, 500_000, "1048588"),
+        ({"max.message.bytes": "1048588"}, 3_000_000, "6000000"),
+        ({"max.message.bytes": "1048588"}, 2_000_000_000, "2147483647"),
+        ({"max.message.bytes": "1048588"}, None, "1048588"),
+        ({}, 3_000_000, None),
+    ],
+)
+def test_a_created_target_takes_records_that_the_source_has_compressed_far_better_than_lanes_do(
+    source_configs, largest, room
+) -> None:
+    facts = make_facts(no_target=True, source_configs=source_configs, largest_record_bytes=largest)
+    plan = plan_of(make_spec(target=TargetRef("flights.v2", create=True)), facts)
+    assert plan.create_configs.get("max.message.bytes") == room
+
+
 def test_a_created_target_has_the_sources_replicas_and_on_another_cluster_that_clusters_default() -> None:
     facts = make_facts(no_target=True)
     facts = replace(facts, source=replace(facts.source, replication_factor=3))

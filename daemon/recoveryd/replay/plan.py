@@ -76,7 +76,7 @@ def _make_plan(spec: ReplaySpec, facts: PlanFacts, params: Params, history: Samp
         bytes_at_most=sum(p.bytes_at_most for p in partitions),
         eta_seconds=None,
         create_target=creates,
-        create_configs=created_configs(source.configs) if creates else {},
+        create_configs=created_configs(source.configs, facts.largest_record_bytes) if creates else {},
         findings=(*findings, *impact_findings(spec.target.topic, impact, facts.readers), *_of_contracts(contracts)),
         pinned_at_ms=facts.gathered_at_ms,
         replication_factor=created_replicas(spec, source),

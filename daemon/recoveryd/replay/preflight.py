@@ -12,13 +12,17 @@ from recoveryd.recovery.plan_facts import PlanFacts, TopicFacts
 from recoveryd.replay.spec import ReplaySpec
 
 BROKER_DEFAULT = -1
+_MOST_BYTES = 2**31 - 1
 
 
-def created_configs(source: Mapping[str, str]) -> dict[str, str]:
-    """Configs of a target that recoveryd creates; no record of the source is too large for it."""
+def created_configs(source: Mapping[str, str], largest_record_bytes: int | None) -> dict[str, str]:
+    """Configs of a target that recoveryd creates. The limit of the source counts its batches as they are compressed
+    there, and lanes may compress less: so there is room for records twice as large as the largest one that was seen.
+    """
     configs = dict(AS_WRITTEN)
     if "max.message.bytes" in source:
-        configs["max.message.bytes"] = source["max.message.bytes"]
+        room = max(int(source["max.message.bytes"]), 2 * (largest_record_bytes or 0))
+        configs["max.message.bytes"] = str(min(room, _MOST_BYTES))
     return configs
 
 
