@@ -5,9 +5,7 @@ Each offset between start and position ends up in exactly one of copied, filtere
 the stop is never produced. A partition is finished when its position reached the stop, whether records were there or
 not. When the stop cannot be reached, this module finds out why: another producer's open transaction holds the last
 stable offset, the log start moved past our position, the topic is another one now, or the consumer hears no more of it.
-
-A loss is first accounted for and then judged: even when it ends the recovery, the receipts cover the lost offsets, and
-a log that was cut back is first read to its end.
+What is gone is accounted for in `recoveryd_jobs.lane.losses`.
 
 Questions to the cluster are asked in steps, one per `take`, because the lane obeys directives between two of them.
 Nothing is read meanwhile, but the open chunk may be committed, so code after a step must look up the chunk's parts
@@ -22,10 +20,11 @@ from confluent_kafka import Message
 
 from recoveryd_jobs import failpoints
 from recoveryd_jobs.contract import JobSpec, LaneSpec, PartitionRange, spanning
-from recoveryd_jobs.errors import JobError, Redo
+from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.lane.asking import Errand, SourceQuestions, go_on
 from recoveryd_jobs.lane.chunk import Chunk, SourcePart
 from recoveryd_jobs.lane.hearing import Hearing
+from recoveryd_jobs.lane.losses import Losses, check_open
 from recoveryd_jobs.lane.record_copier import Copier, Room
 from recoveryd_jobs.receipts import LaneLedger
 from recoveryd_jobs.sources.range_reader import Damaged, End, Item, OutOfRange, Run, Source
@@ -34,7 +33,6 @@ from recoveryd_jobs.topics import LogBounds, Topic
 BLOCKED_ASK_S = 2.0
 TAIL_S = 5.0  # how long to look whether a used up cap leaves any record out
 _LATE_S = 1.0
-_LOSS_WORDS = 1_500
 
 _offset_of = Message.offset
 
@@ -58,7 +56,7 @@ class ChunkFiller:
         self._shows_more = False  # whether a record was seen that it leaves out
         self.unfinished: dict[int, PartitionRange] = {}
         self.blocked: dict[int, str] = {}  # partition: why it cannot reach its stop
-        self._losses: list[str] = []  # one sentence for each loss that the recovery does not allow
+        self._losses = Losses(spec, self._questions, lambda: self._chunk)
         self._is_checked = False  # whether what is gone of the range was accounted for
         # Partitions of which the broker has nothing at our position, and where it says that it cut them off.
         self._holes: dict[int, int | None] = {}
@@ -103,7 +101,7 @@ class ChunkFiller:
     @property
     def loss(self) -> JobError | None:
         """Why the lane has to end after the commit of the open chunk, which accounts for the loss."""
-        return JobError("data_lost", " ".join(self._losses)[:_LOSS_WORDS]) if self._losses else None
+        return self._losses.why
 
     def begin(self, chunk: Chunk, ledger: LaneLedger) -> None:
         """Read on from the ledger into an empty `chunk`, dropping whatever was fetched, after checking that the range
@@ -113,13 +111,12 @@ class ChunkFiller:
         self._ends.clear()
         self.blocked.clear()
         self._blocked_at.clear()
-        self._losses.clear()
         self._holes.clear()
         self._hearing.left_out.clear()
         self._is_checked, self._errand = False, None
         self._source.fetching.restart({})
         self._used_up_s, self._shows_more = None, False
-        self._check_ledger(ledger)
+        self._losses.begin(ledger)
 
     def adopt(self, chunk: Chunk, ledger: LaneLedger) -> None:
         """Read on into a new chunk after the last one was committed."""
@@ -209,7 +206,7 @@ class ChunkFiller:
 
     def _on_trouble(self, item: Item, part: SourcePart) -> None:
         if isinstance(item, OutOfRange) and item.cut_to is not None:
-            _check_open(item.partition, part, item.cut_to)
+            check_open(item.partition, part, item.cut_to)
         if isinstance(item, OutOfRange | Damaged) and self._room.is_used_up:
             self._shows_more = True  # the cap leaves it out, so it is no loss
         elif isinstance(item, OutOfRange):
@@ -295,20 +292,13 @@ class ChunkFiller:
         for partition, found in bounds.items():
             planned = self.unfinished.get(partition)
             if planned is not None:
-                yield from self._account(planned, found, self._holes.get(partition))
+                yield from self._losses.account(planned, found, self._holes.get(partition))
                 position = self._chunk.parts[partition].position
                 if planned.stop is not None and position >= planned.stop:
                     self._finish(partition)
                 elif self.loss is None:
                     self._source.move(partition, position)
             self._holes.pop(partition, None)
-
-    def _check_ledger(self, ledger: LaneLedger) -> None:
-        """Receipts of an earlier attempt may tell of a loss that the daemon never heard of: report it again."""
-        for partition, standing in ledger.standings.items():
-            if standing.lost and self._spec.on_data_loss != "continue":
-                where = f"{self._spec.source.topic} partition {partition}"
-                self._losses.append(f"{standing.lost} offsets of {where} before {standing.position} are gone.")
 
     def _check_range(self) -> Errand:
         """Before reading: account for the part of the range that is gone already."""
@@ -317,64 +307,11 @@ class ChunkFiller:
             planned = self.unfinished.get(partition)
             if planned is None:
                 continue
-            yield from self._account(planned, found)
+            yield from self._losses.account(planned, found)
             if planned.stop is not None and self._chunk.parts[partition].position >= planned.stop:
                 self.unfinished.pop(partition, None)
         self._assign()
         self._is_checked = True
-
-    def _account(self, planned: PartitionRange, bounds: LogBounds, cut_to: int | None = None) -> Errand:
-        """Add what cannot be read any more to the open chunk. Raises Redo when a log was cut back within that chunk;
-        JobError when one without a planned stop was cut back further, or one whose offsets before our position belong
-        to other records now.
-        """
-        part, stop = self._chunk.parts[planned.partition], planned.stop
-        if bounds.start > part.position:
-            gone = bounds.start if stop is None else min(bounds.start, stop)
-            self._lose(planned, gone, "were deleted from the log start")
-        if cut_to is not None and cut_to < part.position:
-            self._lose_cut(planned, cut_to, bounds)
-            return
-        wanted = part.position if stop is None else stop  # how far the log has to reach
-        if bounds.high >= wanted or bounds.high > part.position:
-            return  # read first what is there
-        bounds = yield from self._questions.bounds_until_high(planned.partition, wanted)
-        part = self._chunk.parts[planned.partition]
-        if bounds.high >= wanted or bounds.high > part.position:
-            return
-        _check_open(planned.partition, part, bounds.high)
-        if stop is not None:
-            self._lose(planned, stop, f"are beyond the end {bounds.high}: the log was cut back")
-        else:
-            where = f"{self._spec.source.topic} partition {planned.partition}"
-            raise JobError(
-                "data_lost", f"{where} ends at {bounds.high}, before the position {part.position}: it was cut back."
-            )
-
-    def _lose_cut(self, planned: PartitionRange, cut_to: int, bounds: LogBounds) -> None:
-        """The broker is certain that it cut off what was read and committed: it asks by the epoch of its leaders, so
-        that a log that is long enough again does not hide it.
-        """
-        if planned.stop is not None and bounds.high <= cut_to:
-            self._lose(planned, planned.stop, f"are beyond the end {cut_to}: the log was cut back")
-            return
-        where, position = (
-            f"{self._spec.source.topic} partition {planned.partition}",
-            self._positions()[planned.partition],
-        )
-        raise JobError(
-            "data_lost",
-            f"{where} was cut back to {cut_to}, before the position {position}: what is written there now has offsets "
-            "that are counted as copied.",
-        )
-
-    def _lose(self, planned: PartitionRange, stop: int, how: str) -> None:
-        part = self._chunk.parts[planned.partition]
-        where = f"{self._spec.source.topic} partition {planned.partition}"
-        if self._spec.on_data_loss != "continue":
-            self._losses.append(f"Offsets [{part.position}, {stop}) of {where} {how}.")
-        part.lose_to(stop)
-        self._chunk.touch(time.monotonic())
 
     def _look_around(self, now_s: float) -> None:
         """Nothing was read, and nothing that was fetched is left: find out whether the stop is blocked, and whether the
@@ -431,7 +368,7 @@ class ChunkFiller:
             if planned is None or planned.stop is None or partition not in self._ends:
                 continue
             before = self._chunk.parts[partition].position
-            yield from self._account(planned, found)
+            yield from self._losses.account(planned, found)
             position = self._chunk.parts[partition].position
             if position >= planned.stop:
                 self._finish(partition)
@@ -453,9 +390,3 @@ class ChunkFiller:
         self._blocked_at[planned.partition] = found.stable, since_s
         if now_s - since_s > self._spec.stop_wait_ms / 1000.0:
             raise JobError("stop_blocked", f"After {self._spec.stop_wait_ms // 1000} s {why}.")
-
-
-def _check_open(partition: int, part: SourcePart, cut_to: int) -> None:
-    """Raises Redo where the open chunk alone has records that the log does not have any more: nothing is lost then."""
-    if part.start <= cut_to < part.position:
-        raise Redo(f"partition {partition} of the source was cut back to {cut_to}, not below what is committed")
