@@ -212,6 +212,28 @@ def test_without_an_id_one_is_made_from_the_topic() -> None:
     assert result.stdout == f"{made}\n"
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("replay", "--source", "flights", "--target", "flights.v2"),
+        ("retry", "r1"),
+        ("hold", "place", "flights"),
+        ("hold", "release", "flights"),
+        ("reset", "shop", "--to", "earliest"),
+        ("reprocess", "shop"),
+        ("watch-group", "shop", "--topic", "flights"),
+        ("runbook", "run", "shop"),
+        ("savepoint", "create", "shop"),
+    ],
+    ids=lambda args: args[0] + args[1],
+)
+def test_an_id_of_a_variable_that_is_not_set_is_refused(args: tuple[str, ...]) -> None:
+    """One made up in its place would be a new one at each try."""
+    result = run(None, *args, "--reason", "r", "--id", " ")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("RCV-4008 Invalid value for '--id': it is empty.")
+
+
 def test_without_a_terminal_it_does_not_ask_but_names_the_flag() -> None:
     backend = ScriptedBackend()
 

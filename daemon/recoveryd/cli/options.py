@@ -73,6 +73,19 @@ def option(
     return made
 
 
+def id_option(text: str, panel: str | None = None, name: str = "--id") -> typer.models.OptionInfo:
+    """`--id`. An empty one is refused: it comes from a shell's variable that is not set, and an id made up in its place
+    would be a new one at each try.
+    """
+    return option(name, text, "ID", panel, callback=_read_id)
+
+
+def _read_id(given: str | None) -> str | None:
+    if given is not None and not given.strip():
+        raise typer.BadParameter("it is empty. Give it a value, or leave it out.")
+    return given
+
+
 def argument(metavar: str | None, text: str, **more: Any) -> typer.models.ArgumentInfo:
     made: typer.models.ArgumentInfo = typer.Argument(metavar=metavar, help=text, show_default=False, **more)
     return made

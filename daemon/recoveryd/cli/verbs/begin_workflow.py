@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 from recoveryd.cli.failure import ExitCode
-from recoveryd.cli.options import option
+from recoveryd.cli.options import id_option, option
 from recoveryd.cli.render.showing import show_recovery
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.sending import Staying, begin, quiet_status, send
@@ -12,9 +12,7 @@ from recoveryd.cli.send.waiting import exit_code_of_state
 from recoveryd.cli.status import Document, is_settled
 from recoveryd.kernel.states import State
 
-NewId = Annotated[
-    str | None, option("--id", "Id of the workflow; made from the unit or savepoint when left out.", "ID")
-]
+NewId = Annotated[str | None, id_option("Id of the workflow; made from the unit or savepoint when left out.")]
 PlanOnly = Annotated[bool, option("--plan-only", "Make and show the plan; nothing is changed.")]
 PlanHash = Annotated[str | None, option("--plan-hash", "Run only if the plan made now has this hash.", "HASH")]
 

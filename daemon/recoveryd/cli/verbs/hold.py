@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from recoveryd.cli.failure import ExitCode, usage
-from recoveryd.cli.options import Reason, argument, option
+from recoveryd.cli.options import Reason, argument, id_option, option
 from recoveryd.cli.render.output import note, show
 from recoveryd.cli.render.showing import show_recovery
 from recoveryd.cli.send.command import make_id
@@ -22,8 +22,8 @@ Reads = Annotated[
 Ttl = Annotated[
     str | None, option("--ttl", "Released by itself then: a duration like 2h, or a time with zone.", "TIME")
 ]
-NewId = Annotated[str | None, option("--id", "Id of the hold; made from the first topic when left out.", "ID")]
-OldId = Annotated[str | None, option("--id", "The hold meant, whoever placed it; else those that you placed.", "ID")]
+NewId = Annotated[str | None, id_option("Id of the hold; made from the first topic when left out.")]
+OldId = Annotated[str | None, id_option("The hold meant, whoever placed it; else those that you placed.")]
 Cluster = Annotated[str, option("--cluster", "A cluster of the daemon's config.", "NAME", shows_default=True)]
 ClusterOfTopics = Annotated[
     str | None, option("--cluster", "A cluster of the daemon's config; main when left out, none with --id.", "NAME")

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from recoveryd.cli.failure import ExitCode, usage
-from recoveryd.cli.options import Yes, option
+from recoveryd.cli.options import Yes, id_option, option
 from recoveryd.cli.render.output import confirm, note, stderr_console
 from recoveryd.cli.render.showing import show_recovery
 from recoveryd.cli.send.backend import OutgoingRecord
@@ -30,7 +30,7 @@ File = Annotated[
     Path | None,
     option("-f --file", "YAML or JSON of the record's data; flags win over it. `-` reads stdin.", "FILE", "What"),
 ]
-NewId = Annotated[str | None, option("--id", "Recovery id; made from the source topic when left out.", "ID", "What")]
+NewId = Annotated[str | None, id_option("Recovery id; made from the source topic when left out.", "What")]
 PlanOnly = Annotated[bool, option("--plan-only", "Make and show the plan; run nothing.", panel="Sending")]
 
 

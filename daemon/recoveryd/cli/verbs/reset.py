@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from recoveryd.cli.failure import ExitCode, usage
-from recoveryd.cli.options import Reason, option
+from recoveryd.cli.options import Reason, id_option, option
 from recoveryd.cli.render.output import say
 from recoveryd.cli.render.showing import show_recovery
 from recoveryd.cli.send.command import make_id
@@ -21,7 +21,7 @@ from recoveryd.cli.verbs.reset_files import plan_as_csv, read_file
 _TO = "earliest, latest, current, offset:N, shift:N, snapshot:RUN, savepoint:NAME, a time with zone, or -2h."
 _STATE = "Of a unit that keeps state: leave it as it is, or wait until somebody emptied it; required there."
 _CONFIRM = "What you say of outputs, retention or scope, such as what is rebuilt; may be repeated."
-NewId = Annotated[str | None, option("--id", "Id of the workflow; made from the group when left out.", "ID")]
+NewId = Annotated[str | None, id_option("Id of the workflow; made from the group when left out.")]
 
 
 def add_to(app: typer.Typer) -> None:

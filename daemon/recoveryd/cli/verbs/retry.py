@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from recoveryd.cli.failure import Failure
-from recoveryd.cli.options import Yes, option
+from recoveryd.cli.options import Yes, id_option, option
 from recoveryd.cli.render.output import note
 from recoveryd.cli.send.again import begun_by, elsewhere, refuse_continued, refuse_twice, rest_of
 from recoveryd.cli.send.command import make_id
@@ -20,9 +20,7 @@ Target = Annotated[
     str | None, option("--target", "Begin from the start, into this new topic of the target's cluster.", "TOPIC")
 ]
 PlanHash = Annotated[str | None, option("--plan-hash", "Run only if the plan made now has this hash.", "HASH")]
-RetryId = Annotated[
-    str | None, option("--id", "Id of the new recovery; made from the source topic when left out.", "ID")
-]
+RetryId = Annotated[str | None, id_option("Id of the new recovery; made from the source topic when left out.")]
 
 RetryReason = Annotated[
     str | None, option("--reason", "Why, for the record; says what is retried, and its reason, when left out.", "TEXT")

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from recoveryd.cli.failure import ExitCode, Failure, usage
-from recoveryd.cli.options import Format, Output, Reason, argument, option
+from recoveryd.cli.options import Format, Output, Reason, argument, id_option, option
 from recoveryd.cli.render.output import note, show
 from recoveryd.cli.render.showing import public, show_all, show_recovery
 from recoveryd.cli.render.tables import columns
@@ -147,7 +147,7 @@ def reach(
     unit: UnitName,
     at: Annotated[str, option("--at", "The moment: a time with zone.", "TIME")],
     new_id: Annotated[
-        str | None, option("--new-id", "Application id that gets the state; UNIT-then when left out.", "ID")
+        str | None, id_option("Application id that gets the state; UNIT-then when left out.", name="--new-id")
     ] = None,
     output: Output = Format.TABLE,
 ) -> int:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from recoveryd.cli.failure import ExitCode, invalid, usage
-from recoveryd.cli.options import Reason, argument, option
+from recoveryd.cli.options import Reason, argument, id_option, option
 from recoveryd.cli.render.output import note
 from recoveryd.cli.render.showing import show_recovery
 from recoveryd.cli.send.command import make_id
@@ -54,7 +54,7 @@ Tolerance = Annotated[
         min=0,
     ),
 ]
-NewId = Annotated[str | None, option("--id", "Id of the watch; made from the group when left out.", "ID")]
+NewId = Annotated[str | None, id_option("Id of the watch; made from the group when left out.")]
 Cluster = Annotated[str, option("--cluster", "A cluster of the daemon's config.", "NAME", shows_default=True)]
 
 
