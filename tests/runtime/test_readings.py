@@ -1,12 +1,16 @@
 """How measured latencies become readings for the law, and that clusters and servers without answers stop nothing."""
 
 import asyncio
+import math
+import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from math import comb
 
 import pytest
 from structlog.testing import capture_logs
 
+from recoveryd.adapters.http.metrics_page import Metrics
 from recoveryd.collectors.canary import CanaryCollector, next_due_s
 from recoveryd.collectors.promql import selectors
 from recoveryd.collectors.queries import DEADLINE_S, LOOKBACK_LEAST_S, Query, QueryCollector
@@ -14,7 +18,9 @@ from recoveryd.collectors.readings import ENOUGH, LatencyWindow, bound_rank
 from recoveryd.kernel.events import Event
 from recoveryd.live.events import ReadingTaken
 from recoveryd.live.freshness import Reading, RejectReason
+from recoveryd.metrics.definitions import CANARY_PRODUCE, METRICS
 from recoveryd.ports import Fate, Probe, QueryAnswer
+from recoveryd.settings.live import MonitorSection
 from tests.runtime.fakes import ManualClock, until
 
 DELIVERED, WAITING = Fate.DELIVERED, Fate.WAITING
@@ -147,8 +153,8 @@ class Told:
         # The first record of a client is no measurement.
         ([Probe(DELIVERED), Probe(DELIVERED, 0.1)], [(0, 0.1)], 1),
         # A broker that hangs: the age of the one record grows from reading to reading, then its time counts.
-        ([Probe(WAITING, s) for s in (1.0, 2.0, 3.0, 4.0)] + [Probe(DELIVERED, 4.5), Probe(DELIVERED, 0.1)], [(0, 2.0), (2, 4.0), (4, 4.5)], 2),
-        ([Probe(WAITING, 29.0), Probe(Fate.GIVEN_UP, 30.0, "timed out"), Probe(Fate.GIVEN_UP, 33.0, "no answer"), Probe(WAITING, 34.0)], [(0, 30.0), (2, 34.0)], 0),
+        ([Probe(WAITING, s) for s in (1.0, 2.0, 3.0, 4.0)] + [Probe(DELIVERED, 4.5), Probe(DELIVERED, 0.1)], [(0, 2.0), (2, 4.0), (4, 4.5)], 6),
+        ([Probe(WAITING, 29.0), Probe(Fate.GIVEN_UP, 30.0, "timed out"), Probe(Fate.GIVEN_UP, 33.0, "no answer"), Probe(WAITING, 34.0)], [(0, 30.0), (2, 34.0)], 4),
         # A probe that says nothing about latency gives no reading.
         ([Probe(Fate.UNUSABLE, None, "no topic"), Probe(Fate.UNUSABLE, None, "no topic")], [], 0),
         ([ValueError("a bug"), Probe(DELIVERED, 0.2)], [(0, 0.2)], 1),
@@ -160,6 +166,30 @@ async def test_readings_of_the_canary(
     told = Told(script)
     assert await told.run() == readings
     assert len(told.observed) == observed
+
+
+async def test_a_broker_that_hangs_is_seen_in_the_histogram_too() -> None:
+    """It is 8 s of a minute: without what waits, one slow record in 521, and p99 as at rest."""
+    quick = [Probe(DELIVERED, 0.004)] * 260
+    told = Told([*quick, *(Probe(WAITING, 0.1 * n) for n in range(1, 81)), Probe(DELIVERED, 8.1), *quick])
+    await told.run()
+    metrics = Metrics(METRICS)
+    for cluster, seconds in told.observed:
+        metrics.observe(CANARY_PRODUCE, seconds, (cluster,))
+    counts = {
+        float(found[1]): float(found[2])
+        for found in re.finditer(r'canary_produce_seconds_bucket\{.*le="([^"]+)"\} (\S+)', metrics.render().decode())
+    }
+    assert counts[math.inf] == 601.0
+    assert counts[1.0] < 0.99 * 601
+
+
+def test_the_histogram_can_tell_what_is_over_the_usual_slo() -> None:
+    slo_s = MonitorSection().canary.slo_ms / 1000
+    below, above = bisect_left(CANARY_PRODUCE.buckets, slo_s), bisect_right(CANARY_PRODUCE.buckets, slo_s)
+    assert above == below + 1
+    assert CANARY_PRODUCE.buckets[above] <= 1.3 * slo_s
+    assert CANARY_PRODUCE.buckets[below - 1] >= 0.7 * slo_s
 
 
 def test_records_keep_their_pace_though_each_is_sent_a_little_late_and_none_is_made_up_for() -> None:

@@ -22,8 +22,9 @@ Observe = Callable[[str, float], None]  # cluster, seconds
 
 
 class CanaryCollector:
-    """`leads`: whether this daemon leads now; a standby sends nothing. `observe` is called with the latency of each
-    acknowledged record.
+    """`leads`: whether this daemon leads now; a standby sends nothing. `observe` is called with each measurement, so
+    that it shows what the readings are made of: if only acknowledged records counted, a broker that hangs for 8 s
+    would be one slow record among hundreds of quick ones, and one that is gone none at all.
     """
 
     def __init__(
@@ -92,8 +93,7 @@ class CanaryCollector:
     def _take(self, cluster: str, probe: Probe, window: LatencyWindow) -> None:
         if probe.seconds is not None:
             window.add(probe.seconds)
-            if probe.fate is Fate.DELIVERED:
-                self._observe(cluster, probe.seconds)
+            self._observe(cluster, probe.seconds)
         reading = window.take()
         if reading is not None:
             self._emit(ReadingTaken(cluster, reading))
