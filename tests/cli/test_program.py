@@ -229,6 +229,26 @@ def test_what_is_paused_for_live_traffic_is_resumed_and_not_tried_again() -> Non
     assert "retry" not in told
 
 
+def test_no_verdict_asks_for_a_reset_before_anybody_has_looked() -> None:
+    """`invalid` is also a topic made anew, and a jump ahead: all would be read again."""
+    for table in ("verdict of a group", "verdict of the controller"):
+        commands = [command for _, *commands in TABLES[table].values() for command in commands]
+        assert [command for command in commands if "recoveryctl reset" in command] == []
+    sentence, first, *_ = TABLES["verdict of a group"]["invalid"]
+    assert first == "recoveryctl lag GROUP"
+    assert all(word in sentence for word in ("past the end", "jumped", "made anew", "cut back"))
+
+
+def test_the_rule_of_what_no_pressure_moves_does_not_say_that_nothing_limits_and_no_more() -> None:
+    """A replay that is at its floor under pressure has it too."""
+    told = run(None, "explain", "protect").stdout
+    assert all(word in told for word in ("floor", "holds", "wants to copy", "nothing limits"))
+
+
+def test_a_group_that_is_stopped_may_have_members_that_hang() -> None:
+    assert "hang" in run(None, "explain", "stopped").stdout.split("\n\n")[-1]
+
+
 @pytest.mark.parametrize("written", ["slow_start", "SLOW_START", "slow-start", "Slow Start"])
 def test_explain_takes_a_word_in_any_case(written: str) -> None:
     assert run(None, "explain", written).stdout.startswith("slow_start (rule of the controller): 4:")

@@ -393,7 +393,11 @@ LAG_VERDICTS: Final[dict[str, Meaning]] = {
         "recoveryctl pause --all --reason TEXT",
     ),
     "stalled": ("There is lag, members, and no commit.", "recoveryctl diagnose UNIT", "recoveryctl lag GROUP"),
-    "stopped": ("There is lag, and nobody is in the group.", "recoveryctl lag GROUP", "recoveryctl diagnose UNIT"),
+    "stopped": (
+        "There is lag, and nobody is in the group, or nothing was committed for longer than the window: its members may hang.",
+        "recoveryctl lag GROUP",
+        "recoveryctl diagnose UNIT",
+    ),
     "rewound": (
         "The committed offset went back: a reset, or a replay of its own.",
         "recoveryctl lag GROUP",
@@ -401,9 +405,9 @@ LAG_VERDICTS: Final[dict[str, Meaning]] = {
     ),
     "blocked_by_txn": ("A transaction that is open holds the end that may be read.", "recoveryctl lag GROUP"),
     "invalid": (
-        "The committed offset is outside the log.",
-        "recoveryctl reset --group GROUP --to earliest --reason TEXT",
+        "The committed offset says nothing of the lag: it is past the end, it jumped ahead of records that nobody read, or the topic was made anew or cut back. WHY of `recoveryctl lag GROUP` says which.",
         "recoveryctl lag GROUP",
+        "recoveryctl diagnose UNIT",
     ),
     "data_lost": (
         "Records were deleted before the group read them.",
@@ -453,7 +457,11 @@ RULES: Final[dict[str, Meaning]] = {
     "track": ("5: the budget follows the distance to the target.", "recoveryctl top"),
     "no_windup": ("6: the lanes do not use what they have, so the budget does not grow.", "recoveryctl top"),
     "publish": ("7: the rate keeps within floor and ceiling, and small changes are not told.", "recoveryctl top"),
-    "protect": ("8: nothing is protected, so nothing limits.", "recoveryctl doctor"),
+    "protect": (
+        "8: no pressure sets the rate. Nothing that is listed counts, so that nothing limits; or nothing wants to copy; or what presses is not moved by our rate, which stays at its floor or holds. The sentence beside the rule says which.",
+        "recoveryctl top",
+        "recoveryctl lag",
+    ),
     "foreign": (
         "9: live traffic is at its SLO, or was just now, maybe not because of us; nothing rises meanwhile.",
         "recoveryctl top",
