@@ -1,14 +1,24 @@
 """`recoveryctl top`: one screen, drawn from what the daemon says, and its keys, through a pseudo-terminal."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from recoveryd.cli.render import top as top_render
-from recoveryd.cli.render.top import Frame, Screen, rates, read_counters, shown_recoveries, window
+from recoveryd.cli.render.top import (
+    CountersRead,
+    Frame,
+    Screen,
+    rates,
+    read_counters,
+    shown_recoveries,
+    window,
+    with_counted,
+)
 from recoveryd.cli.send.connect import Connection, Tools
 from recoveryd.cli.send.http_reader import HttpReader, no_kafka
 from recoveryd.cli.verbs import top
@@ -32,21 +42,38 @@ CONTROL: dict[str, Any] = {
         {
             "domain": "main",
             "protected": [
-                {"signal": "canary", "slo_seconds": 0.1, "value_seconds": 0.04},
-                {"signal": "orders-app", "slo_seconds": 60.0, "value_seconds": None},
+                {
+                    "signal": "canary", "slo_seconds": 0.1, "value_seconds": 0.04, "sample_age_ms": 900,
+                    "is_fresh": True,
+                },
+                {
+                    "signal": "orders-app", "slo_seconds": 60.0, "value_seconds": None, "sample_age_ms": None,
+                    "is_fresh": False,
+                },
             ],
-            "decision": {"rule": 4, "why": "pressure 0.11 is far below the target 0.9: slow start"},
+            "decision": {
+                "rule": 4, "why": "pressure 0.11 is far below the target 0.9: slow start", "loop_delay_ms": 8_000,
+            },
         }
     ]
-}
+}  # fmt: skip
 
 
-def text_of(now: Frame, before: Frame | None = None, chosen: int = 0, told: str = "") -> str:
+def text_of(now: Frame, chosen: int = 0, told: str = "") -> str:
     from rich.console import Console
 
     console = Console(width=200, record=True, file=io.StringIO(), color_system=None)
-    console.print(Screen(now, before, chosen, told))
+    console.print(Screen(now, with_counted((), now), chosen, told))
     return console.export_text()
+
+
+def canary(**told: Any) -> dict[str, Any]:
+    """As `CONTROL`, with other things told of the canary; None = not told at all."""
+    changed = deepcopy(CONTROL)
+    signal = changed["domains"][0]["protected"][0]
+    signal |= told
+    changed["domains"][0]["protected"] = [{name: value for name, value in signal.items() if value is not None}]
+    return changed
 
 
 def frame(at_s: float = 10.0, metrics: str = METRICS) -> Frame:
@@ -65,21 +92,85 @@ def test_the_screen_has_headroom_rule_sentence_and_every_recovery() -> None:
     assert "live - records/s" in told
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"sample_age_ms": 1_200_000, "is_fresh": False},
+        {"sample_age_ms": 1_200_000, "is_fresh": None},  # of a daemon of an earlier release
+    ],
+)
+def test_what_was_measured_too_long_ago_is_not_measured(told: dict[str, Any]) -> None:
+    shown = text_of(Frame(1.0, [], canary(**told)))
+    [line] = [line.split() for line in shown.splitlines() if "canary" in line]
+    assert line == ["canary", "-", "100", "ms", "-", "not", "measured", "for", "20", "min"]
+
+
+@pytest.mark.parametrize(
+    "told", [{"is_fresh": True, "sample_age_ms": 70_000}, {"is_fresh": None, "sample_age_ms": 8_000}]
+)
+def test_what_the_controller_still_goes_by_is_shown(told: dict[str, Any]) -> None:
+    assert "40 ms" in text_of(Frame(1.0, [], canary(**told)))
+
+
 def test_what_failed_is_shown_with_its_code() -> None:
     failed = in_state(State.FAILED, why="the source is gone", error_code="RCV-3003")
 
     assert "RCV-3003: the source is gone" in text_of(Frame(1.0, [failed], CONTROL))
 
 
-def test_rates_are_what_counters_grew_by() -> None:
-    later = frame(12.0, METRICS.replace("1000.0", "1400.0"))
+LIVE = ("recoveryd_records_total", "live")
 
-    assert rates(later, frame(), "live") == (200.0, None)
-    assert rates(later, frame(), "replay") == (None, 0.0)
+
+def rates_of(every_s: float, values: Iterable[float]) -> list[float | None]:
+    """What is shown of live records frame by frame, which come each `every_s` and have these values."""
+    counted: tuple[CountersRead, ...] = ()
+    shown = []
+    for number, value in enumerate(values):
+        counted = with_counted(counted, Frame(number * every_s, [], {}, {LIVE: value}))
+        shown.append(rates(counted, "live")[0])
+    return shown
+
+
+def test_rates_are_what_counters_grew_by() -> None:
+    later = frame(40.0, METRICS.replace("1000.0", "1600.0"))
+    counted = with_counted(with_counted((), frame()), later)
+
+    assert rates(counted, "live") == (20.0, None)
+    assert rates(counted, "replay") == (None, 0.0)
+
+
+@pytest.mark.parametrize("every_s", [0.2, 1.0, 1.013, 3.0])
+def test_a_counter_that_grows_each_five_seconds_is_a_steady_rate(every_s: float) -> None:
+    """As that of live traffic does, by the samples of offsets: a thousand a second."""
+    at = [number * every_s for number in range(int(120 / every_s))]
+    shown = rates_of(every_s, (5_000.0 * int((at_s + 3.3) / 5) for at_s in at))
+
+    known = [rate for rate in shown if rate is not None]
+    assert shown[: len(shown) - len(known)] == [None] * (len(shown) - len(known))
+    assert at[len(shown) - len(known)] <= 15.0
+    assert [rate for rate in known if not 800 <= rate <= 1_200] == []
+
+
+def test_the_rate_of_what_stops_falls_to_nothing_and_nothing_is_shown_of_what_is_not_known_yet() -> None:
+    shown = rates_of(1.0, (5_000.0 * min(8, second // 5) for second in range(70)))
+    falling = [rate for rate in shown[45:] if rate is not None]
+    assert len(falling) == 25
+    assert falling == sorted(falling, reverse=True)
+    assert falling[20] == 0.0
+    still = rates_of(1.0, [7.0] * 20)
+    assert (still[14], still[15]) == (None, 0.0)
+
+
+def test_looks_far_from_each_other_give_a_rate_too_and_few_are_kept() -> None:
+    assert rates_of(60.0, (60_000.0 * minute for minute in range(4))) == [None, 1_000.0, 1_000.0, 1_000.0]
+    counted: tuple[CountersRead, ...] = ()
+    for number in range(1_000):
+        counted = with_counted(counted, Frame(number * 0.2, [], {}, {}))
+    assert len(counted) == 101
 
 
 def test_a_counter_that_began_anew_gives_no_rate() -> None:
-    assert rates(frame(12.0, METRICS.replace("1000.0", "1.0")), frame(), "live")[0] is None
+    assert rates_of(30.0, [1_000.0, 1.0, 601.0]) == [None, None, 20.0]
 
 
 def test_those_that_go_on_come_first_and_few_that_ended() -> None:

@@ -130,6 +130,7 @@ def test_the_control_document_says_what_was_decided_and_why() -> None:
             "slo_seconds": 0.2,
             "value_seconds": 0.01,
             "sample_age_ms": 0,
+            "is_fresh": True,
             "baseline_samples": 35,
             "is_dropped": False,
         }
@@ -137,3 +138,23 @@ def test_the_control_document_says_what_was_decided_and_why() -> None:
     assert domain["grants"]["r1"]["bytes_per_s"] == MAX
     assert domain["decision"]["rule_name"] in {"slow_start", "track", "no_windup", "gate"}
     assert domain["decision"]["rate_bytes_per_s"] == MAX
+
+
+def test_the_control_document_says_which_values_the_controller_still_goes_by() -> None:
+    world = LiveWorld().copying()
+    told = []
+    world.latency_s = None
+    for _ in range(60):
+        world.live(1)
+        (domain,) = control_document(world.state, world.params.live, world.params.control, world.now_ms)["domains"]
+        (signal,) = domain["protected"]
+        told.append((signal["is_fresh"], signal["value_seconds"]))
+        assert signal["is_fresh"] is (signal["sample_age_ms"] <= domain["decision"]["loop_delay_ms"])
+    assert (told[0], told[-1]) == ((True, 0.01), (False, 0.01))
+
+
+def test_what_was_never_measured_is_not_fresh() -> None:
+    world = LiveWorld()
+    document = control_document(CoreState(), world.params.live, world.params.control, world.now_ms)
+    (signal,) = document["domains"][0]["protected"]
+    assert (signal["is_fresh"], signal["value_seconds"], signal["sample_age_ms"]) == (False, None, None)

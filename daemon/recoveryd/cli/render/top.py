@@ -7,7 +7,8 @@ chosen row are always there: what does not fit gives way to a line that says how
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.segment import Segment
@@ -25,16 +26,28 @@ _TRAFFIC: Final = re.compile(r'traffic="(live|replay)"')
 _ENDED_MOST: Final = 3
 _TABLE_LEAST: Final = 4  # header, chosen row, and how many more there are on either side
 _BAR: Final = 20
+_KEPT_S: Final = 20.0
+_WATCHED_LEAST_S: Final = 15.0
+_STEPS_LEAST_S: Final = 8.0
+
+Counters = Mapping[tuple[str, str], float]  # by (name, live or replay), summed over topics
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What was read at one moment. `counters` by (name, live or replay), summed over topics."""
+    """What was read at one moment."""
 
     at_s: float
     recoveries: Sequence[Document]
     control: Document
-    counters: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    counters: Counters = field(default_factory=dict)
+
+
+class CountersRead(NamedTuple):
+    """What is kept of a frame, to tell rates by."""
+
+    at_s: float
+    counters: Counters
 
 
 def read_counters(metrics: str) -> dict[tuple[str, str], float]:
@@ -50,18 +63,18 @@ def read_counters(metrics: str) -> dict[tuple[str, str], float]:
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """`before` gives rates; `chosen` is the row that keys are for; `told` is the last thing that happened. It has
+    """`counted` gives rates; `chosen` is the row that keys are for; `told` is the last thing that happened. It has
     `lines` at most, those of the terminal; None = all that there is.
     """
 
     now: Frame
-    before: Frame | None
+    counted: Sequence[CountersRead]
     chosen: int
     told: str
     lines: int | None = None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        head = Group(Text(_traffic(self.now, self.before), style="bold"), *_domains(self.now.control), "")
+        head = Group(Text(_traffic(self.counted), style="bold"), *_domains(self.now.control), "")
         told = [Text(self.told, style="yellow")] if self.told else []
         foot = Group("", Text(KEYS, style="dim"), *told)
         rows = shown_recoveries(self.now)
@@ -108,21 +121,49 @@ def shown_recoveries(frame: Frame) -> list[Document]:
     return going + ended[:_ENDED_MOST]
 
 
-def rates(now: Frame, before: Frame | None, traffic: str) -> tuple[float | None, float | None]:
-    """Records/s and bytes/s since the frame before; None where it is not known."""
-    found = []
-    for name in ("recoveryd_records_total", "recoveryd_bytes_total"):
-        new, old = now.counters.get((name, traffic)), (before.counters if before else {}).get((name, traffic))
-        is_known = before is not None and new is not None and old is not None and new >= old
-        took_s = now.at_s - before.at_s if before is not None else 0.0
-        found.append((new - old) / took_s if is_known and took_s > 0 else None)  # type: ignore[operator]
-    return found[0], found[1]
+def with_counted(counted: Sequence[CountersRead], frame: Frame) -> tuple[CountersRead, ...]:
+    """With those of one more frame; what is older than the window goes, but for one, where it begins."""
+    oldest_s = frame.at_s - _KEPT_S
+    first = max((number for number, one in enumerate(counted) if one.at_s <= oldest_s), default=0)
+    return (*counted[first:], CountersRead(frame.at_s, frame.counters))
 
 
-def _traffic(now: Frame, before: Frame | None) -> str:
+def rates(counted: Sequence[CountersRead], traffic: str) -> tuple[float | None, float | None]:
+    """Records/s and bytes/s of late; None where it is not known."""
+    records, size = (_values(counted, (name, traffic)) for name in ("recoveryd_records_total", "recoveryd_bytes_total"))
+    return _rate(records), _rate(size)
+
+
+def _values(counted: Sequence[CountersRead], key: tuple[str, str]) -> list[tuple[float, float]]:
+    """(time, value) of a counter since it began, or began anew."""
+    found: list[tuple[float, float]] = []
+    for at_s, counters in counted:
+        value = counters.get(key)
+        if value is None or (found and value < found[-1][1]):
+            found.clear()
+        if value is not None:
+            found.append((at_s, value))
+    return found
+
+
+def _rate(values: Sequence[tuple[float, float]]) -> float | None:
+    """Counters grow in steps: those of live traffic when the offsets are sampled, each 5 s by default, those of replays
+    when a chunk is committed. So between two frames they show nothing, or several times too much. It is told from the
+    first to the last step, as if the next one came in time; where there is none for longer, it falls.
+    """
+    steps = [after for before, after in pairwise(values) if after[1] > before[1]]
+    if steps and steps[-1][0] - steps[0][0] >= _STEPS_LEAST_S:
+        (first_s, first), (last_s, last) = steps[0], steps[-1]
+        usual_s = (last_s - first_s) / (len(steps) - 1)
+        return (last - first) / (last_s - first_s + max(0.0, values[-1][0] - last_s - usual_s))
+    watched_s = values[-1][0] - values[0][0] if values else 0.0
+    return (values[-1][1] - values[0][1]) / watched_s if watched_s >= _WATCHED_LEAST_S else None
+
+
+def _traffic(counted: Sequence[CountersRead]) -> str:
     told = []
     for traffic in ("live", "replay"):
-        records, size = rates(now, before, traffic)
+        records, size = rates(counted, traffic)
         told.append(f"{traffic} {figures.count(records)} records/s, {figures.rate(size)}")
     return "   ".join(told)
 
@@ -134,7 +175,7 @@ def _domains(control: Document) -> list[RenderableType]:
         rule = _rule(decision.get("rule"))
         parts += ["", Text(f"{domain['domain']}: {rule}: {decision.get('why') or 'nothing was decided yet'}")]
         if domain.get("protected"):
-            parts.append(_headroom(domain["protected"]))
+            parts.append(_headroom(domain["protected"], decision.get("loop_delay_ms")))
     return parts
 
 
@@ -143,15 +184,27 @@ def _rule(number: int | None) -> str:
     return Rule(number).name.lower() if number in set(Rule) else f"rule {number or figures.NONE}"
 
 
-def _headroom(signals: Sequence[Mapping[str, Any]]) -> RenderableType:
+def _headroom(signals: Sequence[Mapping[str, Any]], loop_delay_ms: int | None) -> RenderableType:
     table = columns("  SIGNAL", ">NOW", ">SLO", ">USED", "")
     for signal in signals:
-        value, slo = signal.get("value_seconds"), signal.get("slo_seconds")
+        value = signal.get("value_seconds") if _is_fresh(signal, loop_delay_ms) else None
+        slo = signal.get("slo_seconds")
         used = value / slo if value is not None and slo else None
         style = "dim" if used is None else "red" if used >= 1 else "yellow" if used >= 0.8 else "green"
-        bar = "not measured" if used is None else "#" * min(_BAR, round(used * _BAR))
+        bar = _unmeasured(signal) if used is None else "#" * min(_BAR, round(used * _BAR))
         table.add_row(f"  {signal['signal']}", _ms(value), _ms(slo), figures.percent(used), Text(bar, style=style))
     return table
+
+
+def _is_fresh(signal: Mapping[str, Any], loop_delay_ms: int | None) -> bool:
+    """As the daemon says. One of an earlier release does not; then what is older than the loop delay is not."""
+    age_ms = signal.get("sample_age_ms")
+    return bool(signal.get("is_fresh", age_ms is not None and age_ms <= (loop_delay_ms or 0)))
+
+
+def _unmeasured(signal: Mapping[str, Any]) -> str:
+    age_ms = signal.get("sample_age_ms")
+    return "not measured" if age_ms is None else f"not measured for {figures.duration(age_ms / 1000)}"
 
 
 def _recoveries(rows: Sequence[Document], chosen: int, shown: range) -> RenderableType:

@@ -9,7 +9,7 @@ import os
 import select
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,7 +17,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from recoveryd.cli.render.top import Frame
+    from recoveryd.cli.render.top import CountersRead, Frame
 
 from recoveryd.cli.failure import ExitCode
 from recoveryd.cli.options import option
@@ -55,7 +55,7 @@ def top(
     if not (console.is_terminal and sys.stdin.isatty()):
         from recoveryd.cli.render.top import Screen  # noqa: PLC0415  (help must not pay for Rich)
 
-        console.print(Screen(first, None, 0, ""))
+        console.print(Screen(first, (), 0, ""))
         return ExitCode.DONE
     from rich.live import Live  # noqa: PLC0415
 
@@ -71,8 +71,9 @@ class _Watching:
     def __init__(self, connection: Connection, reader: HttpReader, first: "Frame") -> None:
         self._connection = connection
         self._reader = reader
-        self._before: Frame | None = None
+        self._counted: Sequence[CountersRead] = ()
         self.now = first
+        self._count(first)
         self.chosen = 0
         self.told = ""
         self._away = ""  # why the picture is old
@@ -87,7 +88,8 @@ class _Watching:
             return
         self._away = ""
         meant = [row["recovery"] for row in self._rows()][self.chosen : self.chosen + 1]
-        self._before, self.now = self.now, frame
+        self.now = frame
+        self._count(frame)
         names = [row["recovery"] for row in self._rows()]
         # Rows move when recoveries begin and end; a key is for the one that was chosen, wherever it stands now.
         place = names.index(meant[0]) if meant and meant[0] in names else self.chosen
@@ -110,6 +112,11 @@ class _Watching:
             self._ask()
         return True
 
+    def _count(self, frame: "Frame") -> None:
+        from recoveryd.cli.render.top import with_counted  # noqa: PLC0415
+
+        self._counted = with_counted(self._counted, frame)
+
     def _rows(self) -> list[Document]:
         from recoveryd.cli.render.top import shown_recoveries  # noqa: PLC0415
 
@@ -118,7 +125,7 @@ class _Watching:
     def draw(self, lines: int) -> "RenderableType":
         from recoveryd.cli.render.top import Screen  # noqa: PLC0415
 
-        return Screen(self.now, self._before, self.chosen, self._away or self.told, lines)
+        return Screen(self.now, self._counted, self.chosen, self._away or self.told, lines)
 
     def _type(self, key: str) -> None:
         assert self._typed is not None

@@ -10,6 +10,8 @@ from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.times import format_time_ms
 from recoveryd.live.evidence import decision_evidence
 from recoveryd.live.lag.book import Reader
+from recoveryd.live.law.assessment import fresh_values
+from recoveryd.live.law.types import ControllerState
 from recoveryd.live.params import ControlParams, LiveParams
 from recoveryd.live.pressure import Protection
 from recoveryd.live.protecting import Protecting, ReaderLag
@@ -92,10 +94,11 @@ def _group(
 
 
 def _domain(name: str, protecting: Protecting, live: LiveParams, now_ms: int) -> dict[str, Any]:
-    decision = protecting.decisions.get(name)
+    decision, state, params = protecting.decisions.get(name), protecting.states.get(name), live.domains[name]
+    fresh = {p.name for p, _ in fresh_values(state, now_ms, params)} if state else set()
     return {
         "domain": name,
-        "protected": [_protected(p, name, protecting, now_ms) for p in live.domains[name].protections],
+        "protected": [_protected(p, state, p.name in fresh, now_ms) for p in params.protections],
         "decided": format_time_ms(protecting.stepped_ms) if decision else None,
         "decision": decision_evidence(decision) if decision else None,
         "grants": {
@@ -106,8 +109,8 @@ def _domain(name: str, protecting: Protecting, live: LiveParams, now_ms: int) ->
     }
 
 
-def _protected(protection: Protection, domain: str, protecting: Protecting, now_ms: int) -> Mapping[str, Any]:
-    state = protecting.states.get(domain)
+def _protected(protection: Protection, state: ControllerState | None, is_fresh: bool, now_ms: int) -> Mapping[str, Any]:
+    """`is_fresh`: the controller still goes by the value; an older one is there to be looked at."""
     track = state.tracks.get(protection.name) if state else None
     is_seen = track is not None and bool(track.times_ms)
     return {
@@ -116,6 +119,7 @@ def _protected(protection: Protection, domain: str, protecting: Protecting, now_
         "slo_seconds": protection.slo_s,
         "value_seconds": finite(track.values[-1], 6) if track and is_seen else None,
         "sample_age_ms": max(0, now_ms - track.times_ms[-1]) if track and is_seen else None,
+        "is_fresh": is_fresh,
         "baseline_samples": len(state.baselines.get(protection.name, ())) if state else 0,
         "is_dropped": state is not None and protection.name in state.dropped,
     }
