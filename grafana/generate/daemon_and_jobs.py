@@ -9,7 +9,15 @@ from grafana_foundation_sdk.builders import dashboard
 from grafana.generate import frame, parts
 from grafana.generate.layout import Layout
 from grafana.generate.parts import BAD, GOOD, NEUTRAL, REPLAY, WARN, Look, Query
-from grafana.generate.queries import JOB, STATE_LOOKS, TO_RECOVERY_OF_SPAN, WORK_LOOKS, highest, quantile
+from grafana.generate.queries import (
+    JOB,
+    OF_RECOVERIES,
+    STATE_LOOKS,
+    TO_RECOVERY_OF_SPAN,
+    WORK_LOOKS,
+    highest,
+    quantile,
+)
 
 _DOMAIN = f'{JOB}, domain=~"$domain"'
 _GROUP = f'{JOB}, group=~"$group"'
@@ -49,10 +57,10 @@ def make() -> dashboard.Dashboard:
 def _now() -> list[Any]:
     return [
         parts.stat_panel("Leaders", "Daemons that lead; exactly one per scope.", "none",
-            [Query(f"sum by (job) (recoveryd_leader{{{JOB}}})", "{{job}}")],
+            [Query(f"sum(recoveryd_leader{{{JOB}}}) or vector(0)")],
             levels=parts.thresholds(BAD, (1, GOOD), (2, BAD))),
         parts.stat_panel("Daemons up", "Daemons that answer Prometheus, standbys included.", "none",
-            [Query(f"sum by (job) (up{{{JOB}}})", "{{job}}")], levels=parts.thresholds(BAD, (1, GOOD))),
+            [Query(f"sum(up{{{JOB}}}) or vector(0)")], levels=parts.thresholds(BAD, (1, GOOD))),
         parts.stat_panel("Loop age now",
             "Seconds since the event loop last turned, worst daemon; over 15 s /livez fails.", "s",
             [Query(f"max(recoveryd_loop_age_seconds{{{JOB}}})")], levels=parts.thresholds(GOOD, (5, WARN), (15, BAD))),
@@ -107,8 +115,8 @@ def _commands() -> list[Any]:
             [Query(f"sum by (verb, answer) (increase(recoveryd_commands_total{{{JOB}}}[$__rate_interval])) > 0",
                 "{{verb}} {{answer}}")], bars=True),
         parts.timeseries("Recoveries by state", "All recoveries the daemon knows, ended ones included.", "none",
-            [Query(f"sum by (state) (max by (kind, state) (recoveryd_recoveries{{{JOB}}})) > 0", "{{state}}")],
-            stacked=True, looks=STATE_LOOKS),
+            [Query(f"sum by (state) (max by (kind, state) (recoveryd_recoveries{{{JOB}, {OF_RECOVERIES}}})) > 0",
+                "{{state}}")], stacked=True, looks=STATE_LOOKS),
         parts.timeseries("Verifications", "Verifications that ended, by result.", "none",
             [Query(f"sum by (result) (increase(recoveryd_verifications_total{{{JOB}}}[$__rate_interval]))",
                 "{{result}}")], bars=True, looks=(Look("match", GOOD), Look("mismatch", BAD),
@@ -140,10 +148,10 @@ def _signals() -> list[Any]:
         parts.timeseries("Coverage of lag", "Part of the partitions whose lag is known and fresh, per live group.",
             "percentunit", [Query(f"min by (topic, group) (recoveryd_coverage_ratio{{{_GROUP}}})",
                 "{{group}} on {{topic}}")], most=1),
-        parts.timeseries("Canary latency", "Time until a tiny record with acks=all is acknowledged.", "s",
+        parts.timeseries("Canary latency", "Time until a tiny record with acks=all is acknowledged; of one that waits, its age.", "s",
             [Query(quantile(q, canary, JOB, "le, cluster"), f"p{q * 100:g} {{{{cluster}}}}") for q in (0.5, 0.9,
                 0.99)]),
-        parts.heatmap_panel("Canary latency, all", "Canary records by how long they took.", "s",
+        parts.heatmap_panel("Canary latency, all", "Measurements of the canary by how long they took.", "s",
             Query(f"sum by (le) (increase({canary}_bucket{{{JOB}}}[$__rate_interval]))", "{{le}}"), width=24),
     ]  # fmt: skip
 

@@ -49,7 +49,9 @@ class _Mark(model.AnnotationQuery):
 
 
 def board(uid: str, title: str, description: str, *, last: str = "now-1h") -> dashboard.Dashboard:
-    """An empty dashboard with the common variables: the data source, and which daemon."""
+    """An empty dashboard with the common variables: the data source, and which daemons. Those of one scope at a time:
+    ids and names of clusters are unique in a scope only, and `up` is there for everything that is scraped.
+    """
     made = dashboard.Dashboard(title).uid(uid).description(description).tags(["recoveryd"]).timezone("browser")
     made.time(last, "now").refresh("10s").tooltip(model.DashboardCursorSync.CROSSHAIR).version(1)
     made.link(
@@ -63,6 +65,9 @@ def board(uid: str, title: str, description: str, *, last: str = "now-1h") -> da
         .type("prometheus")
     )
     made.with_variable(
-        variable("job", "Daemon", "Scrape job of the daemons of one scope.", "label_values(recoveryd_leader, job)")
-    )
+        variable(
+            "job", "Daemon", "Scrape job of the daemons of one scope.", "label_values(recoveryd_leader, job)",
+            several=False,
+        )
+    )  # fmt: skip
     return made

@@ -4,7 +4,7 @@ Every panel must have a title, a description and a unit; the signatures require 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from grafana_foundation_sdk.builders import bargauge, common, dashboard, heatmap, prometheus, stat, statetimeline, table
@@ -18,6 +18,7 @@ SOURCE = model.DataSourceRef(type_val="prometheus", uid="${datasource}")
 REPLAY, LIVE = "orange", "blue"
 GOOD, WARN, BAD, NEUTRAL = "green", "orange", "red", "gray"
 CLEAR = "transparent"
+NOT_KNOWN = "not known"
 STATES = (
     "requested", "planning", "planned", "awaiting_approval", "starting", "running", "pausing", "paused", "stopping",
     "verifying", "completed",
@@ -71,6 +72,13 @@ class PanelBuilder(Protocol):
 
 def queries_of(asked: Sequence[Query]) -> list[prometheus.Dataquery]:
     return [_query(number, one) for number, one in enumerate(asked)]
+
+
+def _now(asked: Sequence[Query]) -> list[prometheus.Dataquery]:
+    """For panels of a single value: of a range, the last value would stand for as long as the range shows it, also when
+    nobody is there any more to tell another one.
+    """
+    return queries_of([replace(one, instant=True) for one in asked])
 
 
 def thresholds(base: str, *steps: tuple[float, str]) -> dashboard.ThresholdsConfig:
@@ -133,15 +141,13 @@ def stat_panel(
     shown: dict[str, tuple[str, str]] | None = None,
     name_only: bool = False,
 ) -> stat.Panel:  # fmt: skip
-    """One big value per series, coloured by `levels` or named by `shown`; `name_only` shows the series' name instead of
-    its value.
+    """One big value of now per series, coloured by `levels` or named by `shown`; `name_only` shows the series' name
+    instead of its value.
     """
     panel = stat.Panel().title(title).description(description).unit(unit).datasource(SOURCE).span(width).height(height)
-    panel.targets([*queries_of(asked)]).graph_mode(kinds.BigValueGraphMode.NONE).color_mode(
-        kinds.BigValueColorMode.VALUE
-    )
+    panel.targets([*_now(asked)]).graph_mode(kinds.BigValueGraphMode.NONE).color_mode(kinds.BigValueColorMode.VALUE)
     panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).fields("").values(False))
-    panel.thresholds(levels or thresholds(NEUTRAL))
+    panel.thresholds(levels or thresholds(NEUTRAL)).no_value(NOT_KNOWN)
     if shown:
         panel.mappings(mapping(shown))
     if unit == "none":
@@ -183,17 +189,17 @@ def state_timeline(
 def bar_gauge(
     title: str, description: str, unit: str, asked: Sequence[Query], *,
     width: int = 12, height: int = 8, levels: dashboard.ThresholdsConfig | None = None, least: float = 0.0,
-    most: float | None = None,
+    most: float | None = None, absent: str = NOT_KNOWN,
 ) -> bargauge.Panel:  # fmt: skip
-    """A horizontal bar per series with its newest value."""
+    """A horizontal bar per series with its value of now."""
     panel = (
         bargauge.Panel().title(title).description(description).unit(unit).datasource(SOURCE).span(width).height(height)
     )
-    panel.targets([*queries_of(asked)]).orientation(kinds.VizOrientation.HORIZONTAL).display_mode(
+    panel.targets([*_now(asked)]).orientation(kinds.VizOrientation.HORIZONTAL).display_mode(
         kinds.BarGaugeDisplayMode.BASIC
     )
     panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).fields("").values(False))
-    panel.min(least).thresholds(levels or thresholds(LIVE))
+    panel.min(least).thresholds(levels or thresholds(LIVE)).no_value(absent)
     return panel if most is None else panel.max(most)
 
 

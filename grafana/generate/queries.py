@@ -10,6 +10,7 @@ from recoveryd.live.lag.verdicts import LagVerdict
 from recoveryd.live.law.types import Rule
 
 JOB = 'job=~"$job"'
+OF_RECOVERIES = 'kind=~"replay|verification"'  # schedules, holds, watches and workflows are counted as well
 AT_WORK = "starting|running|pausing|stopping|verifying"
 
 STATE_COLORS: Mapping[State, str] = {
@@ -91,6 +92,17 @@ def shown(colors: Mapping[State, str] | Mapping[LagVerdict, str]) -> dict[str, t
 def state_of(matchers: str) -> str:
     """State of each recovery as a number; see `shown(STATE_COLORS)`."""
     return coded("recoveryd_recovery_state", matchers, "state", [s.value for s in STATE_COLORS], "recovery")
+
+
+def state_changes(matchers: str) -> str:
+    """The state of each recovery that is in another one than it was last seen in, half a minute ago or up to ten
+    minutes before that. So a daemon that was away, or a scrape that failed, makes nothing look changed. A recovery has
+    a series of its present state alone, so the one that was there last was its state.
+    """
+    state = f"recoveryd_recovery_state{{{matchers}}}"
+    seen = f"max by (recovery, state) (max_over_time(timestamp({state})[10m:15s] offset 30s))"
+    before = f"{seen} == on (recovery) group_left () max by (recovery) ({seen})"
+    return f"max by (recovery, state) ({state}) unless ({before})"
 
 
 def verdict_of(matchers: str) -> str:

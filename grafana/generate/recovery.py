@@ -9,10 +9,11 @@ from grafana_foundation_sdk.builders import dashboard
 from grafana.generate import frame, parts
 from grafana.generate.layout import Layout
 from grafana.generate.parts import BAD, GOOD, LIVE, NEUTRAL, REPLAY, WARN, Column, Look, Query
-from grafana.generate.queries import JOB, STATE_COLORS, WORK_LOOKS, highest, shown, state_of
+from grafana.generate.queries import JOB, STATE_COLORS, WORK_LOOKS, highest, shown, state_changes, state_of
 
 _ONE = f'{JOB}, recovery="$recovery"'
 _LAG = f'{JOB}, traffic="replay", group="$recovery"'
+_AT_WORK_ONLY = "Only while it runs"
 _OUTCOMES = (
     Look("copied", LIVE), Look("filtered", "light-blue"), Look("skipped", "yellow"), Look("lost", BAD),
     Look("unexplained", "dark-red"),
@@ -33,10 +34,8 @@ def make() -> dashboard.Dashboard:
             f"label_values(recoveryd_recovery_state{{{JOB}}}, recovery)", several=False,
         )
     )  # fmt: skip
-    now, before = (
-        f"max by (recovery, state) (recoveryd_recovery_state{{{_ONE}}}{offset} == 1)" for offset in ("", " offset 30s")
-    )
-    board.annotation(frame.annotation("State changes", LIVE, f"{now} unless {before}", "{{recovery}}", "now {{state}}"))
+    changed = state_changes(_ONE)
+    board.annotation(frame.annotation("State changes", LIVE, changed, "{{recovery}}", "now {{state}}"))
     layout = Layout(board)
     layout.row("Now", _now())
     layout.row("Progress", _progress())
@@ -140,10 +139,10 @@ def _partitions() -> list[Any]:
             "Durable position of each partition and the offset it stops before. While the recovery follows, the stop "
             "is the newest known end. The first 1,000 partitions of all recoveries at work.", "partition",
             [Column("Position", position), Column("Stop", stop), Column("Left", f"{stop} - {position}")], width=8,
-            absent="Only while it runs",
+            absent=_AT_WORK_ONLY,
         ),
         parts.bar_gauge("Offsets left", "What each partition has still to do.", "short",
-            [Query(f"{stop} - {position}", "{{partition}}")], width=8),
+            [Query(f"{stop} - {position}", "{{partition}}")], width=8, absent=_AT_WORK_ONLY),
         parts.timeseries(
             "Partitions by state", "Planned partitions that are waiting, copying, paused, blocked or done.", "none",
             [Query(f"max by (state) (recoveryd_partitions{{{_ONE}}}) > 0", "{{state}}")], width=8, stacked=True,
@@ -168,13 +167,13 @@ def _completeness() -> list[Any]:
         parts.bar_gauge(
             "Completeness", "The same, now: offsets = copied + filtered + skipped + lost + unexplained + left.",
             "short",
-            [Query(outcome, "{{outcome}}", instant=True)], width=6,
+            [Query(outcome, "{{outcome}}")], width=6,
         ),
         parts.bar_gauge(
             "Verification",
             "Records of the source range, records read in the target, and those that belong to no copy (extra).", "short",
-            [Query(f"max by (side, result) (recoveryd_verification_records{{{_ONE}}})", "{{side}} ({{result}})",
-                instant=True)], width=6,
+            [Query(f"max by (side, result) (recoveryd_verification_records{{{_ONE}}})", "{{side}} ({{result}})")],
+            width=6,
         ),
     ]  # fmt: skip
 

@@ -13,6 +13,7 @@ from grafana.generate.queries import (
     ALERTS_SHOWN,
     AT_WORK,
     JOB,
+    OF_RECOVERIES,
     RULES_SHOWN,
     STATE_COLORS,
     TO_RECOVERY_OF_ROW,
@@ -23,6 +24,7 @@ from grafana.generate.queries import (
     quantile,
     rule_of,
     shown,
+    state_changes,
     state_of,
     verdict_of,
 )
@@ -49,10 +51,10 @@ def make() -> dashboard.Dashboard:
         "each recovery asks for, is granted and achieves, and which rule says so.",
     )
     for name, label, metric in (
-        ("topic", "Topic", "recoveryd_records_total"),
-        ("group", "Consumer group", 'recoveryd_lag_records{traffic="live"}'),
-        ("domain", "Domain", "recoveryd_budget_bytes_per_second"),
-        ("recovery", "Recovery", "recoveryd_recovery_state"),
+        ("topic", "Topic", f"recoveryd_records_total{{{JOB}}}"),
+        ("group", "Consumer group", f'recoveryd_lag_records{{{JOB}, traffic="live"}}'),
+        ("domain", "Domain", f"recoveryd_budget_bytes_per_second{{{JOB}}}"),
+        ("recovery", "Recovery", f"recoveryd_recovery_state{{{JOB}}}"),
     ):
         board.with_variable(frame.variable(name, label, f"{label}s to show.", f"label_values({metric}, {name})"))
     board.with_variable(
@@ -76,9 +78,8 @@ def make() -> dashboard.Dashboard:
 
 
 def _lifecycle() -> dashboard.AnnotationQuery:
-    now = f"max by (recovery, state) (recoveryd_recovery_state{{{_RECOVERY}}} == 1)"
-    before = f"max by (recovery, state) (recoveryd_recovery_state{{{_RECOVERY}}} offset 30s == 1)"
-    return frame.annotation("Recovery changes state", LIVE, f"{now} unless {before}", "{{recovery}}", "now {{state}}")
+    changed = state_changes(_RECOVERY)
+    return frame.annotation("Recovery changes state", LIVE, changed, "{{recovery}}", "now {{state}}")
 
 
 def _auto_stops_marked() -> dashboard.AnnotationQuery:
@@ -113,7 +114,7 @@ def _now() -> list[Any]:
     return [
         parts.stat_panel(
             "Recoveries at work", "Recoveries that have an application now.", "none",
-            [Query(f'sum(max by (kind, state) (recoveryd_recoveries{{{JOB}, kind=~"replay|verification", state=~"{AT_WORK}"}}))')],
+            [Query(f'sum(max by (kind, state) (recoveryd_recoveries{{{JOB}, {OF_RECOVERIES}, state=~"{AT_WORK}"}}))')],
             levels=parts.thresholds(NEUTRAL, (1, REPLAY)),
         ),
         parts.stat_panel(
@@ -135,12 +136,12 @@ def _now() -> list[Any]:
             "Time in the shown range in which a protected signal was over its SLO while a replay ran above its floor.",
             "s",
             [Query(f'sum(increase(recoveryd_live_slo_violation_seconds_total{{{_DOMAIN}, '
-                f'attributable="yes"}}[$__range]))', instant=True)],
+                f'attributable="yes"}}[$__range]))')],
             levels=parts.thresholds(GOOD, (1, WARN), (60, BAD)),
         ),
         parts.stat_panel(
             "Auto-stopped", "Recoveries that a policy ended by itself in the shown range.", "none",
-            [Query(f"sum(increase(recoveryd_auto_stops_total{{{JOB}}}[$__range]))", instant=True)],
+            [Query(f"sum(increase(recoveryd_auto_stops_total{{{JOB}}}[$__range]))")],
         ),
         parts.state_timeline(
             "Alerts",
@@ -152,8 +153,10 @@ def _now() -> list[Any]:
 
 
 def _share() -> str:
-    """By records, because bytes of live topics are known only where a replay measured their records."""
-    every = f"sum(rate(recoveryd_records_total{{{_TOPIC}}}[$__rate_interval]))"
+    """By records, because bytes of live topics are known only where a replay measured their records. Nothing where
+    nothing is written.
+    """
+    every = f"(sum(rate(recoveryd_records_total{{{_TOPIC}}}[$__rate_interval])) > 0)"
     return f'sum(rate(recoveryd_records_total{{{_TOPIC}, traffic="replay"}}[$__rate_interval])) / {every}'
 
 
@@ -201,8 +204,9 @@ def _live_readers() -> list[Any]:
         ),
         parts.timeseries(
             "Produce latency of the canary",
-            "Time until a tiny record with acks=all is acknowledged, measured ten times a second. Dashed: the SLO of "
-            "latencies. The controller compares with it an upper bound of the 90th percentile of each 3 s, not p99.", "s",
+            "Time until a tiny record with acks=all is acknowledged, measured ten times a second; one that waits counts "
+            "each time with its age. Dashed: the SLO of latencies. The controller compares with it an upper bound of the "
+            "90th percentile of each 3 s, not p99.", "s",
             [
                 Query(quantile(0.99, "recoveryd_canary_produce_seconds", JOB, "le, cluster"), "p99 {{cluster}}"),
                 Query(quantile(0.5, "recoveryd_canary_produce_seconds", JOB, "le, cluster"), "p50 {{cluster}}"),

@@ -114,6 +114,24 @@ def test_every_query_of_a_dashboard_is_about_the_chosen_daemons(board: BoardFile
 
 
 @pytest.mark.parametrize("board", LOADED, ids=lambda b: b.name)
+def test_the_daemons_of_one_scope_are_chosen_and_what_else_there_is_to_choose_is_theirs(board: BoardFile) -> None:
+    """Ids of recoveries and names of clusters are unique in a scope; with All, `up` would be that of everything."""
+    by_name = {variable["name"]: variable for variable in board.variables if variable["type"] == "query"}
+    assert [by_name["job"].get(option, False) for option in ("multi", "includeAll")] == [False, False]
+    others = {name: variable["query"]["query"] for name, variable in by_name.items() if name not in {"job", "brokers"}}
+    assert {name: query for name, query in others.items() if 'job=~"$job"' not in query} == {}
+
+
+@pytest.mark.parametrize("pair", PANELS, ids=named)
+def test_a_single_value_is_that_of_now_and_says_when_it_is_not_known(pair: tuple[BoardFile, PanelFile]) -> None:
+    """The last value of a range stays for as long as the range is, whatever became of what it is about."""
+    _, panel = pair
+    if panel.kind in {"stat", "bargauge", "table"}:
+        assert {target.is_instant for target in panel.targets} == {True}
+        assert panel.kind == "table" or panel.raw["fieldConfig"]["defaults"]["noValue"]
+
+
+@pytest.mark.parametrize("board", LOADED, ids=lambda b: b.name)
 def test_each_variable_is_used_and_each_used_one_is_there(board: BoardFile) -> None:
     names = {v["name"] for v in board.variables}
     text = json.dumps(board.raw)

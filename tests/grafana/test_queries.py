@@ -122,3 +122,66 @@ def test_headroom_is_what_the_worst_signal_leaves(prometheus_binaries: Binaries,
     one = 'recoveryd_pressure{job="recoveryd", domain="main", signal="'
     series = {f'{one}produce_latency"}}': "0.75x40", f'{one}lag:billing@payments"}}': "0.5x40"}
     check(prometheus_binaries, tmp_path, series, expr_of("replay-and-live", "Least headroom"), [("{}", 0.25)])
+
+
+LEADER = 'recoveryd_leader{job="recoveryd", instance="'
+UP = 'up{job="recoveryd", instance="'
+
+
+@pytest.mark.parametrize(
+    ("series", "leaders", "up"),
+    [
+        ({f'{LEADER}a"}}': "1x40", f'{LEADER}b"}}': "0x40", f'{UP}a"}}': "1x40", f'{UP}b"}}': "1x40"}, 1.0, 2.0),
+        ({f'{LEADER}a"}}': "1x10 stale", f'{UP}a"}}': "1x10 0x30"}, 0.0, 0.0),
+        ({f'{LEADER}a"}}': "1x10 stale", f'{UP}a"}}': "1x10 stale"}, 0.0, 0.0),  # not scraped any more
+    ],
+)
+def test_nobody_leads_where_all_daemons_are_gone(
+    prometheus_binaries: Binaries, tmp_path: Path, series: Mapping[str, str], leaders: float, up: float
+) -> None:
+    for title, value in (("Leaders", leaders), ("Daemons up", up)):
+        check(prometheus_binaries, tmp_path, series, expr_of("daemon-and-jobs", title), [("{}", value)])
+
+
+def test_only_recoveries_count_as_recoveries(prometheus_binaries: Binaries, tmp_path: Path) -> None:
+    of = 'recoveryd_recoveries{job="recoveryd", state="running", kind="'
+    series = {f'{of}schedule"}}': "10x40", f'{of}replay"}}': "2x40", f'{of}verification"}}': "1x40"}
+    answer = [('{state="running"}', 3.0)]
+    check(prometheus_binaries, tmp_path, series, expr_of("daemon-and-jobs", "Recoveries by state"), answer)
+    check(prometheus_binaries, tmp_path, series, expr_of("replay-and-live", "Recoveries at work"), [("{}", 3.0)])
+
+
+def test_the_share_of_replays_is_not_told_where_nothing_is_written(
+    prometheus_binaries: Binaries, tmp_path: Path
+) -> None:
+    of = 'recoveryd_records_total{job="recoveryd", topic="orders", traffic="'
+    share = expr_of("replay-and-live", "Replay share now")
+    check(prometheus_binaries, tmp_path, {f'{of}live"}}': "5x40", f'{of}replay"}}': "5x40"}, share, [])
+    check(prometheus_binaries, tmp_path, {f'{of}live"}}': "0+3x40", f'{of}replay"}}': "0+1x40"}, share, [("{}", 0.25)])
+
+
+@pytest.mark.parametrize(
+    ("states", "marked"),
+    [
+        ({"running": "1x40"}, ()),
+        ({"running": "_x19 1x10"}, ("running",)),  # it is new
+        ({"running": "1x18 stale", "paused": "_x19 1x10"}, ("paused",)),
+        # A daemon that was away, and is there again; by another instance too.
+        ({"running": "1x10 stale _x7 1x10"}, ()),
+        ({"running": "1x10 stale", 'running", instance="b': "_x19 1x10"}, ()),
+        ({"running": "1x10 stale", "paused": "_x19 1x10"}, ("paused",)),
+        # It was in this state some minutes ago, and then in another.
+        ({"running": "1x3 stale _x14 1x10", "paused": "_x4 1x10 stale"}, ("running",)),
+    ],
+)
+def test_a_change_of_state_is_marked_and_a_gap_is_none(
+    prometheus_binaries: Binaries, tmp_path: Path, states: Mapping[str, str], marked: Sequence[str]
+) -> None:
+    series = {
+        f'recoveryd_recovery_state{{job="recoveryd", recovery="r1", state="{state}"}}': values
+        for state, values in states.items()
+    }
+    answer = [(f'{{recovery="r1", state="{state}"}}', 1.0) for state in marked]
+    for board, name in (("replay-and-live", "Recovery changes state"), ("recovery", "State changes")):
+        asked = filled(load(board).annotations[name], rate_s=60, range_s=3600, recovery="r1")
+        check(prometheus_binaries, tmp_path, series, asked, answer)
