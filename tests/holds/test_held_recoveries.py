@@ -306,6 +306,73 @@ def test_what_a_hold_kept_goes_on_with_the_first_daemon_after_its_time() -> None
     assert world.run_until(S.COMPLETED).state is S.COMPLETED
 
 
+def held_for_a_minute() -> HeldWorld:
+    """A copy that a hold paused, whose application still runs, after the time of the hold."""
+    world = HeldWorld(speed=2).running()
+    world.send("hold", "h1", spec=make_hold(expires_ms=world.now_ms + 60_000))
+    world.run_until(S.PAUSED)
+    world.now_ms += 60_000
+    assert not world.recovery().attempt.released
+    return world
+
+
+def test_what_a_hold_kept_goes_on_only_once_it_is_known_whether_another_one_keeps_it() -> None:
+    world = held_for_a_minute()
+    before = copied(world)
+    world.restart_daemon(unread=lambda: world.hold(subject="h2"))
+    assert (world.recovery().state, copied(world)) == (S.PAUSED, before)
+    assert "held by h2" in world.recovery().why
+    world.second(20)
+    assert (world.recovery().state, copied(world)) == (S.PAUSED, before)
+    world.release("h2")
+    assert world.run_until(S.COMPLETED).state is S.COMPLETED
+    assert (copied(world), illegal_moves(world)) == (150, [])
+
+
+def test_where_no_other_hold_keeps_it_it_goes_on_with_the_application_that_runs() -> None:
+    world = held_for_a_minute()
+
+    def unread() -> None:
+        assert world.recovery().why.startswith("paused until its topics are free: what was sent while no daemon ran is")
+
+    world.restart_daemon(unread=unread)
+    assert (world.recovery().state, len(world.launches)) == (S.RUNNING, 1)
+    assert world.run_until(S.COMPLETED).state is S.COMPLETED
+
+
+def test_nor_does_it_go_on_where_the_daemon_died_before_it_let_the_application_go() -> None:
+    world = HeldWorld(speed=2).running()
+    world.send("pause", "r1")
+    paused = replace(world.run_until(S.PAUSED), held="leaving")  # the effects of `Leaving` would end the application
+    world.state = world.decider.restore(world.state.daemon, {"r1": paused}, {})
+    before = copied(world)
+    world.restart_daemon(unread=world.hold)
+    assert (world.recovery().state, world.recovery().held, copied(world)) == (S.PAUSED, "topic_held", before)
+    world.second(20)
+    assert copied(world) == before
+    world.release()
+    assert world.run_until(S.COMPLETED).state is S.COMPLETED
+
+
+def test_an_operators_resume_waits_for_a_hold_that_was_sent_after_it() -> None:
+    world = HeldWorld(speed=2).running()
+    world.send("pause", "r1")
+    world.run_until(S.PAUSED)
+    before = copied(world)
+
+    def unread() -> None:
+        world.send("resume", "r1")
+        assert world.answers[-1].kind == "accepted"
+        world.second(5)
+        assert copied(world) == before
+        world.hold()
+
+    world.restart_daemon(unread=unread)
+    assert (world.recovery().state, world.recovery().held, copied(world)) == (S.PAUSED, "topic_held", before)
+    world.release()
+    assert world.run_until(S.COMPLETED).state is S.COMPLETED
+
+
 def test_nor_is_its_target_made() -> None:
     world = HeldWorld(make_facts(no_target=True))
     world.lost_effects = True

@@ -21,8 +21,7 @@ def ensure_application(case: Case, *, launch: bool = True) -> None:
     """Check that the application lives, or start the next attempt once its time has come, unless this daemon leaves."""
     attempt, seen, params, now_ms = case.recovery.attempt, case.seen, case.params, case.now_ms
     if attempt.released:
-        may_be_held = case.recovery.brings_records and not case.draft.are_holds_known
-        may_launch = launch and not may_be_held and not case.draft.is_leaving
+        may_launch = launch and not may_be_held(case) and not case.draft.is_leaving
         if may_launch and is_due(attempt.retry_at_ms, now_ms, params) and allows_launch(case.draft, case.recovery):
             _launch_next(case)
     elif seen.exited is not None:
@@ -36,6 +35,11 @@ def ensure_application(case: Case, *, launch: bool = True) -> None:
             lose_attempt(case, "it did not answer after the daemon's restart", counts=False)
     elif now_ms - attempt.started_at_ms > params.launch_timeout_ms:
         lose_attempt(case, f"it did not start in {params.launch_timeout_ms / 1000:.0f} s")
+
+
+def may_be_held(case: Case) -> bool:
+    """Whether its target may be held by a command that was sent while no daemon ran, and is not read yet."""
+    return case.recovery.brings_records and not case.draft.are_holds_known
 
 
 def is_due(retry_at_ms: int, now_ms: int, params: Params) -> bool:

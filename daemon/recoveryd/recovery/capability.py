@@ -16,12 +16,13 @@ from recoveryd.live.events import OffsetsSampled
 from recoveryd.recovery import events, forgetting, on_commands, on_observations, planning, quotas
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.draft import Beside, RecoveryDraft
+from recoveryd.recovery.holding import go_on_after_rest
 from recoveryd.recovery.kinds import Kind
 from recoveryd.recovery.measured_rate import with_rate_of
 from recoveryd.recovery.measures import make_measures
 from recoveryd.recovery.model import WORKING, Recovery
 from recoveryd.recovery.params import Params
-from recoveryd.recovery.pausing import come_to_rest, go_on_after_rest, goes_on
+from recoveryd.recovery.pausing import come_to_rest, goes_on
 from recoveryd.recovery.recoveries import Recoveries
 from recoveryd.recovery.slice import RECOVERY, RecoverySlice
 from recoveryd.recovery.steer import steer
@@ -122,8 +123,17 @@ def _on_leader(draft: RecoveryDraft, event: BecameLeader) -> None:
     for recovery in draft.live():
         draft.forget(recovery.id)
         draft.observe(recovery.id, adopted_ms=draft.now_ms, drain_since_ms=draft.now_ms)
-        if not event.is_leaving:
-            go_on_after_rest(Case(draft, recovery.id))
+    _go_on_after_rest(draft)
+
+
+def _on_control_read(draft: RecoveryDraft, _event: ControlRead) -> None:
+    """What was held while no daemon ran is known from now on."""
+    _go_on_after_rest(draft)
+
+
+def _go_on_after_rest(draft: RecoveryDraft) -> None:
+    for recovery in () if draft.is_leaving else draft.live():
+        go_on_after_rest(Case(draft, recovery.id))
 
 
 def _on_leaving(draft: RecoveryDraft, _event: Leaving) -> None:
@@ -151,6 +161,7 @@ _HANDLERS = (
     on(events.ForgettingFailed, forgetting.on_failed),
     on(OffsetsSampled, on_observations.on_offsets),
     on(BecameLeader, _on_leader),
+    on(ControlRead, _on_control_read),
     on(Tick, _on_tick),
     on(Leaving, _on_leaving),
 )

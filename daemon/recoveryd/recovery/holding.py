@@ -3,17 +3,19 @@
 A command or a plan that would begin is refused at once, so that whoever sent it knows the hold, its owner and the
 reason; nothing waits in silence for a release that may come in a week. A recovery that runs already pauses, drained,
 and goes on by itself on release, but only if it was the hold that paused it. Steering looks at the holds themselves,
-not at the command that changed them, so nothing depends on the order of the two, nor on a restart between.
+not at the command that changed them, so nothing depends on the order of the two, nor on a restart between. As long as
+it is not known what was held while no daemon ran, nothing that pauses goes on to write.
 """
 
 from recoveryd.holds.draft import HoldDraft
 from recoveryd.holds.held import refuse_held
 from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.states import State
+from recoveryd.recovery.attempts import may_be_held
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.model import WORKING, Finding, Recovery, Severity
-from recoveryd.recovery.pausing import TOPIC_HELD, begin_resume, hold, paused_why
+from recoveryd.recovery.pausing import LEAVING, TOPIC_HELD, begin_resume, hold, paused_why
 from recoveryd.recovery.spec import Spec
 
 
@@ -46,24 +48,43 @@ def obey_holds(case: Case) -> None:
         if held is not None:
             hold(case, TOPIC_HELD, f"paused by a hold: {held.message}", {"code": held.code.value})
     elif recovery.held == TOPIC_HELD and recovery.state in _RESTING:
-        if held_now(case) is None:
+        if held_now(case) is None and not may_be_held(case):
             begin_resume(case, "goes on by itself: its topics are no longer held")
         elif recovery.state is State.PAUSED and recovery.why != (why := why_it_rests(case, recovery)):
             case.revise(why=why)  # another hold keeps it now
 
 
+def go_on_after_rest(case: Case) -> None:
+    """What an earlier daemon held because it ended."""
+    is_at_rest = case.recovery.held == LEAVING and case.recovery.state in _RESTING
+    if is_at_rest and not may_be_held(case) and not hand_to_hold(case):
+        begin_resume(case, "a daemon runs again: goes on at its exact position")
+
+
+def resume_once_known(case: Case, why: str) -> None:
+    """Resume it, or let steering do so as soon as it is known that nobody holds its topics."""
+    if not may_be_held(case):
+        begin_resume(case, why)
+    elif case.recovery.held != LEAVING:
+        case.revise(held=TOPIC_HELD, why=why)
+
+
 def hand_to_hold(case: Case) -> bool:
     """Let a hold keep what the daemon itself had paused for another reason, which is over. True if one is there."""
     held = held_now(case)
-    if held is not None:
-        case.revise(held=TOPIC_HELD, why=paused_why(case.recovery, held.message))
-    return held is not None
+    if held is None:
+        return False
+    case.journal(held=TOPIC_HELD)
+    is_paused = case.recovery.state is State.PAUSED
+    case.revise(why=paused_why(case.recovery, held.message) if is_paused else f"paused by a hold: {held.message}")
+    return True
 
 
 def why_it_rests(case: Case, recovery: Recovery) -> str:
     """The sentence of a paused recovery, with the hold that keeps it, if one does."""
     held = held_now(case) if recovery.held == TOPIC_HELD else None
-    return paused_why(recovery, held.message if held else "")
+    return paused_why(recovery, held.message if held else _UNREAD if may_be_held(case) else "")
 
 
+_UNREAD = "what was sent while no daemon ran is not read yet"
 _RESTING = frozenset({State.PAUSING, State.PAUSED})

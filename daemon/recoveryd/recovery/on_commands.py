@@ -19,11 +19,11 @@ from recoveryd.recovery.conflicts import target_conflict
 from recoveryd.recovery.directing import retell
 from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.ending import begin_end
-from recoveryd.recovery.holding import held_from, held_now
+from recoveryd.recovery.holding import held_from, held_now, resume_once_known
 from recoveryd.recovery.lifecycle import is_reusable
 from recoveryd.recovery.limits import changed_limits, lacks_rate, with_limits
 from recoveryd.recovery.model import ACTIVE, WORKING, Recovery, Wanted
-from recoveryd.recovery.pausing import TELEMETRY, begin_pause, begin_resume
+from recoveryd.recovery.pausing import TELEMETRY, begin_pause
 from recoveryd.recovery.spec import Limits, Spec
 from recoveryd.recovery.throttling import refuse_over_slo
 
@@ -135,7 +135,7 @@ def _resume(case: Case, event: CommandReceived, command: Resume) -> None:
         case.draft.refuse(event, refused)
         return
     _accept(case, event, f"{recovery.id} goes on {'verifying' if recovery.is_proving else 'at its exact position'}")
-    begin_resume(case, f"resumed by {command.meta.who}")
+    resume_once_known(case, f"resumed by {command.meta.who}")
 
 
 def _stop(case: Case, event: CommandReceived, command: StopCommand) -> None:

@@ -80,9 +80,3 @@ def come_to_rest(case: Case) -> None:
         hold(case, LEAVING, f"the time of this daemon is over: rests until one runs again{anew}", {})
     elif recovery.state is State.PAUSED and not recovery.attempt.released:
         release_application(case, "the time of this daemon is over")
-
-
-def go_on_after_rest(case: Case) -> None:
-    """What an earlier daemon held because it ended."""
-    if case.recovery.held == LEAVING and case.recovery.state in {State.PAUSING, State.PAUSED}:
-        begin_resume(case, "a daemon runs again: goes on at its exact position")

@@ -23,6 +23,7 @@ from recoveryd.live.law.assessment import fresh_values
 from recoveryd.live.law.types import ControlDecision, ControllerParams, ControllerState, ControlVerdict
 from recoveryd.live.on_live import refresh_lags
 from recoveryd.live.protecting import Ingress, Protecting, grown
+from recoveryd.recovery.attempts import may_be_held
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.crowding import crowding
 from recoveryd.recovery.directing import renew
@@ -314,7 +315,8 @@ def _without_controller(case: Case, why: str) -> None:
 
 
 def _release_if_held(case: Case, why: str) -> None:
-    if case.recovery.held == TELEMETRY and case.recovery.state in _DRAINED and not hand_to_hold(case):
+    is_held = case.recovery.held == TELEMETRY and case.recovery.state in _DRAINED
+    if is_held and not may_be_held(case) and not hand_to_hold(case):
         begin_resume(case, why, is_granted=True)
 
 
