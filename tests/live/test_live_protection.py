@@ -18,6 +18,7 @@ from recoveryd.live.signals import SignalledPartition as SignalSample
 from recoveryd.live.slice import LIVE
 from recoveryd.recovery.model import Wanted
 from recoveryd.recovery.spec import Limits
+from recoveryd.replay.spec import TargetRef
 from tests.builders.core import NOW_MS, command, make_book, make_facts, make_spec, make_verification
 from tests.builders.deciding import make_decider
 from tests.builders.live_world import BOARD, LAG, LATENCY, MAX, MIN, LiveWorld, lag_look, make_params
@@ -42,6 +43,46 @@ def test_a_replay_speeds_up_while_live_traffic_is_well() -> None:
     decided = [n.data for n in world.told("throttle_decided")]
     assert {d["rule_name"] for d in decided} >= {"slow_start"}
     assert all(d["recoveries"] == {"r1": d["rate_bytes_per_s"]} for d in decided if d["verdict"] != "idle")
+
+
+@pytest.mark.parametrize("silent", [{0}, {0, 1}])
+def test_what_a_silent_lane_last_used_raises_no_rate_and_shows_none_to_be_safe(silent: set[int]) -> None:
+    world = LiveWorld(replace(make_params(), heartbeat_timeout_ms=20_000)).copying()
+    (app,) = world.applications.values()
+    used = world.rate
+    app.frozen |= silent
+    world.live(4)
+    held = world.rate
+    assert used <= held <= 1.6 * used, "some seconds late is not silent"
+    world.live(14)
+    assert (world.recovery().state, world.rate) == (State.RUNNING, held), "nor does it decay"
+    assert world.recovery().rule == "main: the achieved rate is not known"
+    learned = world.state.of(LIVE).protecting.states["main"].memory.safe.values()
+    assert max(learned, default=0.0) <= used
+    app.frozen.clear()
+    world.live(20)
+    assert world.rate >= 2 * held
+
+
+def test_a_lane_that_has_returned_may_be_silent() -> None:
+    world = LiveWorld().copying()
+    (app,) = world.applications.values()
+    world.receipts["r1"][1] = 1_000_000
+    world.live(120)
+    assert app.returned == {1}
+    assert world.rate > 0.6 * MAX
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_late_heartbeat_takes_nothing_from_one_of_two(late: bool) -> None:
+    world = LiveWorld().copying()
+    world.feed(command("replay", "r2", command_id="c2", offset=2, spec=make_spec(target=TargetRef("flights.v3"))))
+    world.live(120)
+    before = world.recovery("r2").effective_bytes_per_s
+    if late:
+        next(app for app in world.applications.values() if app.recovery == "r2").frozen.add(0)
+    world.live(8)
+    assert world.recovery("r2").effective_bytes_per_s == before
 
 
 def test_it_is_cut_at_once_when_live_traffic_reaches_its_slo() -> None:

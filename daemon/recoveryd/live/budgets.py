@@ -38,7 +38,8 @@ class Claimant:
 
     `parts`: by domain, how many times each of its bytes counts there: less than 1 when only a part of its bytes does,
     more than 1 where its bytes crowd on one broker of the domain. `writes`: the domains to which it brings records;
-    elsewhere it only reads. `achieved_bytes_per_s` None = no lane was heard yet.
+    elsewhere it only reads. `achieved_bytes_per_s` None = no lane was heard yet. `is_late`: that of some lane is some
+    seconds old, so it raises nothing and shows no rate to be safe; what others leave to it stays as it was.
     `required_bytes_per_s`: the rate that meets its deadline. `has_settled`: it has had time to use what it is granted.
     """
 
@@ -49,6 +50,7 @@ class Claimant:
     required_bytes_per_s: float | None = None
     writes: frozenset[str] = frozenset()
     has_settled: bool = False
+    is_late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,7 @@ def _inputs(domain: str, signals: DomainSignals, controlled: Mapping[str, Claima
         readings=signals.readings,
         ingress=signals.ingress,
         ingress_since_ms=signals.ingress_since_ms,
-        achieved_bytes_per_s=sum(known) if known else None,
+        achieved_bytes_per_s=sum(known) if known and not any(c.is_late for c, _ in members) else None,
         floor_bytes_per_s=sum(c.claim.floor * part for c, part in members),
         ceiling_bytes_per_s=min(most, sum(c.claim.ceiling * part for c, part in members)),
         active=bool(members),

@@ -32,6 +32,7 @@ from recoveryd.recovery.holding import hand_to_hold
 from recoveryd.recovery.left_out import LeftOut, domains_now, left_out, told_left_out
 from recoveryd.recovery.limits import ceiling_bytes_per_s, floor_bytes_per_s, mode_of, touched_domains, with_limits
 from recoveryd.recovery.model import WORKING, Recovery
+from recoveryd.recovery.observed import Heard
 from recoveryd.recovery.pausing import LIVE_SLO, TELEMETRY, begin_resume, hold
 from recoveryd.recovery.progress import progress_ratio, verified_ratio
 from recoveryd.recovery.stops.conditions import live_slo
@@ -42,6 +43,7 @@ _BLIND: Final = frozenset({ControlVerdict.BLIND, ControlVerdict.PAUSED})
 _LISTED_MOST: Final = 20
 _SLACK_MS: Final = 500
 _SETTLED_MS: Final = 60_000  # so long the start of lanes and the way to their share may take
+_LATE_MS = 3_000  # heartbeats come each second
 _RAISE, _CUT = 1.10, 0.95  # factors: a smaller change of a recovery's share waits for the next renewal of the lease
 
 
@@ -134,7 +136,8 @@ def _claimant(draft: RecoveryDraft, recovery: Recovery, domains: Sequence[str], 
     limits = recovery.limits
     ceiling = ceiling_bytes_per_s(limits, draft.params)
     seen = draft.observed(recovery.id)
-    is_heard = bool(seen.readers if recovery.is_proving else seen.lanes) and recovery.state in _HEARD
+    workers = (seen.readers if recovery.is_proving else seen.lanes).values()
+    is_heard = bool(workers) and recovery.state in _HEARD
     is_resting = recovery.state in _DRAINED and recovery.held == TELEMETRY
     begun_ms = max(recovery.attempt.started_at_ms, seen.adopted_ms, seen.drain_since_ms)
     return Claimant(
@@ -144,8 +147,14 @@ def _claimant(draft: RecoveryDraft, recovery: Recovery, domains: Sequence[str], 
         writes=frozenset({recovery.spec.target.cluster} if recovery.brings_records else ()),
         achieved_bytes_per_s=recovery.progress.bytes_per_s if is_heard else None,
         required_bytes_per_s=_required(recovery, draft.now_ms),
+        is_late=is_heard and any(_is_late(worker, draft.now_ms) for worker in workers),
         has_settled=is_resting or (is_heard and draft.now_ms - begun_ms >= _SETTLED_MS),
     )
+
+
+def _is_late(worker: Heard, now_ms: int) -> bool:
+    """Whether what it last told may not be so any more. One that is done tells nothing further."""
+    return worker.heartbeat.state != "done" and now_ms - worker.received_ms > _LATE_MS
 
 
 def _required(recovery: Recovery, now_ms: int) -> float | None:
