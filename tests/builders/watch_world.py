@@ -128,8 +128,10 @@ class WatchWorld:
     def webhook_ends(self, subject: str = "w1", status: int | None = 204) -> None:
         self.feed(WebhookEnded(subject, status is not None and status < 300, status, 1, str(status)))
 
-    def restart(self, epoch: int = 2) -> None:
-        """Begin a new leader that knows only what the status topic holds."""
+    def restart(self, epoch: int = 2, *, unread: bool = False) -> None:
+        """Begin a new leader that knows only what the status topic holds. `unread`: it has yet to read what came
+        meanwhile, which `ControlRead` ends.
+        """
         folded = STATUS.fold(self.status.items())
         self.state = self.decider.restore(self.state.daemon, folded.nouns, {})
-        self.feed(BecameLeader(epoch, "control"))
+        self.feed(BecameLeader(epoch, "control", reads_control=unread))

@@ -8,6 +8,7 @@ import pytest
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.decision import Notice
+from recoveryd.kernel.events import ControlRead, ControlUnread
 from recoveryd.kernel.states import State, StopReason
 from recoveryd.live.events import ReaderSampled
 from recoveryd.live.lag.book import Reader
@@ -160,6 +161,49 @@ def test_a_deadline_that_passed_while_no_daemon_ran_is_kept() -> None:
     world.now_ms += HOUR_MS
     world.restart()
     assert world.watch().error_code == Code.WATCH_UNFULFILLED.value
+
+
+@pytest.mark.parametrize("then", [CALLING.then, CAUGHT_UP.then])
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_what_came_while_no_daemon_ran_is_read_before_its_time_fulfils_it(is_stopped: bool, then: object) -> None:
+    world = WatchWorld()
+    world.start(replace(CAUGHT_UP, then=then), until=UntilTime(NOW_MS + HOUR_MS))
+    world.now_ms += 2 * HOUR_MS
+    world.restart(unread=True)
+    world.looks(3)
+    assert (world.watch().state, world.calls, world.told()) == (State.RUNNING, [], ["watch_started"])
+    if is_stopped:
+        world.send("stop")
+    world.feed(ControlRead())
+    fulfilled = State.RUNNING if then == CALLING.then else State.COMPLETED
+    assert world.watch().state is (State.STOPPED if is_stopped else fulfilled)
+    assert len(world.calls) == int(not is_stopped and then == CALLING.then)
+
+
+def test_nor_does_its_deadline_a_missing_topic_or_a_look_end_it_before() -> None:
+    world = WatchWorld()
+    world.start(deadline_ms=NOW_MS + HOUR_MS)
+    world.start(OFFSETS, subject="w2")
+    world.catch_up()
+    world.now_ms += 2 * HOUR_MS
+    world.restart(unread=True)
+    world.looks(LONG_ENOUGH)
+    world.missing = {"flights"}
+    world.looks(4)
+    assert {world.watch(name).state for name in ("w1", "w2")} == {State.RUNNING}
+    world.send("stop", "w2")
+    world.feed(ControlRead())
+    assert (world.watch().state, world.watch("w2").state) == (State.FAILED, State.STOPPED)
+
+
+def test_a_leader_that_stood_still_reads_what_came_before_it_calls_again() -> None:
+    world = calling_world()
+    world.feed(ControlUnread())
+    world.now_ms += CALL_AGAIN_MS
+    world.looks(2)
+    assert len(world.calls) == 1
+    world.feed(ControlRead())
+    assert len(world.calls) == 2
 
 
 def test_a_topic_created_anew_ends_the_watch() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.decision import Decision
-from recoveryd.kernel.events import CommandReceived, Event
+from recoveryd.kernel.events import CommandReceived, ControlRead, Event
 from recoveryd.kernel.states import State
 from recoveryd.recovery.spec import Earliest
 from recoveryd.units.approvals import ApprovalBy, ApprovalRule, ApprovedVerb
@@ -98,6 +98,22 @@ def test_a_new_daemon_asks_again_with_what_was_journaled(is_known: bool) -> None
     assert world.asked[0].since_ms == world.watch().unit_stop.wanted_ms  # type: ignore[union-attr]
     world.hear(stopped=True)
     assert (world.watch().state is State.COMPLETED) is is_known, "who only looked has stopped nothing"
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_new_daemon_reads_first_whether_the_watch_was_ended(is_known: bool) -> None:
+    world = fulfilled()
+    if is_known:
+        world.hear(before={"replicas": 3})
+    asked = len(world.asked)
+    world.restart(unread=True)
+    world.looks(3)
+    world.hear(before={"replicas": 3})
+    assert len(world.asked) == asked
+    world.send("stop")
+    world.feed(ControlRead())
+    world.looks(3)
+    assert (world.watch().state, len(world.asked)) == (State.STOPPED, asked)
 
 
 def test_what_does_not_stop_in_time_fails_with_what_was_heard_last() -> None:

@@ -28,6 +28,10 @@ class WatchDraft(View):
         """The sentence that names a workflow on this group, or None."""
         return self._find_workflow(self.draft.before, cluster, group)
 
+    def know(self, *, has_read: bool) -> None:
+        """Whether commands are known that were sent while no daemon ran."""
+        self.watches = replace(self.watches, has_read=has_read)
+
     def put_watch(self, watch: Watch) -> Watch:
         """Keep and journal it."""
         self.draft.journal(watch)
