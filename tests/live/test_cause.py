@@ -1,13 +1,15 @@
 """Whether it is us: small rises that follow nothing are doubted, cuts that change nothing are taken back."""
 
+import math
 from dataclasses import replace
 
 import pytest
 
 from recoveryd.live.freshness import Reading
-from recoveryd.live.law.types import RiseCause, Rule
+from recoveryd.live.law.controller import step
+from recoveryd.live.law.types import ControllerParams, ControllerState, Inputs, RiseCause, Rule
 from recoveryd.live.pressure import Protection, SignalKind
-from tests.live.control_rig import FLOOR, GROUP, LATENCY, PARAMS, PERIOD_MS, Rig, started
+from tests.live.control_rig import FLOOR, GROUP, LATENCY, PARAMS, PERIOD_MS, START_MS, Rig, started
 
 SLO_S = 0.2
 
@@ -126,17 +128,28 @@ def test_9_one_sample_is_doubted_where_little_noise_is_known_as_where_none_is() 
 
 
 def same_after_a_cut(rig: Rig, share: float = 1.3) -> list[Rule]:
-    """A rise, its cut, and samples after the cut that show the same."""
-    return [tell(rig, share) for _ in range(4)]
+    """A rise, its cut, and samples after the cut that show the same, until two came a loop delay after it."""
+    return [tell(rig, share) for _ in range(8)]
 
 
 def test_9_a_cut_that_changes_nothing_is_taken_back_and_the_same_pressure_is_then_held_out() -> None:
     rig = started(40.0)
-    assert same_after_a_cut(rig) == [Rule.FOREIGN, Rule.GUARD, Rule.FOREIGN, Rule.FOREIGN]
+    assert same_after_a_cut(rig) == [Rule.FOREIGN, Rule.GUARD, *[Rule.FOREIGN] * 6]
     assert rig.state.rate == pytest.approx(36.0)
     assert "the cut did not change" in rig.decision.why  # type: ignore[union-attr]
     assert [tell(rig, 1.4) for _ in range(5)] == [Rule.FOREIGN] * 5
     assert rig.state.rate == pytest.approx(36.0)
+
+
+def test_9_what_comes_within_a_loop_delay_after_a_cut_takes_nothing_back() -> None:
+    """What has queued up before it is worked off first."""
+    rig = started(40.0)
+    for _ in range(6):
+        tell(rig, 1.3)
+    assert "waits whether it changes anything" in rig.decision.why  # type: ignore[union-attr]
+    for _ in range(5):
+        tell(rig, 0.5)
+    assert rig.state.rate == pytest.approx(28.0)
 
 
 def test_9_a_pressure_that_rises_after_a_cut_was_taken_back_is_ours_and_not_doubted_for_some_minutes() -> None:
@@ -217,7 +230,7 @@ def two_of_which_one_is_foreign() -> Rig:
         rig.tick(0.0, active=False, more=(Reading(OTHER, 0.01, rig.now_ms + PERIOD_MS),))
     rig.tick(0.9, more=(Reading(OTHER, 0.01, rig.now_ms + PERIOD_MS),))
     rig.state = replace(rig.state, rate=40.0, budget=40.0, published=40.0, publications=((rig.now_ms, 40.0),))
-    for _ in range(9):
+    for _ in range(13):
         tell_two(rig, 1.5, 0.1)
     assert rig.state.rate == pytest.approx(36.0)
     return rig
@@ -302,3 +315,50 @@ def test_noise_of_a_machine_close_to_the_slo_does_not_keep_a_replay_at_the_floor
         tell(rig, 1.4 if i % 7 == 3 else 0.1)
     assert rig.state.rate >= 60.0
     assert GROUP in rig.state.tracks
+
+
+REST, RANGE_S, SCRAPED_S = 0.06, 60, 15
+
+
+def _share_of(rate: float, capacity: float) -> float:
+    """What a latency uses of its SLO beside a replay of this rate."""
+    busy = rate / capacity
+    return min(1.7, 1 + 2 * (busy - 1)) if busy >= 1 else REST / (1 - busy * (1 - math.sqrt(REST))) ** 2
+
+
+def _seconds_over(range_s: int) -> int:
+    """For how long a latency is at its SLO within 15 minutes, of which a Prometheus tells with each scrape what nine
+    tenths of the last `range_s` stayed below. The capacity falls after five minutes.
+    """
+    params = ControllerParams(protections=(Protection("p99", SignalKind.LATENCY, 0.3),))
+    state, now_ms, over_s, shares = ControllerState(), START_MS, 0, list[float]()
+    for i in range(750):
+        now_ms += 2_000
+        active = i >= 150
+        shares.append(_share_of(state.published if active else 0.0, 30e6 if i < 300 else 20e6))
+        readings = ()
+        if i % (SCRAPED_S // 2) == 0:
+            seen = sorted(shares[-max(1, range_s // 2) :])
+            readings = (Reading("p99", 0.3 * seen[int(0.9 * len(seen))], now_ms - 1_000 * range_s),)
+        used = state.published if active else None
+        state, _ = step(state, Inputs(readings, None, used, 1e6, 100e6, active), now_ms, params)
+        over_s += 2 * (i >= 300 and shares[-1] >= 1)
+    assert 12e6 <= state.rate <= 20e6
+    return over_s
+
+
+def test_9_a_latency_over_a_range_does_not_tell_of_a_cut_what_was_before_it() -> None:
+    assert _seconds_over(RANGE_S) <= 3 * _seconds_over(2)
+
+
+def test_a_latency_over_a_range_is_fresh_from_its_first_samples_on() -> None:
+    params = ControllerParams(protections=(Protection("p99", SignalKind.LATENCY, 0.3),))
+    state, now_ms, rules = ControllerState(), START_MS, list[Rule]()
+    for i in range(150):
+        now_ms += 2_000
+        taken_ms = now_ms - now_ms % 15_000 - 1_000 * RANGE_S
+        inputs = Inputs((Reading("p99", 0.01, taken_ms),), None, state.published, 1e6, 100e6, i >= 40)
+        state, decision = step(state, inputs, now_ms, params)
+        rules += [decision.rule] if i >= 40 else []
+    assert Rule.STALE not in rules
+    assert state.rate > 20e6

@@ -12,12 +12,12 @@ from structlog.testing import capture_logs
 
 from recoveryd.adapters.http.metrics_page import Metrics
 from recoveryd.collectors.canary import CanaryCollector, next_due_s
-from recoveryd.collectors.promql import selectors
 from recoveryd.collectors.queries import DEADLINE_S, LOOKBACK_LEAST_S, Query, QueryCollector
 from recoveryd.collectors.readings import ENOUGH, LatencyWindow, bound_rank
 from recoveryd.kernel.events import Event
 from recoveryd.live.events import ReadingTaken
 from recoveryd.live.freshness import Reading, RejectReason
+from recoveryd.live.promql import look_back_ms, selectors
 from recoveryd.metrics.definitions import CANARY_PRODUCE, METRICS
 from recoveryd.ports import Fate, Probe, QueryAnswer
 from recoveryd.settings.live import MonitorSection
@@ -296,6 +296,44 @@ async def test_a_reading_bears_the_time_of_the_scrape_behind_it_and_the_same_scr
         106_000,
     ]
     assert [asked[1] for asked in prometheus.asked[:2]] == ["time() - max(timestamp(p99))", "max(p99)"]
+
+
+async def test_a_reading_over_a_range_bears_the_time_at_which_the_range_begins() -> None:
+    script = [QueryAnswer(answer) for age_s in (5.0, 7.0, 0.0) for answer in (age_s, 0.25)]
+    prometheus = ScriptedPrometheus(ManualClock(100_000), script)
+    query = Query("p99", "main", "http://prometheus:9090", "max(rate(p99[1m] offset 10s))", 0.001)
+    collector, events = query_collector(prometheus, [], query, lambda: bool(prometheus.script))
+    running = asyncio.create_task(collector.run())
+    await until(lambda: len(events) == 3)
+    running.cancel()
+    taken = [e.reading.sampled_at_ms for e in events if isinstance(e, ReadingTaken)]
+    assert taken == [25_000, 25_000, 34_000]
+
+
+@pytest.mark.parametrize(
+    ("query", "seconds"),
+    [
+        ("max(p99)", 0),
+        ("rate(x[1m])", 60),
+        ("rate(x[1m] offset 2m)", 180),
+        ("rate(x[90])", 90),
+        ("rate(x[1m30s])", 90),
+        ('histogram_quantile(0.99, sum by (le) (rate(x_bucket{job="a[9m]",b!=`c`}[1m]))) # over [5m]', 60),
+        ("rate(x[30s]) / rate(y[1m]) + z", 60),
+        ("max_over_time(rate(x[1m])[5m:10s])", 360),
+        ("max_over_time((rate(x[1m]) + y[10m])[5m:])", 900),
+        ("(a offset 10s) + b[20s]", 20),
+        ("rate(x[1m] @ start() offset 10s)", 70),
+        ("rate(x[1m] offset -30s)", 30),
+        ("x offset -30s", 0),
+        ("x[1d] + y[1.5h]", 86_400),
+        ("rate(x[$__rate_interval])", None),
+        ("rate(x[])", None),
+        ("rate(x[1m])))", 60),
+    ],
+)
+def test_how_far_an_expression_looks_back(query: str, seconds: int | None) -> None:
+    assert look_back_ms(query) == (None if seconds is None else seconds * 1_000)
 
 
 async def test_where_the_age_is_not_told_nothing_is() -> None:

@@ -133,6 +133,8 @@ def test_who_asks_a_prometheus_is_not_shown(tmp_path: Path, url: str, shown: str
         ("monitor: {prometheus: [{name: x, url: 'http://u:hunter2@p:99999', query: q, slo: 1s}]}", "http://prometheus:9090"),
         ("monitor: {prometheus: [{name: x, url: 'http://u:hunter2@:9090', query: q, slo: 1s}]}", "http://prometheus:9090"),
         ("monitor: {prometheus: [{name: x, url: 'http://u:hunter2@ho\u2100st', query: q, slo: 1s}]}", "http://prometheus:9090"),
+        ("monitor: {prometheus: [{name: x, url: 'http://p', query: 'rate(x[1m] offset 31s)', slo: 1s}]}", "looks back 91 s, ranges and offset together: 90 s at most"),
+        ("monitor: {prometheus: [{name: x, url: 'http://p', query: 'rate(x[$__range])', slo: 1s}]}", "has a range that is no duration"),
         ("monitor: {canary: {evry: 1s}}", "There is no key monitor.canary.evry"),
         ("control: {max_bytes_per_s: 1MB, min_bytes_per_s: 2MB}", "min_bytes_per_s must be at most max_bytes_per_s"),
         ("control: {target_pressure: 1.5}", "control.target_pressure"),

@@ -9,9 +9,9 @@ from typing import Final
 
 import structlog
 
-from recoveryd.collectors.promql import age_query
 from recoveryd.live.events import ReadingTaken
 from recoveryd.live.freshness import Reading, RejectReason
+from recoveryd.live.promql import age_query, look_back_ms
 from recoveryd.ports import Clock, Emit, Queries, QueryAnswer
 
 log = structlog.stdlib.get_logger(__name__)
@@ -64,8 +64,8 @@ class QueryCollector:
         await self._prometheus.close()
 
     async def _repeat(self, query: Query) -> None:
-        said, taken_ms = False, 0
-        age_text = age_query(query.query)
+        said, newest_ms = False, 0
+        age_text, look_back = age_query(query.query), look_back_ms(query.query) or 0
         while True:
             began_s = self._clock.monotonic_s()
             if self._leads():
@@ -75,9 +75,11 @@ class QueryCollector:
                 answer = age if age.value is None else await self._ask(query, query.query)
                 if answer.value is not None and age.value is not None:
                     at_ms = asked_at_ms - round(1_000 * max(0.0, age.value))
-                    is_same = not age.is_empty and abs(at_ms - taken_ms) < SAME_SCRAPE_MS
-                    taken_ms = taken_ms if is_same else at_ms
-                    self._emit(ReadingTaken(query.cluster, Reading(query.name, answer.value, taken_ms)))
+                    is_same = not age.is_empty and abs(at_ms - newest_ms) < SAME_SCRAPE_MS
+                    newest_ms = newest_ms if is_same else at_ms
+                    # Of a range it has the time of its beginning: "taken after a cut" is then true of all of it.
+                    taken = Reading(query.name, answer.value, newest_ms - look_back)
+                    self._emit(ReadingTaken(query.cluster, taken))
                 elif answer.reject is not None:
                     self._refuse(answer.reject)
                 said = _say(query, answer, said)

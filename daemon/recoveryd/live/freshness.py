@@ -131,14 +131,15 @@ def loop_delay_ms(
     """The loop delay: how long after an event a reaction to it can take effect.
 
     It is the sum of the worst signal's p90 age at arrival, the wait between its samples, one period of the controller,
-    and the time that lanes need to obey (`actuation_ms`). The default until every signal has a dozen samples.
+    and the time that lanes need to obey (`actuation_ms`). The default until every signal has a dozen samples, or more
+    where the first ones show more: a sample that tells of a minute is no older than it has to be.
     """
-    worst = 0.0
+    worst, least_ms = 0.0, 2 * period_ms
     for track in tracks:
         if len(track.ages_ms) < _ENOUGH_TO_MEASURE:
-            return default_ms
+            least_ms = default_ms
         ages = sorted(track.ages_ms)
-        worst = max(worst, ages[int(0.9 * (len(ages) - 1))] + max(0.0, track.gap_ms - period_ms))
+        worst = max(worst, ages[int(0.9 * (len(ages) - 1))] + max(0.0, track.gap_ms - period_ms)) if ages else worst
     if worst == 0.0:
         return default_ms
-    return int(min(most_ms, max(2 * period_ms, worst + period_ms + actuation_ms)))
+    return int(min(most_ms, max(least_ms, worst + period_ms + actuation_ms)))

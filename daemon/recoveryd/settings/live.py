@@ -12,12 +12,14 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, PlainSerializer, model_validator
 
+from recoveryd.live.promql import look_back_ms
 from recoveryd.settings.kinds import Duration, Section, Size, TopicName, Word, option
 from recoveryd.settings.secrets import MASK
 from recoveryd.settings.webhooks import check_whole
 
 CANARY_READING: Final = "produce_latency"
 DEFAULT_LATENCY_SLO_MS: Final = 200
+LOOK_BACK_MOST_MS: Final = 90_000  # of more no sample is fresh: a loop delay is two minutes at most
 
 
 class MonitoredTopic(Section):
@@ -91,6 +93,18 @@ def _check_server(url: str) -> str:
     return check_whole(url)
 
 
+def _check_look_back(query: str) -> str:
+    back_ms = look_back_ms(query)
+    if back_ms is None:
+        raise ValueError("has a range that is no duration")
+    if back_ms > LOOK_BACK_MOST_MS:
+        raise ValueError(
+            f"looks back {back_ms / 1000:g} s, ranges and offset together: {LOOK_BACK_MOST_MS / 1000:g} s at most,"
+            " since what it tells is as old as what it looks at"
+        )
+    return query
+
+
 class PrometheusReading(Section):
     name: Word = Field(description="What the reading is called in metrics and events.")
     cluster: Word = option("main", "A name under `clusters`.")
@@ -100,8 +114,8 @@ class PrometheusReading(Section):
         AfterValidator(_check_server),
         PlainSerializer(_without_user),
     ] = Field(description="Base address of a Prometheus server.", repr=False)
-    query: Annotated[str, Field(min_length=1, max_length=10_000)] = Field(
-        description="PromQL that gives one number: a latency in seconds."
+    query: Annotated[str, Field(min_length=1, max_length=10_000), AfterValidator(_check_look_back)] = Field(
+        description="PromQL that gives one number: a latency in seconds, over a range of 90s at most."
     )
     slo: Duration = Field(description="Replays yield before its value is this.")
     every: Duration = option(15_000, "How often it is asked.")

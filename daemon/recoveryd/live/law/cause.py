@@ -5,9 +5,9 @@ A rise that follows a raise of ours is ours; so is one that is large.
 Both are cut at once (`rules`). A small rise that follows nothing is doubted: the rate holds for some loop delays, and a
 second such sample within them is cut, whatever good ones came between. Where rest or much lower rates show such rises,
 or the next sample comes soon, it takes more of them than noise would show by chance, whether we raised the rate or not.
-After a cut the pressure is compared with the one before: if two samples show the same, the cut changed nothing and is
-taken back to a little less than there was. If the pressure rises then, it was us after all, and for some minutes
-nothing is doubted. Only latencies are doubted: a lag does not jump by chance.
+After a cut the pressure is compared with the one before: if two samples that come a loop delay later show the same, the
+cut changed nothing and is taken back to a little less than there was. If the pressure rises then, it was us after all,
+and for some minutes nothing is doubted. Only latencies are doubted: a lag does not jump by chance.
 """
 
 import math
@@ -57,7 +57,7 @@ def in_doubt(
     if cause.trial is None:
         return _doubt(state, cause, seen, over, now_ms)
     if cause.foreign_ms is None:
-        return _compare(state, cause, cause.trial, seen, over)
+        return _compare(state, cause, cause.trial, seen, over, now_ms)
     is_shown = state.rate <= cause.trial.rate  # at a higher rate nothing is known
     if not is_shown or now_ms - cause.foreign_ms >= FOREIGN_MS or over.share > SAME[1] * cause.trial.share:
         return None
@@ -94,13 +94,14 @@ def _doubt(state: ControllerState, cause: RiseCause, seen: Assessment, over: Pre
 
 
 def _compare(
-    state: ControllerState, cause: RiseCause, trial: Trial, seen: Assessment, over: Pressure
+    state: ControllerState, cause: RiseCause, trial: Trial, seen: Assessment, over: Pressure, now_ms: int
 ) -> RiseDoubt | None:
-    """After a cut that was answered by samples which are still at the SLO."""
+    """After a cut that was answered by samples which are still at the SLO. What it changed shows a loop delay later."""
     least, most = SAME
     if not least * trial.share <= over.share <= most * trial.share or trial.rate <= state.rate:
         return None
-    same = trial.same + (over.name in seen.newest)
+    is_shown = state.guarded_ms is None or now_ms - state.guarded_ms >= seen.delay_ms
+    same = trial.same + (over.name in seen.newest and is_shown)
     cause = cause._replace(trial=trial._replace(same=same))
     if same < SAMPLES or over.name not in seen.newest:
         return RiseDoubt(state.rate, f"{told(over)} after a cut: waits whether it changes anything", cause)

@@ -62,7 +62,9 @@ class HealthData(Strict):
     status: Literal["ok", "degraded", "critical", "unknown"] = Field(
         description="`critical` presses like a value over the SLO, also without a value"
     )
-    sampled_at: SampledAt = Field(description="when it was measured; at most 5 minutes ahead of the broker's time")
+    sampled_at: SampledAt = Field(
+        description="when it was measured, of an interval when that began; at most 5 minutes ahead of the broker's time"
+    )
 
     def to_core(self) -> HealthSignal:
         return HealthSignal(self.cluster, self.name, self.value, self.unit, self.status, self.sampled_at)
