@@ -164,6 +164,19 @@ def test_a_higher_rate_counts_at_once_and_a_lower_one_slowly() -> None:
     assert memory.safe_at(at_ms + 2 * HOUR_MS) is None
 
 
+def test_a_rate_that_was_used_in_one_hour_is_not_safe_in_the_next_one_where_samples_of_it_came() -> None:
+    ends_ms = START_MS - START_MS % HOUR_MS + HOUR_MS
+    hour = hour_of(ends_ms)
+    rig = started(40.0)
+    rig.now_ms = ends_ms - 6 * PERIOD_MS
+    for _ in range(5):
+        rig.tick(0.85)
+    rig.state = replace(rig.state, memory=Memory({hour: 10.0}))
+    while rig.state.tried:
+        rig.tick(0.85, active=False)
+    assert rig.state.memory.safe == {hour - 1: pytest.approx(40.0, rel=0.05), hour: 10.0}
+
+
 @pytest.mark.parametrize(("minute", "next_hour"), [(10, 80.0), (50, 30.0)])
 def test_what_is_too_much_shortly_before_an_hour_ends_is_too_much_in_the_next_one(
     minute: int, next_hour: float

@@ -41,7 +41,7 @@ def with_learned(
         return replace(state, tried=tried)
     old = seen_of(tuple(one for one in tried if now_ms - one.at_ms >= seen.delay_ms), state, params)
     left = tuple(one for one in tried if one not in old)
-    return replace(state, memory=state.memory.with_tried(old, now_ms), tried=left)
+    return replace(state, memory=state.memory.with_tried(old), tried=left)
 
 
 def _with_harm(state: ControllerState, safe: float, seen: Assessment, now_ms: int) -> Memory:

@@ -58,11 +58,11 @@ class Memory:
         kept = rate if known is None or rate >= known else known + _FORGET * (rate - known)
         return self._having(work, {hour_of(now_ms): kept})
 
-    def with_tried(self, tried: Iterable[Tried], now_ms: int) -> "Memory":
-        """As `with_safe` with each of these rates, the oldest first."""
+    def with_tried(self, tried: Iterable[Tried]) -> "Memory":
+        """As `with_safe` with each of these rates, the oldest first, at the time at which it was used."""
         after = self
         for one in tried:
-            after = after.with_safe(one.rate, now_ms, one.work)
+            after = after.with_safe(one.rate, one.at_ms, one.work)
         return after
 
     def with_most(self, rate: float, now_ms: int, work: WorkKind = WorkKind.WRITE) -> "Memory":
