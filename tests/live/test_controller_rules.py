@@ -354,7 +354,7 @@ def test_4_beyond_what_was_safe_at_another_time_the_rate_grows_the_faster_the_lo
 
 
 @pytest.mark.parametrize(
-    ("hour", "least", "most"), [(None, 1.9, 2.1), (0, 1.0, 1.5), (23, 1.0, 1.5), (25, 1.9, 2.1)], ids=str
+    ("hour", "least", "most"), [(None, 1.9, 2.1), (0, 1.0, 1.5), (24, 1.0, 1.5), (25, 1.0, 1.5), (27, 1.9, 2.1)], ids=str
 )
 def test_4_where_nothing_was_ever_too_much_and_next_to_nothing_of_an_slo_is_used_the_slow_start_goes_on(
     hour: int | None, least: float, most: float

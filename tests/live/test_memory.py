@@ -177,6 +177,20 @@ def test_a_rate_that_was_used_in_one_hour_is_not_safe_in_the_next_one_where_samp
     assert rig.state.memory.safe == {hour - 1: pytest.approx(40.0, rel=0.05), hour: 10.0}
 
 
+DAY_MS = HOURS * HOUR_MS
+
+
+def test_harm_at_the_same_minute_of_each_day_is_known_in_each_run_also_after_a_restart() -> None:
+    """A batch does harm at minute 7 of a daily run. What is journaled is up to an hour older than the last harm."""
+    memory = Memory({HOUR: 5.0})
+    for day in range(5):
+        at_ms = START_MS + day * DAY_MS
+        if day:
+            assert all(memory.knows_harm(at_ms + minute * 60_000) for minute in range(61))
+        memory = memory.with_most(5.0, at_ms + 7 * 60_000 - (HOUR_MS if day % 2 else 0))
+    assert not memory.knows_harm(START_MS + 6 * DAY_MS), "a day without it"
+
+
 @pytest.mark.parametrize(("minute", "next_hour"), [(10, 80.0), (50, 30.0)])
 def test_what_is_too_much_shortly_before_an_hour_ends_is_too_much_in_the_next_one(
     minute: int, next_hour: float

@@ -14,6 +14,9 @@ from typing import NamedTuple
 HOUR_MS = 3_600_000
 HOURS = 24
 NEAR_MS = 1_800_000
+# A day, so that a daily run knows what was too much in yesterday's; an hour more for a clock that was changed, and one
+# for harm that came within an hour of what is journaled (`recoveryd.live.keeping`), of which a restart knows no later.
+HARM_MS = (HOURS + 2) * HOUR_MS
 _FORGET = 0.02  # of the distance to a lower rate that turned out to be enough, per observation
 
 
@@ -75,8 +78,8 @@ class Memory:
         return replace(self._having(work, lower) if lower else self, harm_ms=now_ms)
 
     def knows_harm(self, now_ms: int) -> bool:
-        """Whether a rate was too high within a day."""
-        return self.harm_ms is not None and now_ms - self.harm_ms < HOURS * HOUR_MS
+        """Whether a rate was too high within a day, and a little more."""
+        return self.harm_ms is not None and now_ms - self.harm_ms < HARM_MS
 
     def _of(self, work: WorkKind) -> Mapping[int, float]:
         """Of mixed work what is safe for copies, which is less."""
