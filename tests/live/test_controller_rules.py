@@ -369,6 +369,21 @@ def test_4_where_nothing_was_ever_too_much_and_next_to_nothing_of_an_slo_is_used
     assert least <= rig.state.rate / 5.0 <= most
 
 
+@pytest.mark.parametrize("low", [0.08, 0.13])
+@pytest.mark.parametrize("harm_ms", [None, HOUR_MS])
+def test_4_single_low_samples_are_not_far_below_the_target(harm_ms: int | None, low: float) -> None:
+    rig = Rig().rest()
+    memory = Memory({hour_of(rig.now_ms): 20.0}, harm_ms=None if harm_ms is None else rig.now_ms - harm_ms)
+    rig.state = replace(rig.state, memory=memory)
+    why = []
+    for at in range(40):
+        share = (0.45, 0.45, low)[at % 3]
+        sample = Reading(LATENCY, share * SLO_S, rig.now_ms + PERIOD_MS)
+        why.append(rig.tick(None, lag_s=1.0, more=(sample,)).why)
+    assert rig.state.rate < 1.15 * 20.0
+    assert not [told for told in why[2:] if "far below" in told]
+
+
 @pytest.mark.parametrize(
     ("z", "factor"),
     [

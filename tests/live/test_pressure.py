@@ -79,6 +79,7 @@ def test_pressure_is_of_the_newest_sample_and_strain_of_the_worst_of_three_and_o
         1_000,
         pytest.approx(aim - worse),
         slo_s=0.2,
+        most_share=0.5,
     )
     assert (one.share, one.strain, one.room) == (pytest.approx(0.1), pytest.approx(newest), pytest.approx(aim - newest))
     assert measure_pressure(protection, track, 3_000, 0.0125, 25.0, 4_000) is None
@@ -92,6 +93,19 @@ def test_room_is_by_the_upper_quartile_of_what_counts_and_room_to_lower_by_the_m
     assert found is not None
     upper, middle, aim = (latency_strain(share, REST) for share in (0.5, 0.25, 0.6))
     assert (found.room, found.level_room) == (pytest.approx(aim - upper), pytest.approx(aim - middle))
+
+
+def test_what_is_used_at_most_is_of_the_newest_and_the_worst_and_of_a_lag_where_it_will_be() -> None:
+    latency, lag = Protection("p99", SignalKind.LATENCY, 0.2), Protection("shop", SignalKind.LAG, 100.0)
+    times_ms = tuple(range(5_000, 35_000, 5_000))
+    falls = Track(times_ms, (0.09, 0.09, 0.016, 0.09, 0.09, 0.016), (0,) * 6)
+    rises = Track(times_ms, (0.016, 0.016, 0.016, 0.016, 0.016, 0.09), (0,) * 6)
+    grows = Track(times_ms, (0.0, 2.0, 4.0, 6.0, 8.0, 10.0), (0,) * 6)
+    found = [
+        measure_pressure(protection, track, -1, 0.0125, 25.0, 35_000, count=6)
+        for protection, track in ((latency, falls), (latency, rises), (lag, grows))
+    ]
+    assert [p and p.most_share for p in found] == pytest.approx([0.45, 0.45, 0.2])
 
 
 @pytest.mark.parametrize(("since_ms", "count"), [(-1, 6), (2_000, 4), (4_500, 3), (6_000, 3)])

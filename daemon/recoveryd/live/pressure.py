@@ -57,7 +57,8 @@ class Pressure(NamedTuple):
     of the law, `room` = strain at the target less the present one, by the worst of the last few; `level_room` the same
     by their median; `age_ms` of the newest; `is_calm`: the median of the last three, those over the SLO too, is well
     below the target, as two of them alone can show; of a lag the newest. `is_far`: the worst of the last few is well
-    below the target; where noise alone brings it near, the median.
+    below the target; where noise alone brings it near, the median. `most_share`: of the SLO, by the newest or the worst
+    of the last few, whichever is more; of a lag by where it will be.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Pressure(NamedTuple):
     is_calm: bool = False
     is_far: bool = False
     slo_s: float = math.inf
+    most_share: float = math.inf
 
 
 def with_baseline_sample(samples: tuple[float, ...], value: float) -> tuple[float, ...]:
@@ -114,8 +116,12 @@ def target_share(target: float, rest: float) -> float:
 
 def lag_strain(value_s: float, slope: float, delay_s: float, idle_s: float, slo_s: float) -> float:
     """(lag - idle) / (SLO - idle), at least 0, with the lag extrapolated by one loop delay if it grows."""
-    ahead = value_s + delay_s * slope if slope > min(LEAD_SLOPE, LEAD_SHARE * slo_s) else value_s
-    return max(0.0, (ahead - idle_s) / max(slo_s - idle_s, slo_s / 10))
+    return max(0.0, (_ahead_s(value_s, slope, delay_s, slo_s) - idle_s) / max(slo_s - idle_s, slo_s / 10))
+
+
+def _ahead_s(value_s: float, slope: float, delay_s: float, slo_s: float) -> float:
+    """What a lag will be a loop delay later, if it grows."""
+    return value_s + delay_s * slope if slope > min(LEAD_SLOPE, LEAD_SHARE * slo_s) else value_s
 
 
 def growth(times_ms: tuple[int, ...], values: tuple[float, ...]) -> float:
@@ -170,6 +176,7 @@ def measure_pressure(
         is_calm=is_calm,
         is_far=strains.peak < CALM_SHARE * strains.aim or (strains.peak_aim > strains.aim and is_calm),
         slo_s=protection.slo_s,
+        most_share=max(value_s, strains.peak_s) / protection.slo_s,
     )
 
 
@@ -183,7 +190,7 @@ def _room(aim: float, strain: float, kind: SignalKind) -> float:
 
 class _Strains(NamedTuple):
     """By the worst, and by two kinds of median, of the last few samples; and at the target, as the worst and the
-    medians are compared with it.
+    medians are compared with it. `peak_s`: the worst itself, of a lag where it will be.
     """
 
     peak: float
@@ -191,24 +198,26 @@ class _Strains(NamedTuple):
     middle: float
     peak_aim: float
     aim: float
+    peak_s: float
 
 
 def _of_latency(
     values: tuple[float, ...], count: int, slo_s: float, idle_s: float, peak_s: float, target: float
 ) -> _Strains:
     """`count`: how many of the newest make the peak."""
-    rest, last = max(REST_LEAST, idle_s / slo_s), values[-LEVEL_OF:]
+    rest, last, worst_s = max(REST_LEAST, idle_s / slo_s), values[-LEVEL_OF:], _peak_s(values, slo_s, count)
 
     def strain(value_s: float) -> float:
         return latency_strain(value_s / slo_s, rest)
 
     return _Strains(
-        peak=strain(_peak_s(values, slo_s, count)),
+        peak=strain(worst_s),
         level=strain(_level_s(values, slo_s)),
         middle=strain(_middle(last)) if len(last) > 1 else math.inf,  # two that are calm are the middle of any three
         # Where noise alone brings the worst of a few samples near the target, that has to be compared with noise.
         peak_aim=latency_strain(target_share(target, max(idle_s, peak_s) / slo_s), rest),
         aim=latency_strain(target_share(target, rest), rest),
+        peak_s=worst_s,
     )
 
 
@@ -216,9 +225,10 @@ def _of_lag(
     protection: Protection, times_ms: tuple[int, ...], values: tuple[float, ...], delay_s: float, target: float
 ) -> _Strains:
     idle_s, slo_s = protection.idle_s, protection.slo_s
-    strain = lag_strain(values[-1], growth(times_ms, values), delay_s, idle_s, slo_s)
+    slope = growth(times_ms, values)
+    strain = lag_strain(values[-1], slope, delay_s, idle_s, slo_s)
     aim = lag_strain(target * slo_s, 0.0, delay_s, idle_s, slo_s)
-    return _Strains(strain, strain, strain, aim, aim)
+    return _Strains(strain, strain, strain, aim, aim, _ahead_s(values[-1], slope, delay_s, slo_s))
 
 
 def _level_s(values: tuple[float, ...], slo_s: float) -> float:

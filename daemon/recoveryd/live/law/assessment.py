@@ -4,6 +4,7 @@ signal as one value.
 No rate is chosen here. Readings with a name that is not protected are refused and counted.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -87,8 +88,10 @@ def is_over(pressure: Pressure) -> bool:
 
 
 def is_hardly_used(seen: Assessment, params: ControllerParams) -> bool:
-    """Whether so little of every SLO is used that a rate may grow exponentially, however near to that rest is."""
-    return (seen.share or 0.0) < FAR_SHARE * params.target
+    """Whether so little of every SLO is used that a rate may grow exponentially, however near to that rest is: by the
+    newest sample and the worst of the last few, since a single low one tells nothing.
+    """
+    return max((p.most_share for p in seen.pressures), default=math.inf) < FAR_SHARE * params.target
 
 
 def fold_readings(
