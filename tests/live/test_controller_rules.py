@@ -468,6 +468,9 @@ def test_8_a_group_may_be_left_out_once_it_is_shown_that_we_do_not_move_it() -> 
         decision = rig.tick(0.0, lag_s=90.0)
     assert (rig.state.dropped, decision.verdict) == ({GROUP}, ControlVerdict.UNATTRIBUTABLE)
     assert decision.wanted_bytes_per_s > 3 * FLOOR
+    assert decision.rule in {Rule.SLOW_START, Rule.TRACK}
+    assert decision.why.endswith("; shop does not count: it stayed as bad with replays at their floor")
+    assert "at its floor" not in decision.why
     rig.tick(0.0, lag_s=6.0)
     assert rig.state.dropped == frozenset()
 

@@ -36,6 +36,8 @@ def published(
     cut_ms = now_ms + params.cut_latency_ms if move.cut else state.cut_ms
     state = replace(state, published=published, publications=publications, cut_ms=cut_ms)
     state, verdict = _with_verdict(state, move, seen, now_ms, params)
+    if verdict is ControlVerdict.UNATTRIBUTABLE:
+        move = _unattributed(state, move, seen, now_ms)
     return state, decision(state, move, verdict, publish, seen, inputs.achieved_bytes_per_s)
 
 
@@ -53,7 +55,7 @@ def _with_verdict(
     state: ControllerState, move: Move, seen: Assessment, now_ms: int, params: ControllerParams
 ) -> tuple[ControllerState, ControlVerdict]:
     """8. At the floor for three loop delays and still pressed: the replay is not the cause. Signals configured for it
-    then stop counting until they are well again.
+    then stop counting until they are well again; so long the verdict stays, whichever rule sets the rate.
     """
     recovered = {n for n in state.dropped if _is_well(state, n, params)}
     state = replace(state, dropped=state.dropped - recovered) if recovered else state
@@ -61,8 +63,7 @@ def _with_verdict(
         return state, ControlVerdict.PAUSED
     if seen.unseen or seen.stale:
         return state, ControlVerdict.BLIND
-    pressed_ms = 0 if state.pressed_since_ms is None else now_ms - state.pressed_since_ms
-    if pressed_ms >= 3 * seen.delay_ms:
+    if _is_pressed_for_long(state, seen, now_ms):
         may_drop = {p.name for p in params.protections if p.drop_when_unattributable}
         pressing = {p.name for p in seen.pressures if is_over(p)}
         return replace(state, dropped=state.dropped | (pressing & may_drop)), ControlVerdict.UNATTRIBUTABLE
@@ -70,6 +71,19 @@ def _with_verdict(
         return state, ControlVerdict.UNATTRIBUTABLE
     is_protected = watches_latency(params) or not (params.protections or params.all_left_out)
     return state, ControlVerdict.PROTECTED if is_protected else ControlVerdict.LATENCY_UNPROTECTED
+
+
+def _unattributed(state: ControllerState, move: Move, seen: Assessment, now_ms: int) -> Move:
+    """The move, with why the verdict is what it is. It is that of rule 8 only while the rate is at the floor for it."""
+    if _is_pressed_for_long(state, seen, now_ms):
+        why = f"{move.why}; the replay is at its floor and the pressure stays: not caused by it"
+        return move._replace(why=why, rule=Rule.PROTECT)
+    names = ", ".join(sorted(state.dropped)[:3])
+    return move._replace(why=f"{move.why}; {names} does not count: it stayed as bad with replays at their floor")
+
+
+def _is_pressed_for_long(state: ControllerState, seen: Assessment, now_ms: int) -> bool:
+    return state.pressed_since_ms is not None and now_ms - state.pressed_since_ms >= 3 * seen.delay_ms
 
 
 def _is_well(state: ControllerState, name: str, params: ControllerParams) -> bool:
@@ -87,15 +101,13 @@ def decision(
     achieved: float | None,
 ) -> ControlDecision:
     why = move.why
-    if verdict is ControlVerdict.UNATTRIBUTABLE:
-        why = f"{why}; the replay is at its floor and the pressure stays: not caused by it"
-    elif verdict is ControlVerdict.LATENCY_UNPROTECTED:
+    if verdict is ControlVerdict.LATENCY_UNPROTECTED:
         why = f"{why} (produce latency is not measured, so it is not protected)"
     return ControlDecision(
         rate_bytes_per_s=state.published,
         publish=publish,
         pause=move.pause,
-        rule=Rule.PROTECT if verdict is ControlVerdict.UNATTRIBUTABLE else move.rule,
+        rule=move.rule,
         verdict=verdict,
         why=why,
         pressure=seen.share,
