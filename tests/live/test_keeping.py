@@ -16,7 +16,8 @@ from tests.builders.live_world import MAX, MIN, LiveWorld
 
 def test_what_was_learned_comes_back_through_the_daemons_record() -> None:
     state = ControllerState(
-        memory=Memory({3: 5e6, 4: 6e6}, {3: 9e6}), baselines={"canary": (0.004,) * 6, "new": (0.1,)}
+        memory=Memory({3: 5e6, 4: 6e6}, {3: 9e6}, protects={"canary": 0.2, "lag:shop@orders": 30.0}),
+        baselines={"canary": (0.004,) * 6, "new": (0.1,)},
     )
     record = DaemonRecord(kept={"live": kept_of({"main": state, "empty": ControllerState()})})
     read = daemon_from_document(daemon_to_document(record))
@@ -68,6 +69,17 @@ def test_only_what_is_new_or_changed_by_a_tenth_is_written_again() -> None:
     assert is_worth_keeping(before, kept(120.0, 0.010))
     assert is_worth_keeping(before, kept(100.0, 0.012))
     assert is_worth_keeping({}, kept(100.0, 0.010))
+
+
+def test_for_whom_rates_were_safe_is_written_with_them_and_not_without() -> None:
+    def kept(memory: Memory) -> dict[str, object]:
+        return kept_of({"main": ControllerState(memory=memory)})
+
+    before = kept(Memory({3: 5e6}))
+    after = kept(Memory({3: 5e6}, protects={"lag:shop@orders": 30.0}))
+    assert is_worth_keeping({"live": before}, after)
+    assert not is_worth_keeping({"live": after}, after)
+    assert kept(Memory(protects={"lag:shop@orders": 30.0})) == {}
 
 
 def test_a_rate_that_is_kept_as_safe_and_was_too_much_is_known_at_once() -> None:

@@ -8,6 +8,7 @@ from recoveryd.live.freshness import Reading
 from recoveryd.live.keeping import begun, kept_of
 from recoveryd.live.law.memory import HOUR_MS, HOURS, Memory, WorkKind, hour_of
 from recoveryd.live.law.types import Rule
+from recoveryd.live.pressure import Protection, SignalKind
 from tests.live.control_rig import FLOOR, LATENCY, PARAMS, PERIOD_MS, START_MS, Rig, started
 
 HOUR = hour_of(START_MS)
@@ -70,6 +71,81 @@ def test_a_rate_that_lanes_did_not_use_proves_nothing() -> None:
     for _ in range(10):
         rig.tick(0.0, achieved=2.0)
     assert rig.state.memory.safe_at(rig.now_ms) == pytest.approx(2.5)
+
+
+SOME_LEFT_OUT = replace(PARAMS, protections=PARAMS.protections[:1], some_left_out=True)
+
+
+def test_nothing_is_safe_that_was_used_while_something_that_is_protected_did_not_count() -> None:
+    rig = remembering(8.0)
+    rig.tick(0.0)
+    rig.params = SOME_LEFT_OUT
+    for _ in range(60):
+        rig.tick(0.0)
+    assert rig.state.rate > 50.0
+    rig.params = PARAMS
+    assert rig.rest().tick(0.0).rate_bytes_per_s == 8.0
+
+
+def test_what_is_too_much_meanwhile_is_too_much_later() -> None:
+    rig = started(40.0)
+    rig.state = replace(rig.state, memory=Memory({HOUR: 60.0}))
+    rig.params = SOME_LEFT_OUT
+    rig.cut()
+    assert rig.state.memory.safe == {HOUR: pytest.approx(30.0)}
+    assert rig.state.memory.knows_harm(rig.now_ms)
+
+
+def test_nothing_is_learned_while_a_signal_does_not_count_that_replays_do_not_move() -> None:
+    group = replace(PARAMS.protections[1], drop_when_unattributable=True)
+    rig = started(2.0, replace(PARAMS, protections=(PARAMS.protections[0], group)))
+    for _ in range(60):
+        rig.tick(0.0, lag_s=90.0)
+    assert rig.state.dropped
+    assert rig.state.rate > 30.0
+    assert (rig.state.memory.safe_at(rig.now_ms) or 0.0) <= STARTED
+
+
+ADDED = Protection("orders", SignalKind.LAG, 5.0, idle_s=2.5)
+LATENCY_OF_CONFIG, GROUP_OF_CONFIG = PARAMS.protections
+
+
+@pytest.mark.parametrize(
+    ("now", "is_kept"),
+    [
+        (PARAMS.protections, True),
+        ((LATENCY_OF_CONFIG,), True),
+        ((*PARAMS.protections, ADDED), False),
+        ((LATENCY_OF_CONFIG, replace(GROUP_OF_CONFIG, slo_s=29.0)), False),
+        ((LATENCY_OF_CONFIG, replace(GROUP_OF_CONFIG, slo_s=60.0)), True),
+        ((GROUP_OF_CONFIG,), True),
+    ],
+)
+def test_what_was_safe_is_forgotten_where_somebody_is_protected_for_whom_it_was_not(
+    now: tuple[Protection, ...], is_kept: bool
+) -> None:
+    before = remembering(60.0).rest(1)
+    before.state = replace(before.state, memory=replace(before.state.memory, harm_ms=START_MS))
+    rig = Rig(replace(PARAMS, protections=now))
+    rig.state = begun({"live": kept_of({"main": before.state})}, "main")
+    rig.rest(1)
+    assert rig.state.memory.safe == ({HOUR: 60.0} if is_kept else {})
+    assert rig.state.memory.protects == {p.name: p.slo_s for p in now}
+    assert rig.state.memory.knows_harm(rig.now_ms)
+    assert LATENCY not in {p.name for p in now} or rig.state.baselines, "rest is no matter of who is protected"
+
+
+def test_a_signal_that_was_taken_out_of_the_config_and_comes_back_was_not_protected_meanwhile() -> None:
+    rig = remembering(60.0).rest(1)
+    for protections, safe in ((PARAMS.protections[:1], {HOUR: 60.0}), (PARAMS.protections, {})):
+        rig.params = replace(PARAMS, protections=protections)
+        assert rig.rest(1).state.memory.safe == safe
+
+
+def test_what_an_older_daemon_kept_did_not_say_for_whom_it_was_safe_and_counts() -> None:
+    rig = Rig()
+    rig.state = begun({"live": {"main": {"safe": {str(HOUR): 60.0}}}}, "main")
+    assert rig.rest().tick(0.0).rate_bytes_per_s == 60.0
 
 
 def test_a_rate_that_led_to_a_cut_was_not_safe() -> None:

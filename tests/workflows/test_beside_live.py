@@ -129,6 +129,8 @@ def test_the_lag_of_an_application_that_a_restore_has_stopped_does_not_refuse_it
     live.live(10)
     assert live.pressures == {OTHER_LAG}
     assert f"{OWN_LAG} does not count: workflow w2 keeps app stopped" in live.why
+    memory = world.state.of(LIVE).protecting.states["main"].memory
+    assert set(memory.protects) == {OWN_LAG, OTHER_LAG}, "nothing that is safe without it is safe"
 
 
 def test_nor_does_it_once_a_new_daemon_leads() -> None:

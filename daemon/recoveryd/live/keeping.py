@@ -1,6 +1,6 @@
 """What controllers know that outlives the daemon, as plain JSON values in the daemon's own record: by domain the safe
-rates by hour of the day and kind of work, and when one was last too high; of each signal the latency at rest and the
-highest one at rest, which tells noise.
+rates by hour of the day and kind of work, for which signals and SLOs they were safe, and when one was last too high; of
+each signal the latency at rest and the highest one at rest, which tells noise.
 
 A restart or the next recovery begins there instead of with a minute at the floor. What cannot be read is forgotten; it
 is never more than a hint, which fresh samples must confirm before a rate rises.
@@ -33,7 +33,7 @@ def begun(kept: Mapping[str, Any], domain: str) -> ControllerState:
 def _memory(found: Mapping[str, Any]) -> Memory:
     harm_ms = _numbers(found.get("harm")).get("ms")
     safe, safe_read = (_hours(found.get(kind)) for kind in ("safe", "safe_read"))
-    return Memory(safe, safe_read, None if harm_ms is None else int(harm_ms))
+    return Memory(safe, safe_read, None if harm_ms is None else int(harm_ms), _numbers(found.get("protects")))
 
 
 def _hours(value: object) -> dict[int, float]:
@@ -81,9 +81,11 @@ def _is_less(now: Mapping[int, float], before: Mapping[int, float]) -> bool:
 
 def _of(state: ControllerState) -> Numbers:
     rest = {name: s for name, s in state.baselines.items() if len(s) >= BASELINE_AT_LEAST}
+    knows_safe = state.memory.safe or state.memory.safe_read
     return {
         "safe": _rates(state.memory.safe),
         "safe_read": _rates(state.memory.safe_read),
+        "protects": dict(sorted(state.memory.protects.items())) if knows_safe else {},
         "harm": {} if state.memory.harm_ms is None else {"ms": float(state.memory.harm_ms)},
         "rest": {name: round(median(samples), 6) for name, samples in sorted(rest.items())},
         "rest_most": {name: round(max(samples), 6) for name, samples in sorted(rest.items())},
@@ -98,7 +100,7 @@ def _flat(kept: object) -> dict[tuple[str, str, str], float]:
     return {
         (domain, kind, key): value
         for domain, found in _mapping(kept).items()
-        for kind in ("safe", "safe_read", "harm", "rest", "rest_most")
+        for kind in ("safe", "safe_read", "protects", "harm", "rest", "rest_most")
         for key, value in _numbers(_mapping(found).get(kind)).items()
     }
 

@@ -55,7 +55,7 @@ def _without(params: ControllerParams, names: Mapping[str, str]) -> ControllerPa
     if not names:
         return params
     kept = tuple(p for p in params.protections if p.name not in names)
-    return replace(params, protections=kept, all_left_out=not kept)
+    return replace(params, protections=kept, some_left_out=True, all_left_out=not kept)
 
 
 def told_left_out(out: LeftOut) -> dict[str, str]:

@@ -49,7 +49,9 @@ def step(
     """The next state and the decision at `now_ms`. Never raises; the rate never leaves [floor, ceiling], except for 0
     with a pause.
     """
-    known = state
+    slos = {p.name: p.slo_s for p in params.protections}
+    memory = state.memory.protecting(slos, some_left_out=params.some_left_out)
+    known = state = state if memory is state.memory else replace(state, memory=memory)
     state, news = fold_readings(state, inputs, now_ms, params)
     if not inputs.active:
         return rest(known, state, news, now_ms, params)

@@ -33,8 +33,8 @@ def with_learned(
     is_raising = may_rise(seen, params)
     if seen.gated:  # samples that are too old to raise a rate by tell of the rates before
         seen = assess(replace(state, cut_ms=None), seen.newest, now_ms, params)
-    is_blind = bool(seen.unseen or seen.lost or seen.stale) or not params.protections
-    if is_blind or seen.room < -params.dead_band or seen.is_over or open_doubt(state, seen, now_ms) is not None:
+    is_pressed = seen.room < -params.dead_band or seen.is_over or open_doubt(state, seen, now_ms) is not None
+    if is_pressed or _is_blind(state, seen, params):
         return replace(state, tried=()) if state.tried else state
     tried = (*state.tried, *more)[-_TRIED_AT_MOST:]
     if not is_raising:
@@ -42,6 +42,14 @@ def with_learned(
     old = seen_of(tuple(one for one in tried if now_ms - one.at_ms >= seen.delay_ms), state, params)
     left = tuple(one for one in tried if one not in old)
     return replace(state, memory=state.memory.with_tried(old), tried=left)
+
+
+def _is_blind(state: ControllerState, seen: Assessment, params: ControllerParams) -> bool:
+    """Whether nobody sees what a rate does to something that is listed. What is not looked at for now counts again
+    later, and then what was safe without it says nothing.
+    """
+    is_partial = params.some_left_out or not params.protections or bool(state.dropped)
+    return is_partial or bool(seen.unseen or seen.lost or seen.stale)
 
 
 def _with_harm(state: ControllerState, safe: float, seen: Assessment, now_ms: int) -> Memory:

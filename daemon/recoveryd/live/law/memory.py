@@ -6,6 +6,7 @@ It never raises a rate by itself: it only says how far a rate may climb quickly 
 show that live traffic is well.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -41,17 +42,31 @@ class Tried(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Memory:
     """Bytes/s by hour of the day (UTC): `safe` while records were brought, `safe_read` while they were only read.
-    `harm_ms`: when a rate last turned out to be too high.
+    `harm_ms`: when a rate last turned out to be too high. `protects`: the signals for which rates were safe, with their
+    SLOs in seconds; empty = not known.
     """
 
     safe: Mapping[int, float] = field(default_factory=dict)
     safe_read: Mapping[int, float] = field(default_factory=dict)
     harm_ms: int | None = None
+    protects: Mapping[str, float] = field(default_factory=dict)
 
     def safe_at(self, now_ms: int, work: WorkKind = WorkKind.WRITE) -> float | None:
         """The safe rate of this hour, else of the last one; None when neither is known."""
         hour, known = hour_of(now_ms), self._of(work)
         return known.get(hour, known.get((hour - 1) % HOURS))
+
+    def protecting(self, slos: Mapping[str, float], *, some_left_out: bool = False) -> "Memory":
+        """What is known of rates where these signals are protected. Where one was added since, or an SLO is shorter,
+        nobody saw what was safe for it: that is forgotten, and that a rate was too high is not. With `some_left_out`
+        there are others that count again later.
+        """
+        if not slos or slos == self.protects:
+            return self
+        is_new = any(slo_s < self.protects.get(name, math.inf) for name, slo_s in slos.items())
+        if is_new and self.protects:
+            return Memory(harm_ms=self.harm_ms, protects=slos)
+        return self if some_left_out else replace(self, protects=slos)
 
     def with_safe(self, rate: float, now_ms: int, work: WorkKind = WorkKind.WRITE) -> "Memory":
         """After a rate was safe: a higher one counts at once, a lower one slowly. Of mixed work nothing is learned."""

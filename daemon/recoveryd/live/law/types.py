@@ -55,7 +55,8 @@ class ControllerParams:
     """Frozen parameters of one budget domain (a broker, or a cluster as a whole). Times in ms, rates in bytes/s.
 
     `displacement`: how many bytes of replay do as much work as one byte of live traffic. Gains are per loop delay, so
-    they hold for any delay. `all_left_out`: something is listed to be protected, and nothing of it counts now.
+    they hold for any delay. `some_left_out`: not all that is listed to be protected counts now; `all_left_out`: nothing
+    of it does.
     """
 
     protections: tuple[Protection, ...] = ()
@@ -83,6 +84,7 @@ class ControllerParams:
     raise_band: float = 1.05
     cut_band: float = 0.95
     law: Law = Law.BUDGET
+    some_left_out: bool = False
     all_left_out: bool = False
     most_bytes_per_s: float = math.inf  # of all claims together, whatever each may take
     freshness: FreshnessParams = FreshnessParams()
