@@ -330,13 +330,61 @@ def test_4_at_its_ceiling_a_rate_shows_nothing_of_what_is_beyond_it() -> None:
     assert (rig.state.rate, rig.state.probing_ms) == (24.0, None)
 
 
-def test_4_it_does_not_go_beyond_what_was_safe_before_samples_tell_of_that() -> None:
+@pytest.mark.parametrize(("harm_ms", "least", "most"), [(None, 1.8, 2.4), (HOUR_MS, 1.1, 1.5)])
+@pytest.mark.parametrize("late_ticks", [0, 3])
+def test_4_it_does_not_go_beyond_what_was_safe_before_samples_tell_of_that(
+    late_ticks: int, harm_ms: int | None, least: float, most: float
+) -> None:
+    """Lanes use it `late_ticks` after they were granted it. Then it goes on, twice as much per loop delay where nothing
+    was ever too much.
+    """
     rig = Rig()
-    rig.state = ControllerState(memory=Memory().with_safe(30.0, rig.now_ms))
+    harm = None if harm_ms is None else rig.now_ms - harm_ms
+    rig.state = ControllerState(memory=replace(Memory().with_safe(20.0, rig.now_ms), harm_ms=harm))
     rig.rest()
-    rates = [rig.tick(0.1).wanted_bytes_per_s for _ in range(PARAMS.loop_delay_ms // PERIOD_MS - 1)]
-    assert rates[0] == 30.0
-    assert rates[-1] <= 30.0 * math.exp(PARAMS.gain_up)
+    delay_ticks = PARAMS.loop_delay_ms // PERIOD_MS
+    starting = [rig.tick(0.0, lag_s=1.0, achieved=None) for _ in range(late_ticks)]
+    told = [*starting, *(rig.tick(0.0, lag_s=1.0) for _ in range(delay_ticks))]
+    assert {d.wanted_bytes_per_s for d in told} == {20.0}
+    assert told[-1].rule is Rule.GATE
+    rates = [rig.tick(0.0, lag_s=1.0).wanted_bytes_per_s for _ in range(delay_ticks + 1)]
+    assert 20.0 < rates[1] < rates[2]
+    assert least * 20.0 < rates[-1] < most * 20.0
+
+
+@pytest.mark.parametrize("z", [1.0, 1.02])
+def test_9_a_rise_after_it_began_at_what_was_safe_is_ours(z: float) -> None:
+    """From nothing to that is the largest raise of all."""
+    rig = Rig()
+    rig.state = ControllerState(memory=Memory().with_safe(60.0, rig.now_ms))
+    rig.rest()
+    rig.tick(0.1)
+    decision = rig.tick(z)
+    assert (decision.rule, decision.wanted_bytes_per_s) == (Rule.GUARD, pytest.approx(42.0))
+    assert rig.state.comfortable == pytest.approx(45.0)
+    for _ in range(2 * PARAMS.loop_delay_ms // PERIOD_MS + 1):
+        rig.tick(0.9)
+    assert rig.tick(z).rule is Rule.FOREIGN, "the next one follows nothing"
+
+
+def test_9_a_rise_long_after_it_began_at_what_was_safe_is_doubted() -> None:
+    rig = Rig()
+    rig.state = ControllerState(memory=Memory().with_safe(60.0, rig.now_ms))
+    rig.rest()
+    for _ in range(PARAMS.loop_delay_ms // PERIOD_MS + 1):
+        rig.tick(0.9)
+    assert rig.tick(1.0).rule is Rule.FOREIGN
+
+
+def test_after_a_restart_what_was_safe_is_gone_back_to_in_one_step_and_is_waited_for_too() -> None:
+    """Lanes copy all the while, and nothing was ever too much."""
+    rig = Rig()
+    rig.state = replace(rig.state, baselines={LATENCY: (0.0125,) * 10}, memory=Memory({hour_of(rig.now_ms): 40.0}))
+    for _ in range(PARAMS.loop_delay_ms // PERIOD_MS + 1):
+        rig.tick(None, lag_s=None, achieved=1.0)
+    rates = [rig.tick(0.0, lag_s=1.0).wanted_bytes_per_s for _ in range(PARAMS.loop_delay_ms // PERIOD_MS + 2)]
+    assert set(rates[:-2]) == {40.0}
+    assert rates[-1] > 40.0
 
 
 def test_4_beyond_what_was_safe_at_another_time_the_rate_grows_the_faster_the_longer_all_is_well() -> None:
@@ -354,7 +402,9 @@ def test_4_beyond_what_was_safe_at_another_time_the_rate_grows_the_faster_the_lo
 
 
 @pytest.mark.parametrize(
-    ("hour", "least", "most"), [(None, 1.9, 2.1), (0, 1.0, 1.5), (24, 1.0, 1.5), (25, 1.0, 1.5), (27, 1.9, 2.1)], ids=str
+    ("hour", "least", "most"),
+    [(None, 1.9, 2.1), (0, 1.0, 1.5), (24, 1.0, 1.5), (25, 1.0, 1.5), (27, 1.9, 2.1)],
+    ids=str,
 )
 def test_4_where_nothing_was_ever_too_much_and_next_to_nothing_of_an_slo_is_used_the_slow_start_goes_on(
     hour: int | None, least: float, most: float

@@ -1,9 +1,14 @@
 """The controller on a simulated cluster without noise: it settles below its target and does not overshoot."""
 
+import math
+from dataclasses import replace
+
 import pytest
 
+from recoveryd.live.law.memory import HOURS, Memory
+from recoveryd.live.law.types import ControllerState
 from recoveryd.simulation.model import ModelParams
-from recoveryd.simulation.policies import Controlled
+from recoveryd.simulation.policies import PERIOD_S, Controlled
 from recoveryd.simulation.run import simulate
 from recoveryd.simulation.scenarios import World
 
@@ -52,6 +57,25 @@ def test_less_capacity_costs_one_loop_of_violation_and_settles_lower() -> None:
     settled = trace.rate[1_600 : trace.finished_s]
     safe = 70 * 0.96 - LIVE_WORK
     assert 0.6 * safe <= min(settled) <= max(settled) <= safe
+
+
+@pytest.mark.parametrize("signal_delay_s", [1.0, 3.0, 10.0])
+@pytest.mark.parametrize("safe", [30.0, 60.0])
+def test_where_nothing_is_harmed_what_was_safe_is_kept_for_one_loop_delay_and_then_doubled_per_loop_delay(
+    safe: float, signal_delay_s: float
+) -> None:
+    params = replace(
+        PARAMS, capacity=2_000.0, commit_every_s=1, slice_s=2, signal_delay_s=signal_delay_s, signal_jitter_s=0.0
+    )
+    policy = Controlled(params)
+    policy.state = ControllerState(memory=Memory(dict.fromkeys(range(HOURS), safe)))
+    trace = simulate(world(2_000.0, -params.warm_up_s), policy, 1, params)
+    assert policy.decision is not None
+    delay_s = policy.decision.loop_delay_ms / 1_000
+    early = trace.rate[: int(delay_s) - PERIOD_S]  # lanes have copied from the first second on
+    assert set(early) == {safe}
+    at_most_s = next(at for at, rate in enumerate(trace.rate) if rate == params.replay_max)
+    assert at_most_s <= delay_s * (1 + math.log2(params.replay_max / safe)) + PERIOD_S
 
 
 def test_a_burst_of_live_traffic_displaces_the_replay_before_latency_says_so() -> None:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from recoveryd.live.freshness import Track
 from recoveryd.live.law.assessment import Assessment, is_over
 from recoveryd.live.law.memory import HOUR_MS
-from recoveryd.live.law.moves import granted_least, told
+from recoveryd.live.law.moves import granted_least, has_just_leapt, told
 from recoveryd.live.law.noise import evidence_of, usual_share
 from recoveryd.live.law.types import ControllerParams, ControllerState, RiseCause, Trial
 from recoveryd.live.pressure import Pressure, SignalKind
@@ -80,7 +80,7 @@ def _doubt(state: ControllerState, cause: RiseCause, seen: Assessment, over: Pre
     """A rise that was not cut yet."""
     if over.name not in seen.newest:
         return RiseDoubt(state.rate, f"{told(over)}: waits for the next sample", cause)
-    is_known = follows(state) or _is_open(cause, seen, now_ms)
+    is_known = follows(state, seen, now_ms) or _is_open(cause, seen, now_ms)
     is_frequent = _is_frequent(state, seen, over)
     if is_noisy(state, over) or is_frequent:
         if not _is_more_than_noise(state, seen, over, now_ms):
@@ -195,8 +195,10 @@ def under_suspicion(state: ControllerState, seen: Assessment, now_ms: int) -> st
     )
 
 
-def follows(state: ControllerState) -> bool:
+def follows(state: ControllerState, seen: Assessment, now_ms: int) -> bool:
     """Whether the rate was raised within the last loop delay."""
+    if has_just_leapt(state, seen.delay_ms, now_ms):
+        return True
     least = granted_least(state)
     return state.published >= FOLLOWS * least if least > 0 else state.published > 0
 

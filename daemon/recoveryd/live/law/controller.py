@@ -10,7 +10,8 @@ they are tried:
     1 stale       a protected signal is old or was never seen: decay to the floor; lost for five minutes: pause
     9 foreign     the SLO is reached, but maybe not because of us: raise nothing for a while, or take a cut back
     3 guard       the SLO is reached in samples taken since the last cut: cut by how far it is exceeded
-    2 gate        no sample since the last cut, or none since the last step: hold
+    2 gate        no sample since the last cut, or none since the last step: hold; none of a safe rate that a recovery
+    began with: raise nothing
     6 no wind-up  the lanes do not use what they have: do not raise
     4 slow start far below the target, or room as other rates show: grow exponentially; beyond a safe rate, slowly at
     first 5 track integrate the distance to the target 7 publish lanes are told of large enough changes, and of every
@@ -133,6 +134,7 @@ def _moved(
         stepped_ms=now_ms,
         informed_ms=now_ms if seen.news or seen.gated else state.informed_ms,
         guarded_ms=now_ms if move.cut and move.rule is Rule.GUARD else state.guarded_ms,
+        leapt_ms=None if move.cut else state.leapt_ms,
         comfortable=state.comfortable if move.comfortable is None else move.comfortable,
         probing_ms=_probing_ms(state, move, rate, now_ms),
         causes=relieved(state.causes if move.causes is None else move.causes, seen, now_ms),

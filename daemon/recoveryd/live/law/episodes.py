@@ -67,13 +67,16 @@ def begin(
     ceiling = bounds(inputs)[1]
     rate, safe = begin_rate(state, inputs, now_ms, params), state.memory.safe_at(now_ms, state.work)
     used_ms, begun_ms = (state.used_ms, state.begun_ms) if state.active else (None, now_ms)
+    leapt_ms = None
     state = replace(state, active=True, displaced=None, stepped_ms=now_ms, informed_ms=now_ms, cut_ms=None)
     if safe is not None:
         safe = min(ceiling, safe)
         seen = assess(state, news, now_ms, params)
         if safe > rate and may_rise(seen, params) and seen.room > params.dead_band:
-            rate = safe
-    return replace(state, rate=rate, budget=rate, comfortable=safe, begun_ms=begun_ms, used_ms=used_ms)
+            rate, leapt_ms = safe, now_ms
+    return replace(
+        state, rate=rate, budget=rate, comfortable=safe, begun_ms=begun_ms, used_ms=used_ms, leapt_ms=leapt_ms
+    )
 
 
 def go_on(

@@ -95,6 +95,15 @@ def granted_least(state: ControllerState, since_ms: int | None = None) -> float:
     return min([rate for _, rate in granted] or [state.published])
 
 
+def has_just_leapt(state: ControllerState, within_ms: int, now_ms: int) -> bool:
+    """Whether the recovery began at a rate that was safe before, and lanes have used it for less time than that. It is
+    our largest raise, from nothing at all, though none of the rates granted shows it.
+    """
+    if state.leapt_ms is None:
+        return False
+    return state.used_ms is None or 0 <= now_ms - max(state.leapt_ms, state.used_ms) < within_ms
+
+
 def limited(state: ControllerState, inputs: Inputs, params: ControllerParams) -> Move | None:
     """6. Do not raise a rate that the lanes do not use. Compared with the lowest rate granted within the last loop
     delay, since lanes need a slice to follow.

@@ -36,6 +36,7 @@ from recoveryd.live.law.moves import (
     displaced,
     elapsed_ms,
     granted_least,
+    has_just_leapt,
     is_below_safe,
     limited,
     told,
@@ -174,8 +175,9 @@ def _guard(
     worst = ours[0]
     factor = min(0.7, max(0.25, 1 / max(worst.share, 1e-9)))
     since_last_ms = math.inf if state.guarded_ms is None else now_ms - state.guarded_ms
-    is_again = since_last_ms > 2 * seen.delay_ms or follows(state)  # and not the harm that the last cut answered
-    comfortable = _safe_before(state, worst) if is_again else state.comfortable
+    # Else it is the harm that the last cut answered.
+    is_again = since_last_ms > 2 * seen.delay_ms or follows(state, seen, now_ms)
+    comfortable = _safe_before(state, seen, worst, now_ms) if is_again else state.comfortable
     move = cut_to(state, max(floor, state.rate * factor), worst, comfortable)
     return move._replace(causes=after_cut(state, doubts, worst, now_ms))
 
@@ -220,14 +222,15 @@ def _from_floor(
     return Move(rate, Rule.FOREIGN, why, rate + displaced(state), causes=causes)
 
 
-def _safe_before(state: ControllerState, worst: Pressure) -> float:
+def _safe_before(state: ControllerState, seen: Assessment, worst: Pressure, now_ms: int) -> float:
     """The last rate that was safe, at a cut: what was granted before a raise that led to it, else a little less than
     now. In noise, on the way back to what was safe before, a little less than that: a cut there may say nothing about
     the rate, and a few of them would leave the floor as the only rate known to be safe.
     """
     if is_noisy(state, worst):
         return SAFE_SHARE * max(state.rate, state.comfortable or 0.0)
-    return min(SAFE_SHARE * state.rate, granted_least(state)) if follows(state) else SAFE_SHARE * state.rate
+    safe = SAFE_SHARE * state.rate
+    return min(safe, granted_least(state)) if follows(state, seen, now_ms) else safe
 
 
 def _steer(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int, params: ControllerParams) -> Move:
@@ -248,8 +251,18 @@ def _steer(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int
     if doubted is not None:
         why = f"pressure {pressure:.2f}; {doubted} was at its SLO just now: raises nothing"
         return Move(state.rate, Rule.FOREIGN, why)
+    if _is_untold(state, seen, now_ms, params):
+        return Move(state.rate, Rule.GATE, "it began at a rate that was safe before: waits for samples of that")
     quick = None if growth is None else _recover(state, seen, growth, share, inputs, now_ms, params)
     return quick or _track(state, pressure, error, share * params.gain_up, params)
+
+
+def _is_untold(state: ControllerState, seen: Assessment, now_ms: int, params: ControllerParams) -> bool:
+    """Whether it began at a rate that was safe before, and samples tell only of rest yet. The loop delay runs from when
+    a rate is told; here lanes use it, so what they needed to follow is over.
+    """
+    is_there = state.comfortable is not None and state.rate >= state.comfortable
+    return is_there and has_just_leapt(state, seen.delay_ms - params.raise_latency_ms, now_ms)
 
 
 def _error(state: ControllerState, seen: Assessment, growth: _Growth | None, params: ControllerParams) -> float:

@@ -177,6 +177,7 @@ class ControllerState:
     causes: Mapping[str, RiseCause] = field(default_factory=dict)  # by signal
     begun_ms: int | None = None  # the first recovery of those that run
     used_ms: int | None = None  # since when lanes copy, or should
+    leapt_ms: int | None = None  # when it began at a rate that was safe before, in one step, and was not cut since
     alarmed: frozenset[str] = frozenset()  # signals whose newest sample somebody called critical
     memory: Memory = Memory()
     tried: tuple[Tried, ...] = ()  # rates of the last loop delay, of which it is not known yet whether they were safe
