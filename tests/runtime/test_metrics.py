@@ -22,7 +22,7 @@ from recoveryd.recovery.own_traffic import copied_by_all
 from recoveryd.recovery.progress import progress_ratio
 from recoveryd.recovery.recoveries import Recoveries
 from recoveryd.recovery.slice import RECOVERY
-from tests.builders.core import BOOK, FOLLOWING, NOW_MS, command, state_of
+from tests.builders.core import BOOK, FOLLOWING, NOW_MS, command, make_facts, make_spec, state_of
 from tests.builders.world import World
 
 CONTRACT = {
@@ -145,6 +145,25 @@ def test_series_of_an_ended_recovery_go_an_hour_later() -> None:
     assert late["recoveries", "replay", "completed"] == 1
 
 
+def test_a_dry_run_is_over_once_it_is_planned() -> None:
+    """No retention overtakes what copies nothing, and nothing of it is left an hour later."""
+    facts = make_facts(source_configs={"retention.ms": str(86_400_000)}, bytes_per_s=1e6, oldest_record_ms=NOW_MS)
+    world = World(facts)
+    world.feed(command("replay", spec=make_spec(dry_run=True)))
+    planned = world.recovery()
+    assert (planned.state, planned.plan.forecast.slack_s) == (State.PLANNED, 86_400)
+    of_it = {key[0] for key in values(BOOK.gauges(world.state, NOW_MS + 3_600_000)) if "r1" in key}
+    assert "recovery_state" in of_it
+    assert not of_it & {
+        "retention_slack_seconds", "recovery_eta_seconds", "recovery_eta_bound_seconds", "lag_seconds",
+        "rate_limit_bytes_per_second", "speedup_ratio",
+    }  # fmt: skip
+    late = values(BOOK.gauges(world.state, NOW_MS + 3_600_001))
+    assert [key for key in late if "r1" in key] == []
+    assert late["recoveries", "replay", "planned"] == 1
+    assert BOOK.topics(world.state, NOW_MS + 3_600_001) == set()
+
+
 def test_of_many_ended_recoveries_only_the_newest_have_series() -> None:
     ended = running_world().run_until(State.COMPLETED)
     ended = replace(ended, attempt=replace(ended.attempt, released=True))
@@ -240,15 +259,34 @@ def test_lag_that_is_not_known_is_no_sample_never_zero() -> None:
     }
 
 
-def test_live_gauges_go_when_unknown_or_not_reported_for_long(monkeypatch) -> None:
+def test_live_gauges_go_when_unknown_or_not_reported_for_long() -> None:
     metrics = Metrics(BOOK.metrics)
     labels = ("live", "flights", "billing")
     metrics.set_live(labels, lag_of_signal(lag((5, 10)), None, NOW_MS))
     assert 'recoveryd_lag_records{group="billing",topic="flights",traffic="live"} 5.0' in metrics.render().decode()
     metrics.set_live(labels, [])
     assert "billing" not in metrics.render().decode()
-    metrics.set_live(labels, lag_of_signal(lag((5, 10)), None, NOW_MS))
-    monkeypatch.setattr(metrics_page, "LIVE_KEPT_S", -1.0)
+    late = Metrics(BOOK.metrics, live_kept_s=-1.0)
+    late.set_live(labels, lag_of_signal(lag((5, 10)), None, NOW_MS))
+    assert "billing" not in late.render().decode()
+
+
+def test_live_gauges_go_with_the_lead_and_do_not_come_back_with_it() -> None:
+    metrics = Metrics(BOOK.metrics)
+    metrics.set_live(("live", "flights", "billing"), lag_of_signal(lag((5, 10)), None, NOW_MS))
+    metrics.is_leader = lambda: False
+    assert "billing" not in metrics.render().decode()
+    metrics.is_leader = lambda: True
+    assert "billing" not in metrics.render().decode(), "it may be of before another daemon led"
+
+
+def test_the_lag_of_a_group_that_nobody_looks_at_any_more_goes_within_a_minute(monkeypatch) -> None:
+    metrics = Metrics(BOOK.metrics)
+    metrics.set_live(("live", "flights", "billing"), lag_of_signal(lag((5, 10)), None, NOW_MS))
+    now_s = metrics_page.time.monotonic()
+    monkeypatch.setattr(metrics_page.time, "monotonic", lambda: now_s + 15)
+    assert "billing" in metrics.render().decode()
+    monkeypatch.setattr(metrics_page.time, "monotonic", lambda: now_s + 60)
     assert "billing" not in metrics.render().decode()
 
 

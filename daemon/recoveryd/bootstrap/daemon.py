@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from recoveryd.adapters.clock import SystemClock
-from recoveryd.adapters.http.metrics_page import Metrics
+from recoveryd.adapters.http.metrics_page import LIVE_KEPT_S, Metrics
 from recoveryd.adapters.http.transition_posts import TransitionPosts
 from recoveryd.bootstrap.looks import Reading, make_looks, make_unit_files
 from recoveryd.bootstrap.loop import make_loop
@@ -56,7 +56,8 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
     params = settings.params()
     capabilities = make_capabilities(params)
     status, codec, book = StatusTopic(capabilities), Codec(capabilities), MetricsBook(capabilities)
-    clock, inbox, metrics = SystemClock(), Inbox(), Metrics(book.metrics)
+    clock, inbox = SystemClock(), Inbox()
+    metrics = Metrics(book.metrics, live_kept_s=max(LIVE_KEPT_S, 3 * settings.values.monitor.interval / 1000))
     pulse, running = Pulse(clock), Running(params.units)
     outside = make_outside(settings, codec, inbox.emit, clock, metrics, running)
     unit_files = make_unit_files(settings, read_again, inbox.emit, running)
@@ -66,6 +67,7 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
     running.set(loop.runtime)
     looks = make_looks(settings, outside, unit_files, inbox.emit, clock, metrics, running)
     metrics.source = lambda: own_samples(loop.runtime, book, pulse, clock, outside.secrets, outside.posts)
+    metrics.is_leader = running.is_leader
     http = settings.values.http
     log_dir = settings.work_dir if http.logs else None
     sources = make_sources(log_dir, loop.runtime, loop.core, status, params, looks.collector, pulse, clock, metrics)

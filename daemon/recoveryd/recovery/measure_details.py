@@ -16,6 +16,8 @@ from recoveryd.recovery import metrics as m
 from recoveryd.recovery.model import PartitionProgress, Recovery
 from recoveryd.recovery.observed import Observed
 from recoveryd.recovery.progress import verified_ratio
+from recoveryd.recovery.recoveries import is_over
+from recoveryd.recovery.sampled_ends import FRESH_LEAST_MS, fresh_ends, is_end_known
 from recoveryd.recovery.slice import RECOVERY
 
 ENDED_KEPT_MS = 3_600_000
@@ -27,36 +29,38 @@ _ANSWERS = ("accepted", "rejected", "duplicate", "expired")
 _PARTITION_STATES = ("waiting", "copying", "paused", "blocked", "done")
 
 
-def details(state: CoreState, now_ms: int) -> Iterator[Sample]:
+def details(state: CoreState, now_ms: int, fresh_ms: int = FRESH_LEAST_MS) -> Iterator[Sample]:
     """All live recoveries and the newest of those that ended within the hour; partitions of live ones, up to
-    `PARTITIONS_AT_MOST`.
+    `PARTITIONS_AT_MOST`. Log ends count that were seen within `fresh_ms`.
     """
-    room = PARTITIONS_AT_MOST
+    room, samples = PARTITIONS_AT_MOST, state.of(LIVE).samples
     for recovery in state.of(RECOVERY).recoveries.live.values():
+        source = recovery.spec.source
+        ends = fresh_ends(samples.get((source.cluster, source.topic)), now_ms, fresh_ms)
         if _is_shown(recovery, now_ms):
-            yield from _of(recovery)
-        if recovery.plan is None or recovery.is_terminal:
+            yield from _of(recovery, ends)
+        if recovery.plan is None or is_over(recovery):
             continue
         yield from _lanes(recovery, state.of(RECOVERY).observed.get(recovery.id, Observed()), now_ms)
         states = Counter(p.state for p in recovery.progress.partitions)
         yield from (Sample(m.PARTITIONS, (recovery.id, name), states[name]) for name in _PARTITION_STATES)
         shown = recovery.progress.partitions[:room]
         room -= len(shown)
-        yield from _partitions(recovery, shown, state)
+        yield from _partitions(recovery, shown, ends)
     for recovery in islice(reversed(state.of(RECOVERY).recoveries.ended.values()), ENDED_AT_MOST):
         if _is_shown(recovery, now_ms):
-            yield from _of(recovery)
+            yield from _of(recovery, {})
 
 
 def _is_shown(recovery: Recovery, now_ms: int) -> bool:
-    return not recovery.is_terminal or now_ms - recovery.updated_ms <= ENDED_KEPT_MS
+    return not is_over(recovery) or now_ms - recovery.updated_ms <= ENDED_KEPT_MS
 
 
-def _of(recovery: Recovery) -> Iterator[Sample]:
+def _of(recovery: Recovery, ends: Mapping[int, int]) -> Iterator[Sample]:
     yield Sample(m.RECOVERY_STATE, (recovery.id, recovery.state.value), 1)
     yield Sample(m.ATTEMPT_NUMBER, (recovery.id,), recovery.attempt.number)
     yield Sample(m.ATTEMPT_FAILURES, (recovery.id,), recovery.attempt.failures)
-    yield from _offsets(recovery)
+    yield from _offsets(recovery, ends)
     found = recovery.verification
     if found is not None:
         yield Sample(m.VERIFICATION_RECORDS, (recovery.id, found.result, "source"), found.source_records)
@@ -91,9 +95,9 @@ def _numbers(evidence: Mapping[str, object]) -> Iterator[tuple[str, float]]:
             yield from ((f"{name}.{field}", total) for field, total in sums.items())
 
 
-def _offsets(recovery: Recovery) -> Iterator[Sample]:
+def _offsets(recovery: Recovery, ends: Mapping[int, int]) -> Iterator[Sample]:
     """Offsets by outcome. They add up to the range: the planned one while it runs, the covered part once completeness
-    is known.
+    is known. What is left is not told while the end that it follows is not known.
     """
     rows = recovery.completeness or recovery.progress.partitions
     if recovery.plan is None or not rows:
@@ -105,17 +109,13 @@ def _offsets(recovery: Recovery) -> Iterator[Sample]:
         starts = {p.partition: p.start for p in recovery.plan.partitions}
         covered = sum(p.position - starts.get(p.partition, p.position) for p in recovery.progress.partitions)
         known["unexplained"] = covered - sum(known.values())
-        if recovery.progress.lag_records is not None:
+        if recovery.progress.lag_records is not None and is_end_known(recovery, ends):
             known["left"] = recovery.progress.lag_records
     yield from (Sample(m.RECOVERY_OFFSETS, (recovery.id, name), value) for name, value in known.items())
 
 
-def _partitions(recovery: Recovery, shown: tuple[PartitionProgress, ...], state: CoreState) -> Iterator[Sample]:
+def _partitions(recovery: Recovery, shown: tuple[PartitionProgress, ...], ends: Mapping[int, int]) -> Iterator[Sample]:
     """One that follows stops before the newest known end, and once its copy is over, where it has come to."""
-    assert recovery.plan is not None
-    source = recovery.plan.source
-    history = state.of(LIVE).samples.get((source.cluster, source.topic))
-    ends = history.samples[-1].high_watermark if history and history.samples else {}
     for row in shown:
         labels = (recovery.id, str(row.partition))
         yield Sample(m.PARTITION_POSITION, labels, row.position)

@@ -18,6 +18,8 @@ from recoveryd.recovery import metrics as m
 from recoveryd.recovery.measure_details import details
 from recoveryd.recovery.model import Progress, Recovery
 from recoveryd.recovery.progress import progress_ratio
+from recoveryd.recovery.recoveries import is_over
+from recoveryd.recovery.sampled_ends import FRESH_LEAST_MS, fresh_ends, is_end_known
 from recoveryd.recovery.slice import RECOVERY
 
 ENDED_SERIES_KEPT_MS = 3_600_000
@@ -28,8 +30,9 @@ _BEFORE_IT_RUNS = frozenset({State.AWAITING_APPROVAL, State.STARTING})
 _FORECAST_KEPT_S = 300.0  # one that runs has a new forecast each minute; an older one is of before a wait or a pause
 
 
-def make_measures(kinds: Sequence[str]) -> Measures:
-    """`kinds`: the names of the kinds of recoveries."""
+def make_measures(kinds: Sequence[str], looks_ms: int) -> Measures:
+    """`kinds`: the names of the kinds of recoveries. `looks_ms`: within that, sources are looked at again."""
+    fresh_ms = max(looks_ms, FRESH_LEAST_MS)
     stops = (reason for reason in StopReason if reason is not StopReason.OPERATOR)
     return Measures(
         metrics=m.METRICS,
@@ -37,14 +40,14 @@ def make_measures(kinds: Sequence[str]) -> Measures:
             *(Sample(m.AUTO_STOPS, (reason.value,), 0) for reason in stops),
             *(Sample(m.VERIFICATIONS, (result,), 0) for result in _RESULTS),
         ),
-        gauges=lambda state, now_ms: _gauges(state, kinds, now_ms),
+        gauges=lambda state, now_ms: _gauges(state, kinds, now_ms, fresh_ms),
         beginnings=_beginnings,
         increments=_increments,
         topics=_topics,
     )
 
 
-def _gauges(state: CoreState, kinds: Sequence[str], now_ms: int) -> Iterator[Sample]:
+def _gauges(state: CoreState, kinds: Sequence[str], now_ms: int, fresh_ms: int) -> Iterator[Sample]:
     """Recoveries that ended over an hour ago only count in `recoveryd_recoveries`; so do ended ones beyond the newest
     500.
     """
@@ -53,17 +56,18 @@ def _gauges(state: CoreState, kinds: Sequence[str], now_ms: int) -> Iterator[Sam
         kinds, Counter((r.kind, r.state) for r in known.live.values()) + Counter(known.totals.counts)
     )
     for recovery in _shown(state, now_ms):
-        yield from _of_recovery(recovery, state.of(LIVE).samples, now_ms)
+        source = recovery.spec.source
+        yield from _of_recovery(recovery, state.of(LIVE).samples.get((source.cluster, source.topic)), now_ms, fresh_ms)
     for recovery in known.live.values():
         yield from _asked(recovery, state)
-    yield from details(state, now_ms)
+    yield from details(state, now_ms, fresh_ms)
 
 
 def _shown(state: CoreState, now_ms: int) -> Iterator[Recovery]:
     known = state.of(RECOVERY).recoveries
     last_ended = islice(reversed(known.ended.values()), ENDED_SERIES_AT_MOST)
     for recovery in (*known.live.values(), *last_ended):
-        if not recovery.is_terminal or now_ms - recovery.updated_ms <= ENDED_SERIES_KEPT_MS:
+        if not is_over(recovery) or now_ms - recovery.updated_ms <= ENDED_SERIES_KEPT_MS:
             yield recovery
 
 
@@ -100,28 +104,31 @@ def _asked(recovery: Recovery, state: CoreState) -> Iterator[Sample]:
         yield Sample(m.STOP_CANDIDATE, (recovery.id,), candidate.count if candidate else 0)
 
 
-def _of_recovery(
-    recovery: Recovery, histories: Mapping[tuple[str, str], SampleHistory], now_ms: int
-) -> Iterator[Sample]:
-    name = (recovery.id,)
+def _of_recovery(recovery: Recovery, history: SampleHistory | None, now_ms: int, fresh_ms: int) -> Iterator[Sample]:
+    name, has_ended = (recovery.id,), is_over(recovery)
     ratio = progress_ratio(recovery)
-    if ratio is None or recovery.plan is None:
+    if ratio is None:
         return
-    yield Sample(m.PROGRESS_RATIO, name, ratio)
-    yield Sample(m.RATE_ACHIEVED, name, 0.0 if recovery.is_terminal else recovery.progress.bytes_per_s)
-    if recovery.progress.eta_seconds is not None and not recovery.is_terminal:
-        yield Sample(m.ETA_SECONDS, name, recovery.progress.eta_seconds)
-    if recovery.effective_bytes_per_s is not None and not recovery.is_terminal:
+    yield Sample(m.RATE_ACHIEVED, name, 0.0 if has_ended else recovery.progress.bytes_per_s)
+    if recovery.effective_bytes_per_s is not None and not has_ended:
         yield Sample(m.RATE_LIMIT, name, recovery.effective_bytes_per_s)
     yield from _forecast(recovery, now_ms)
-    if recovery.progress.lag_records is None:
+    ends = fresh_ends(history, now_ms, fresh_ms)
+    if not is_end_known(recovery, ends):
         return
-    source = recovery.plan.source
-    labels = ("replay", source.topic, recovery.id)
+    yield Sample(m.PROGRESS_RATIO, name, ratio)
+    if recovery.progress.eta_seconds is not None and not has_ended:
+        yield Sample(m.ETA_SECONDS, name, recovery.progress.eta_seconds)
+    yield from _lag(recovery, ends, history, now_ms)
+
+
+def _lag(recovery: Recovery, ends: Mapping[int, int], history: SampleHistory | None, now_ms: int) -> Iterator[Sample]:
+    if recovery.plan is None or recovery.progress.lag_records is None:
+        return
+    labels = ("replay", recovery.plan.source.topic, recovery.id)
     yield Sample(live.LAG_RECORDS, labels, recovery.progress.lag_records)
-    history = histories.get((source.cluster, source.topic))
-    seconds = lag_seconds(*_position_lags(recovery, history), history, now_ms)
-    if seconds is not None and not recovery.is_terminal:
+    seconds = lag_seconds(*_position_lags(recovery, ends), history, now_ms)
+    if seconds is not None and not is_over(recovery):
         yield Sample(live.LAG_SECONDS, labels, seconds)
 
 
@@ -130,7 +137,7 @@ def _forecast(recovery: Recovery, now_ms: int) -> Iterator[Sample]:
     whatever the recovery does; of what rests or waits nobody knows when it will be done.
     """
     view = recovery.progress.forecast or (recovery.plan.forecast if recovery.plan else None)
-    if view is None or recovery.is_terminal or not recovery.brings_records:
+    if view is None or is_over(recovery) or not recovery.brings_records:
         return
     passed_s = 0.0 if view.at_ms is None else max(0.0, (now_ms - view.at_ms) / 1000)
     if view.slack_s is not None:
@@ -150,13 +157,14 @@ def _estimated(recovery: Recovery, view: ForecastView, passed_s: float) -> Itera
         yield Sample(m.SPEEDUP, (recovery.id,), view.speed_up)
 
 
-def _position_lags(recovery: Recovery, history: SampleHistory | None) -> tuple[dict[int, int], dict[int, int]]:
-    """Positions, and records left before each partition's stop (or the newest sampled end when it follows)."""
-    ends = history.samples[-1].high_watermark if history and history.samples else {}
-    positions = {p.partition: p.position for p in recovery.progress.partitions}
-    stops = {p.partition: p.stop for p in recovery.progress.partitions}
-    lags = {p: (ends.get(p, at) if stops[p] is None else stops[p] or 0) - at for p, at in positions.items()}
-    return positions, lags
+def _position_lags(recovery: Recovery, ends: Mapping[int, int]) -> tuple[dict[int, int], dict[int, int]]:
+    """Positions, and records left before each partition's stop, or its log end where it follows."""
+    rows = recovery.progress.partitions
+    positions = {row.partition: row.position for row in rows}
+    if recovery.is_proving:  # where its copy stopped to follow, nothing is left
+        return positions, {}
+    stops = {row.partition: ends.get(row.partition, row.position) if row.stop is None else row.stop for row in rows}
+    return positions, {partition: stops[partition] - at for partition, at in positions.items()}
 
 
 def _copied(before: Recovery | None, after: Recovery) -> Iterator[Sample]:

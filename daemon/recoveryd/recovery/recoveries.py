@@ -19,9 +19,14 @@ from recoveryd.recovery.model import Recovery
 _NOTHING: Final[Mapping[str, Recovery]] = MappingProxyType({})
 
 
+def is_over(recovery: Recovery) -> bool:
+    """Whether no state follows its own. None follows that of a dry run either: it stays planned."""
+    return recovery.is_terminal or recovery.state is State.PLANNED
+
+
 def is_live(recovery: Recovery) -> bool:
     """Whether time alone can change something about it."""
-    return not (recovery.is_terminal or recovery.state is State.PLANNED) or not recovery.attempt.released
+    return not is_over(recovery) or not recovery.attempt.released
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,16 +15,25 @@ from prometheus_client.registry import Collector
 from recoveryd.kernel.metrics import Metric, MetricKind, Sample
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-LIVE_KEPT_S = 600.0
+LIVE_KEPT_S = 30.0
 _LIVE_AT_MOST = 1_000
 
 
 class Metrics(Collector):
-    """Of the catalogue `metrics`. `source` gives the present gauges; it is called at each scrape and must be quick."""
+    """Of the catalogue `metrics`. `source` gives the present gauges; it is called at each scrape and must be quick.
+    What others report is shown for `live_kept_s`, and while `is_leader` says so: nobody reports it to a standby.
+    """
 
-    def __init__(self, metrics: Sequence[Metric], source: Callable[[], Iterable[Sample]] = tuple) -> None:
+    def __init__(
+        self,
+        metrics: Sequence[Metric],
+        source: Callable[[], Iterable[Sample]] = tuple,
+        live_kept_s: float = LIVE_KEPT_S,
+    ) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.source = source
+        self.is_leader: Callable[[], bool] = lambda: True
+        self._live_kept_s = live_kept_s
         self._metrics = metrics
         self._registry = CollectorRegistry()
         self._counters: dict[str, Counter] = {}
@@ -62,7 +71,7 @@ class Metrics(Collector):
         """Gauges that others report from time to time, all those `of` the same at once (none = unknown now). Of several
         with the same labels the largest is shown.
 
-        What is not reported again for ten minutes goes, so that no old value looks fresh.
+        What is not reported again for a few looks goes, so that no old value looks fresh.
         """
         self._live.pop(of, None)
         if samples:
@@ -88,8 +97,8 @@ class Metrics(Collector):
         return generate_latest(self._registry)
 
     def _fresh(self) -> list[Sample]:
-        oldest_s = time.monotonic() - LIVE_KEPT_S
-        self._live = {of: entry for of, entry in self._live.items() if entry[1] >= oldest_s}
+        oldest_s = time.monotonic() - self._live_kept_s
+        self._live = {of: entry for of, entry in self._live.items() if entry[1] >= oldest_s and self.is_leader()}
         shown = (sample for samples, _ in self._live.values() for sample in samples)
         largest = {(s.metric.name, s.labels): s for s in sorted(shown, key=lambda s: s.value)}  # the last one stays
         return list(largest.values())
