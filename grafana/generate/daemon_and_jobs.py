@@ -137,11 +137,13 @@ def _signals() -> list[Any]:
     canary = "recoveryd_canary_produce_seconds"
     return [
         parts.timeseries("Age of signals",
-            "Seconds since the newest sample of each protected signal, the most of each step; the loop delay (dashed) is "
-            "how old one may be.", "s", [
+            "Seconds since the newest sample of each protected signal, the most of each step. Its limit (dashed) is how old "
+            "it may be: the loop delay, and its usual gap beside that where it comes seldom.", "s", [
             Query(f"max by (domain, signal) {highest('recoveryd_signal_age_seconds', _DOMAIN)}", "{{signal}} of {{domain}}"),
+            Query(f"max by (domain, signal) (recoveryd_signal_stale_after_seconds{{{_DOMAIN}}})",
+                "limit of {{signal}} of {{domain}}"),
             Query(f"max by (domain) (recoveryd_loop_delay_seconds{{{_DOMAIN}}})", "loop delay of {{domain}}")],
-            looks=(Look("loop delay.*", NEUTRAL, dashed=True),)),
+            looks=(Look("limit of.*", NEUTRAL, dashed=True), Look("loop delay.*", NEUTRAL))),
         parts.timeseries("Samples not used", "Samples of live traffic that were refused, per second, by reason.", "ops",
             [Query(f"sum by (reason) (rate(recoveryd_signals_rejected_total{{{JOB}}}[$__rate_interval]))",
                 "{{reason}}")], stacked=True),

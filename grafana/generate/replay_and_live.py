@@ -140,7 +140,9 @@ def _now() -> list[Any]:
             levels=parts.thresholds(GOOD, (1, WARN), (60, BAD)),
         ),
         parts.stat_panel(
-            "Auto-stopped", "Recoveries that a policy ended by itself in the shown range.", "none",
+            "Auto-stopped",
+            "Recoveries that a policy ended by itself in the shown range, most of them since all was copied, or paused.",
+            "none",
             [Query(f"sum(increase(recoveryd_auto_stops_total{{{JOB}}}[$__range]))")],
         ),
         parts.state_timeline(
@@ -254,7 +256,8 @@ def _controller() -> list[Any]:
                 Look("budget", "purple", dashed=True)),
         ),
         parts.timeseries(
-            "Auto-stops", "Recoveries that a policy ended by itself, by reason.", "none",
+            "Auto-stops",
+            "Recoveries that a policy ended by itself, by reason: zero_lag where all was copied. live_slo pauses.", "none",
             [Query(f"sum by (reason) (increase(recoveryd_auto_stops_total{{{JOB}}}[$__rate_interval])) > 0",
                 "{{reason}}")], bars=True,
         ),
@@ -295,14 +298,16 @@ def _internals() -> list[Any]:
     return [
         parts.timeseries(
             "Age of signals",
-            "Seconds since the newest sample of each protected signal, the most of each step. Beyond the loop delay "
-            "(dashed) rates decay to the floor; beyond five minutes replays pause.", "s",
+            "Seconds since the newest sample of each protected signal, the most of each step. Beyond its limit (dashed), "
+            "the loop delay and its usual gap where it comes seldom, rates decay to the floor; beyond five minutes "
+            "replays pause.", "s",
             [
                 Query(f"max by (domain, signal) {highest('recoveryd_signal_age_seconds', _DOMAIN)}",
                     "{{signal}} of {{domain}}"),
-                Query(f"max by (domain) (recoveryd_loop_delay_seconds{{{_DOMAIN}}})", "loop delay of {{domain}}"),
+                Query(f"max by (domain, signal) (recoveryd_signal_stale_after_seconds{{{_DOMAIN}}})",
+                    "limit of {{signal}} of {{domain}}"),
             ],
-            looks=(Look("loop delay.*", NEUTRAL, dashed=True),),
+            looks=(Look("limit of.*", NEUTRAL, dashed=True),),
         ),
         parts.timeseries(
             "Coverage of live lag", "Part of the partitions whose lag is known and fresh, per live group.", "percentunit",

@@ -24,7 +24,7 @@ EXPRESSIONS = [
 ]
 OF_PROMETHEUS = {"up", "scrape_duration_seconds", "scrape_samples_scraped"}
 # Queries may have literals only for labels whose values the code fixes; other labels hold names of users' things.
-CLOSED_LABELS = {"kind",
+CLOSED_LABELS = {"kind", "reason",
     "traffic", "state", "verdict", "result", "rule", "attributable", "bound", "outcome", "side", "le",
     "alertname", "alertstate", "severity",  # of Prometheus, about the rules of this repository
     "request", "quantile",  # of Kafka's JMX exporter

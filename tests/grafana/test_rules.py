@@ -22,6 +22,7 @@ RULES: list[dict[str, Any]] = yaml.safe_load((FOLDER / "recoveryd.rules.yml").re
 CASES: list[dict[str, Any]] = yaml.safe_load((FOLDER / "recoveryd.rules.test.yml").read_text())["tests"]
 WANTED = {
     "RecoverydDown", "RecoverydNoLeader", "RecoverydCommitsStalled", "RecoverydRecoveryStalled", "RecoverydDataLost",
+    "RecoverydRecoveryFailed", "RecoverydPausedForLiveTraffic", "RecoverydWorkflowFailed",
     "RecoverydVerificationMismatch", "RecoverydTelemetryStale", "RecoverydRetentionRace", "RecoverydLiveSloViolatedByReplay",
     "RecoverydRetentionBelowObjective", "RecoverydScheduleOverdue", "RecoverydScheduleRunFailed",
     "RecoverydUnitsRefused", "RecoverydSecretRefused",

@@ -9,7 +9,11 @@ import pytest
 from recoveryd.kernel.metrics import Sample
 from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import State
+from recoveryd.live.events import ReadingTaken
+from recoveryd.live.freshness import Reading
 from recoveryd.live.lag.verdicts import LagVerdict
+from recoveryd.live.law.assessment import assess
+from recoveryd.live.slice import LIVE
 from recoveryd.live.wire.page import control_document, lag_document
 from recoveryd.recovery.spec import Limits
 from tests.builders.core import BOOK, FOLLOWING, command, make_book, make_spec
@@ -31,6 +35,8 @@ def test_before_anything_is_known_only_what_the_config_says_is_there() -> None:
     assert {key: value for key, value in gauges(world).items() if key[0] != "recoveries"} == {
         ("live_slo_seconds", "main", "produce_latency"): 0.2,
         ("live_slo_seconds", "main", LAG.name): 30.0,
+        ("signal_left_out", "main", "produce_latency"): 0.0,
+        ("signal_left_out", "main", LAG.name): 0.0,
         ("schedule_overrun_expected",): 0.0,
         ("units_reread_refused",): 0.0,
     }
@@ -58,6 +64,28 @@ def test_a_running_replay_next_to_live_traffic() -> None:
     grown = values(BOOK.increments(CoreState(), world.state))
     assert grown["control_rule_total", "main", "slow_start"] >= 1
     assert ("live_slo_violation_seconds_total", "main", "produce_latency", "yes") not in grown
+
+
+def test_a_signal_is_stale_by_the_age_that_the_controller_goes_by() -> None:
+    """One that comes once a minute beside one of which there are three samples: the loop delay is not measured yet."""
+    seldom = replace(LATENCY, name="checkout_p99")
+    world = LiveWorld(make_params(LATENCY, seldom))
+    world.latency_s = None
+    for _ in range(3):
+        world.feed(ReadingTaken("main", Reading("checkout_p99", 0.01, world.now_ms)))
+        world.live(60)
+    for _ in range(3):
+        world.feed(ReadingTaken("main", Reading("produce_latency", 0.01, world.now_ms)))
+        world.live(2)
+    shown = gauges(world)
+    age_s = shown["signal_age_seconds", "main", "checkout_p99"]
+    limit_s = shown["signal_stale_after_seconds", "main", "checkout_p99"]
+    assert shown["loop_delay_seconds", "main"] < age_s < limit_s == shown["loop_delay_seconds", "main"] + 60
+    state = world.state.of(LIVE).protecting.states["main"]
+    controller = world.params.live.domains["main"]
+    assert assess(state, frozenset(), world.now_ms, controller).stale == ()
+    late_ms = world.now_ms + round((limit_s - age_s) * 1000) + 1
+    assert assess(state, frozenset(), late_ms, controller).stale == ("checkout_p99",)
 
 
 def test_the_same_group_on_two_clusters_is_shown_once_by_the_one_in_more_trouble() -> None:

@@ -16,7 +16,7 @@ from recoveryd.recovery.params import Params
 from recoveryd.recovery.progress import progress_ratio
 from recoveryd.recovery.recoveries import Recoveries
 from recoveryd.recovery.spec import CaughtUp
-from tests.builders.core import BOOK, FOLLOWING, command, make_spec, state_of
+from tests.builders.core import BOOK, FOLLOWING, NOW_MS, command, make_facts, make_spec, state_of
 from tests.builders.deciding import make_decider
 from tests.builders.world import World
 
@@ -56,6 +56,35 @@ def test_offsets_add_up_to_the_range_while_it_runs_and_when_it_ended() -> None:
     world.run_until(State.COMPLETED)
     after = of(world, "recovery_offsets")
     assert (sum(after.values()), after["unexplained",], after["left",]) == (whole, 0, 0)
+
+
+def test_after_a_pause_they_go_on_from_where_they_were() -> None:
+    world = World(make_facts((1_000, 1_000)), speed=5)
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    world.second(5)
+    world.feed(command("pause", offset=1))
+    world.second(10)
+    assert world.recovery().state is State.PAUSED
+    paused = of(world, "recovery_offsets")
+    assert paused["left",] == 2_000 - paused["copied",] > 0
+    world.feed(command("resume", offset=2))
+    world.second(10)
+    later = of(world, "recovery_offsets")
+    assert later["copied",] > paused["copied",]
+    assert later["left",] == 2_000 - later["copied",]
+
+
+def test_what_keeps_a_recovery_at_rest_is_told_while_the_daemon_does() -> None:
+    recovery = running().recovery()
+
+    def held(state: State, why: str) -> dict[tuple[str, ...], float]:
+        one = replace(recovery, state=state, held=why)
+        found = values(list(details(state_of(Recoveries({"r1": one})), NOW_MS)))
+        return {key: value for key, value in found.items() if key[0] == "recovery_held"}
+
+    assert held(State.PAUSED, "live_slo") == {("recovery_held", "r1", "live_slo"): 1}
+    assert held(State.PAUSED, "") == held(State.STOPPED, "live_slo") == {}
 
 
 def test_positions_stand_against_their_stops_while_it_runs_and_are_gone_when_it_ended() -> None:

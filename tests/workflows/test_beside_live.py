@@ -26,7 +26,7 @@ from recoveryd.units.facts import Member
 from recoveryd.workflows.machine.draft import WORKFLOWS
 from recoveryd.workflows.machine.stopped import stopped_groups
 from recoveryd.workflows.model.spec import RunbookPath
-from tests.builders.core import make_facts, make_spec
+from tests.builders.core import make_book, make_facts, make_spec
 from tests.builders.records import make_recovery
 from tests.workflows.app_world import GROUP, INTERNAL, AppWorld
 from tests.workflows.runbook_world import RunbookWorld
@@ -131,6 +131,25 @@ def test_the_lag_of_an_application_that_a_restore_has_stopped_does_not_refuse_it
     assert f"{OWN_LAG} does not count: workflow w2 keeps app stopped" in live.why
     memory = world.state.of(LIVE).protecting.states["main"].memory
     assert set(memory.protects) == {OWN_LAG, OTHER_LAG}, "nothing that is safe without it is safe"
+
+
+def told_of(live: Watched, name: str) -> dict[str, float]:
+    """A metric by signal."""
+    samples = make_book(live.world.params).gauges(live.world.state, live.world.now_ms)
+    return {s.labels[1]: s.value for s in samples if s.metric.name == name}
+
+
+def test_metrics_say_that_it_is_left_out_and_not_that_it_is_missed() -> None:
+    live = watched()
+    save(live.world)
+    assert told_of(live, "recoveryd_signal_left_out") == {OWN_LAG: 0, OTHER_LAG: 0}
+    live.stops()
+    live.live(30)
+    assert told_of(live, "recoveryd_signal_left_out") == {OWN_LAG: 1, OTHER_LAG: 0}
+    assert told_of(live, "recoveryd_signal_age_seconds").keys() == {OTHER_LAG}
+    runs_again(live)
+    assert told_of(live, "recoveryd_signal_left_out") == {OWN_LAG: 0, OTHER_LAG: 0}
+    assert told_of(live, "recoveryd_signal_age_seconds").keys() == {OWN_LAG, OTHER_LAG}
 
 
 def test_nor_does_it_once_a_new_daemon_leads() -> None:

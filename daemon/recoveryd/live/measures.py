@@ -9,6 +9,7 @@ from recoveryd.live import metrics as m
 from recoveryd.live.freshness import RejectReason
 from recoveryd.live.lag.book import Reader
 from recoveryd.live.lag.verdicts import SEVERITY, LagVerdict
+from recoveryd.live.law.assessment import fresh_ms
 from recoveryd.live.law.types import ControlVerdict, Rule
 from recoveryd.live.params import LiveParams
 from recoveryd.live.protecting import Protecting, ReaderLag
@@ -96,9 +97,14 @@ def _of_domain(domain: str, protecting: Protecting, live: LiveParams, now_ms: in
     for protection in live.domains[domain].protections:
         labels = (domain, protection.name)
         yield Sample(m.LIVE_SLO, labels, protection.slo_s)
+        yield Sample(m.SIGNAL_LEFT_OUT, labels, float(protection.name in protecting.left_out.get(domain, {})))
         track = state.tracks.get(protection.name) if state else None
-        if track is not None and track.times_ms:
-            yield Sample(m.SIGNAL_AGE, labels, max(0, now_ms - track.times_ms[-1]) / 1000)
+        if track is None or not track.times_ms:
+            continue
+        yield Sample(m.SIGNAL_AGE, labels, max(0, now_ms - track.times_ms[-1]) / 1000)
+        if decision is not None:
+            stale_ms = fresh_ms(track, decision.loop_delay_ms, live.domains[domain])
+            yield Sample(m.SIGNAL_STALE_AFTER, labels, stale_ms / 1000)
     if decision is None:
         return
     yield Sample(m.LOOP_DELAY, (domain,), decision.loop_delay_ms / 1000)

@@ -52,6 +52,17 @@ SIGNAL_AGE = gauge(
     "Age of the newest sample of a protected signal; absent while it was never seen.",
     "domain signal",
 )
+SIGNAL_STALE_AFTER = gauge(
+    "recoveryd_signal_stale_after_seconds",
+    "Age beyond which the newest sample of a protected signal is too old for the controller; absent while it was never "
+    "seen.",
+    "domain signal",
+)
+SIGNAL_LEFT_OUT = gauge(
+    "recoveryd_signal_left_out",
+    "1 while a protected signal does not count because a workflow keeps what is measured stopped, else 0.",
+    "domain signal",
+)
 LOOP_DELAY = gauge(
     "recoveryd_loop_delay_seconds",
     "How long after something happens the controller's answer to it can take effect.",

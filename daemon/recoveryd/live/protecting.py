@@ -62,8 +62,9 @@ class Ingress:
 
 @dataclass(frozen=True, slots=True)
 class Protecting:
-    """`readings` wait for the next step of their domain. `rules` counts decisions by (domain, rule). `violations_s`
-    counts seconds over an SLO by (domain, signal, yes | no). `rejections` counts refused samples. All counts only grow.
+    """`readings` wait for the next step of their domain. `left_out`: by domain and name the protected signals that did
+    not count at the last step, each with why. `rules` counts decisions by (domain, rule). `violations_s` counts seconds
+    over an SLO by (domain, signal, yes | no). `rejections` counts refused samples. All counts only grow.
     """
 
     book: LagBook = LagBook()
@@ -74,6 +75,7 @@ class Protecting:
     states: Mapping[str, ControllerState] = field(default_factory=dict)
     decisions: Mapping[str, ControlDecision] = field(default_factory=dict)
     grants: Mapping[str, Grant] = field(default_factory=dict)
+    left_out: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     stepped_ms: int = 0
     kept_ms: int = 0  # when what outlives the daemon was last looked at
     rules: Mapping[tuple[str, str], int] = field(default_factory=dict)

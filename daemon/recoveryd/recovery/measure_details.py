@@ -10,7 +10,7 @@ from itertools import islice
 
 from recoveryd.kernel.metrics import Sample
 from recoveryd.kernel.state import CoreState
-from recoveryd.kernel.states import Stop
+from recoveryd.kernel.states import State, Stop
 from recoveryd.live.slice import LIVE
 from recoveryd.recovery import metrics as m
 from recoveryd.recovery.model import PartitionProgress, Recovery
@@ -26,6 +26,7 @@ PARTITIONS_AT_MOST = 1_000
 EVIDENCE_AT_MOST = 20
 _SILENT_MS = 20_000
 _ANSWERS = ("accepted", "rejected", "duplicate", "expired")
+_RESTING = frozenset({State.PAUSING, State.PAUSED})
 _PARTITION_STATES = ("waiting", "copying", "paused", "blocked", "done")
 
 
@@ -58,6 +59,8 @@ def _is_shown(recovery: Recovery, now_ms: int) -> bool:
 
 def _of(recovery: Recovery, ends: Mapping[int, int]) -> Iterator[Sample]:
     yield Sample(m.RECOVERY_STATE, (recovery.id, recovery.state.value), 1)
+    if recovery.held and recovery.state in _RESTING:
+        yield Sample(m.RECOVERY_HELD, (recovery.id, recovery.held), 1)
     yield Sample(m.ATTEMPT_NUMBER, (recovery.id,), recovery.attempt.number)
     yield Sample(m.ATTEMPT_FAILURES, (recovery.id,), recovery.attempt.failures)
     yield from _offsets(recovery, ends)
@@ -99,12 +102,14 @@ def _offsets(recovery: Recovery, ends: Mapping[int, int]) -> Iterator[Sample]:
     """Offsets by outcome. They add up to the range: the planned one while it runs, the covered part once completeness
     is known. What is left is not told while the end that it follows is not known.
     """
-    rows = recovery.completeness or recovery.progress.partitions
+    # The table of a pause is of what was covered then; what goes on, or may, has moved on or will.
+    ended = recovery.completeness if is_over(recovery) or recovery.is_proving else ()
+    rows = ended or recovery.progress.partitions
     if recovery.plan is None or not rows:
         return
     known = {name: sum(getattr(row, name) for row in rows) for name in ("copied", "filtered", "skipped", "lost")}
-    if recovery.completeness:
-        known |= {"unexplained": sum(row.unexplained for row in recovery.completeness), "left": 0}
+    if ended:
+        known |= {"unexplained": sum(row.unexplained for row in ended), "left": 0}
     else:
         starts = {p.partition: p.start for p in recovery.plan.partitions}
         covered = sum(p.position - starts.get(p.partition, p.position) for p in recovery.progress.partitions)

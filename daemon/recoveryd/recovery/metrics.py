@@ -41,7 +41,11 @@ STOP_CANDIDATE = gauge(
     "Evaluations in a row at which a following recovery was caught up; enough of them stop it.",
     "recovery",
 )
-AUTO_STOPS = counter("recoveryd_auto_stops_total", "Recoveries that a policy ended by itself.", "reason")
+AUTO_STOPS = counter(
+    "recoveryd_auto_stops_total",
+    "Recoveries that a policy ended by itself, as zero_lag does where all is copied, or paused (live_slo).",
+    "reason",
+)
 RECORDS_LOST = counter(
     "recoveryd_records_lost_total", "Offsets of a source topic that vanished before they were copied.", "topic"
 )
@@ -50,6 +54,11 @@ VERIFICATIONS = counter("recoveryd_verifications_total", "Verifications that end
 
 # For the dashboard of a single recovery. `measure_details` bounds how many recoveries and partitions have these series.
 RECOVERY_STATE = gauge("recoveryd_recovery_state", "1 for the present state of a recovery.", "recovery state")
+RECOVERY_HELD = gauge(
+    "recoveryd_recovery_held",
+    "1 while the daemon keeps a recovery paused by itself, by why; absent while it does not.",
+    "recovery reason",
+)
 RECOVERY_OFFSETS = gauge(
     "recoveryd_recovery_offsets",
     "Offsets of a recovery's range by what became of them; left are those not covered yet.",

@@ -102,6 +102,7 @@ def _step(draft: RecoveryDraft, recoveries: Sequence[Recovery]) -> None:
         states=states,
         decisions=made.decisions,
         grants=made.grants,
+        left_out=out,
         stepped_ms=draft.now_ms,
         rules=_counted_rules(before, made.decisions),
         violations_s=_violations(draft, before, states, recoveries, domains),

@@ -153,6 +153,11 @@ def _goes_no_further(draft: ScheduleDraft, schedule: Schedule, run: ScheduleRun,
     return fail(draft, schedule, code, why, stop)
 
 
+def counted_as(outcome: str) -> str:
+    """The count of `RunCounts` that a run with this outcome belongs to."""
+    return _COUNTED.get(outcome, "failed")
+
+
 def _counted(counts: RunCounts, outcome: str) -> RunCounts:
-    name = _COUNTED.get(outcome, "failed")
+    name = counted_as(outcome)
     return replace(counts, **{name: getattr(counts, name) + 1})

@@ -1,13 +1,14 @@
 """The metrics about schedules, and their values."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from recoveryd.kernel.metrics import Measures, Sample, count_states, counter, gauge
 from recoveryd.kernel.state import CoreState
 from recoveryd.schedules.draft import SCHEDULES
-from recoveryd.schedules.model import KIND, RunCounts
+from recoveryd.schedules.following import counted_as
+from recoveryd.schedules.model import KIND, RunCounts, Schedule
 
 DUE_TIMES: Final = counter(
     "recoveryd_schedule_due_total",
@@ -16,8 +17,14 @@ DUE_TIMES: Final = counter(
     "result",
 )
 RUNS: Final = counter("recoveryd_schedule_runs_total", "Runs of schedules that ended.", "outcome")
+RUN_ENDED: Final = gauge(
+    "recoveryd_schedule_run_ended_timestamp_seconds",
+    "When the last run of a schedule ended, of all whose last run has this outcome the newest.",
+    "outcome",
+)
 OVERDUE_SECONDS: Final = gauge(
-    "recoveryd_schedule_overdue_seconds", "How long the most overdue schedule has been due; 0 while none is."
+    "recoveryd_schedule_overdue_seconds",
+    "How long the most overdue schedule has been due, or waits until the command that it sends is read; 0 while none is.",
 )
 OVERRUN_EXPECTED: Final = gauge(
     "recoveryd_schedule_overrun_expected",
@@ -29,7 +36,7 @@ _OUTCOMES: Final = ("completed", "stopped", "failed", "refused")
 
 def make_measures() -> Measures:
     return Measures(
-        metrics=(DUE_TIMES, RUNS, OVERDUE_SECONDS, OVERRUN_EXPECTED),
+        metrics=(DUE_TIMES, RUNS, RUN_ENDED, OVERDUE_SECONDS, OVERRUN_EXPECTED),
         first=(
             *(Sample(DUE_TIMES, (result,), 0) for result in _RESULTS),
             *(Sample(RUNS, (outcome,), 0) for outcome in _OUTCOMES),
@@ -44,9 +51,29 @@ def _gauges(state: CoreState, now_ms: int) -> Iterator[Sample]:
     yield from count_states([KIND], Counter((schedule.kind, schedule.state) for schedule in known))
     late = [s for s in known.live.values() if not s.is_terminal and s.forecast is not None and not s.forecast.fits]
     yield Sample(OVERRUN_EXPECTED, (), len(late))
-    waiting = [schedule.next_run_ms for schedule in known.live.values() if schedule.next_run_ms is not None]
+    waiting = [since_ms for schedule in known.live.values() for since_ms in _waits_since_ms(schedule)]
     if waiting:
         yield Sample(OVERDUE_SECONDS, (), max(0, now_ms - min(waiting)) / 1000)
+    yield from (Sample(RUN_ENDED, (outcome,), at_ms / 1000) for outcome, at_ms in _ends_ms(known).items())
+
+
+def _waits_since_ms(schedule: Schedule) -> Iterator[int]:
+    """When it is due next, and since when the command of its run has not been read: the next time may be far away."""
+    if schedule.next_run_ms is not None:
+        yield schedule.next_run_ms
+    if schedule.run is not None and schedule.run.control_offset < 0:
+        yield schedule.run.fired_ms
+
+
+def _ends_ms(schedules: Iterable[Schedule]) -> Mapping[str, int]:
+    """By outcome, the newest end of a last run. A counter cannot tell of one that ended before its first look."""
+    found: dict[str, int] = {}
+    for schedule in schedules:
+        run = schedule.last_run
+        if run is not None and run.ended_ms is not None:
+            outcome = counted_as(run.outcome)
+            found[outcome] = max(run.ended_ms, found.get(outcome, 0))
+    return found
 
 
 def _increments(before: CoreState, after: CoreState) -> Iterator[Sample]:

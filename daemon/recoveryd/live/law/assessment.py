@@ -164,7 +164,7 @@ def fresh_values(state: ControllerState, now_ms: int, params: ControllerParams) 
             yield protection, track.values[-1]
 
 
-def _fresh_ms(track: Track, delay_ms: int, params: ControllerParams) -> float:
+def fresh_ms(track: Track, delay_ms: int, params: ControllerParams) -> float:
     """How old a fresh sample may be. The loop delay allows for one missed sample at our own period; a signal with a
     longer period may miss one as well.
     """
@@ -172,7 +172,7 @@ def _fresh_ms(track: Track, delay_ms: int, params: ControllerParams) -> float:
 
 
 def _is_fresh(track: Track, delay_ms: int, now_ms: int, params: ControllerParams) -> bool:
-    return track.newest_ms is not None and now_ms - track.newest_ms <= _fresh_ms(track, delay_ms, params)
+    return track.newest_ms is not None and now_ms - track.newest_ms <= fresh_ms(track, delay_ms, params)
 
 
 def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: ControllerParams) -> Assessment:
@@ -199,7 +199,7 @@ def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: Co
             continue
         age_ms = max(0, now_ms - track.newest_ms)
         ages.append(age_ms)
-        if age_ms > _fresh_ms(track, delay_ms, params):
+        if age_ms > fresh_ms(track, delay_ms, params):
             (lost if age_ms > params.lost_after_ms else stale).append(name)
             continue
         count = peak_count(track.times_ms, max(raised_ms, track.newest_ms - delay_ms))
