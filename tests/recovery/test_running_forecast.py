@@ -4,6 +4,7 @@ last verdict, and a stop when retention is faster.
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -180,6 +181,57 @@ def test_a_log_start_that_moves_faster_than_the_copy_is_a_lost_race_too() -> Non
     world.sample = deleting
     stopped = world.run_until(State.STOPPED, seconds=300)
     assert stopped.stop.reason is StopReason.RETENTION_RACE
+
+
+def kept_by_size(*, segment: int, every_s: int) -> World:
+    """1,000 records arrive a second, and each segment of them a segment goes; the replay is ten times as fast."""
+    world = running(timed(6_000_000, **{"retention.bytes": "1000000000"}), speed=10_000, live=1_000)
+    began_ms, sample = world.now_ms, world.sample
+
+    def deleting():
+        world.log_starts = {0: (world.now_ms - began_ms) // (1_000 * every_s) * segment}
+        return sample()
+
+    world.sample = deleting
+    return world
+
+
+def test_a_segment_that_is_deleted_takes_no_hours_of_slack_away() -> None:
+    world = kept_by_size(segment=150_000, every_s=150)
+    told = []
+    for _ in range(580):
+        world.second()
+        slack = values(world).get((RETENTION_SLACK.name, ("r1",)))
+        if slack is not None:
+            told.append(slack)
+    assert world.recovery().state is State.RUNNING
+    assert len(told) > 300
+    assert min(after - before for before, after in pairwise(told)) > -2, "a second each second"
+    at = next(p.position for p in world.recovery().progress.partitions)
+    assert 0.85 < told[-1] / ((at - world.log_starts[0]) / 1_000) <= 1
+    assert changes(world) == []
+
+
+def test_one_that_more_is_deleted_from_than_arrives_is_raced_by_that() -> None:
+    """As where new records are larger than old ones: half as many arrive as go."""
+    world = kept_by_size(segment=300_000, every_s=150)
+    world.speed = 4_000
+    world.second(1_100)
+    found = world.recovery().progress.forecast
+    at = next(p.position for p in world.recovery().progress.partitions)
+    assert found is not None
+    assert found.slack_s < (at - world.log_starts[0]) / 1_400
+
+
+def test_while_nobody_knows_what_arrives_the_slack_of_before_shrinks() -> None:
+    world = kept_by_size(segment=150_000, every_s=150)
+    world.second(300)
+    world.sees_source = False
+    world.second(70)
+    known, slack = world.recovery().progress.forecast, values(world)[RETENTION_SLACK.name, ("r1",)]
+    world.second(100)
+    assert world.recovery().progress.forecast.at_ms <= known.at_ms + 60_000
+    assert values(world)[RETENTION_SLACK.name, ("r1",)] == pytest.approx(slack - 100, abs=1)
 
 
 def test_metrics_tell_the_interval_less_the_time_since_then() -> None:

@@ -1,10 +1,10 @@
 """The metrics are those of the contract, and agree with the state."""
 
+import time
 from dataclasses import replace
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from recoveryd.adapters.http import metrics_page
 from recoveryd.adapters.http.metrics_page import Metrics
 from recoveryd.kernel.decision import Answer, Decision
 from recoveryd.kernel.metrics import MetricKind, Sample
@@ -287,10 +287,10 @@ def test_live_gauges_go_with_the_lead_and_do_not_come_back_with_it() -> None:
 def test_the_lag_of_a_group_that_nobody_looks_at_any_more_goes_within_a_minute(monkeypatch) -> None:
     metrics = Metrics(BOOK.metrics)
     metrics.set_live(("live", "flights", "billing"), lag_of_signal(lag((5, 10)), None, NOW_MS))
-    now_s = metrics_page.time.monotonic()
-    monkeypatch.setattr(metrics_page.time, "monotonic", lambda: now_s + 15)
+    now_s = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now_s + 15)
     assert "billing" in metrics.render().decode()
-    monkeypatch.setattr(metrics_page.time, "monotonic", lambda: now_s + 60)
+    monkeypatch.setattr(time, "monotonic", lambda: now_s + 60)
     assert "billing" not in metrics.render().decode()
 
 

@@ -9,7 +9,6 @@ after a restart, all begins again from the forecast in the status record.
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import pairwise
 
 from recoveryd.forecast.estimate import CountSample, RateEstimate, estimate_rate
 from recoveryd.forecast.evidence import forecast_evidence
@@ -24,6 +23,7 @@ from recoveryd.recovery.case import Case
 from recoveryd.recovery.forecast_plan import sampled_rates
 from recoveryd.recovery.forecasting import ForecastAnswer, ForecastQuestion, LaneWork, Stretch, ask
 from recoveryd.recovery.limits import ceiling_bytes_per_s, mode_of, touched_domains
+from recoveryd.recovery.log_starts import LogStart
 from recoveryd.recovery.model import PartitionProgress, Plan, PlannedPartition, Recovery
 from recoveryd.recovery.observed import Observed, Pace
 
@@ -101,15 +101,15 @@ def _question(case: Case) -> ForecastQuestion | None:
     recovery, plan, seen, now_ms = case.recovery, case.plan, case.seen, case.now_ms
     history = case.source_history
     live = sampled_rates(history, now_ms)
-    if plan.is_following and not live:
-        return None
+    if not live and (plan.is_following or plan.retention_bytes is not None):
+        return None  # what arrives pushes the end away, or the log start on
     rows = {p.partition: p for p in recovery.progress.partitions}
     times = event_times(seen)
     lanes = []
     planned_by_number = {p.partition: p for p in plan.partitions}
     for number, members in enumerate(plan.lanes):
         planned = [planned_by_number[partition] for partition in members]
-        stretches = (_stretch(plan, p, rows[p.partition], times, live, history, now_ms) for p in planned)
+        stretches = (_stretch(plan, p, rows[p.partition], times, live, history, seen, now_ms) for p in planned)
         pace = _pace_of(seen, number)
         if pace is None:
             if any(stretch.records > 0 for stretch in stretches):
@@ -189,6 +189,7 @@ def _stretch(
     times: Mapping[int, int],
     live: Mapping[int, RateEstimate],
     history: SampleHistory,
+    seen: Observed,
     now_ms: int,
 ) -> Stretch:
     partition, rate = planned.partition, live[planned.partition].per_s if planned.partition in live else 0.0
@@ -207,13 +208,21 @@ def _stretch(
         age_s = (now_ms - reached_ms) / 1000
         retention = replace(retention, retention_s=plan.retention_ms / 1000, age_s=age_s)
     if left > 0 and plan.retention_bytes is not None and newest is not None:
-        advance = _log_start_per_s(history, partition)
-        margin = float(row.position - newest.log_start.get(partition, planned.log_start))
-        # The log start moves by whole segments; once it has moved, assume that it follows at the rate at which records
-        # arrive.
-        moves = advance > 0 or newest.log_start.get(partition, 0) > planned.log_start
-        retention = replace(retention, margin=margin, advance=max(advance, rate)) if moves else retention
+        start = seen.log_starts.of(partition, newest, planned.log_start)
+        if start.step > 0 or start.offset > planned.log_start:
+            retention = _by_size(retention, row.position, start, rate, now_ms)
     return Stretch(partition, left, window_s, rate, retention)
+
+
+def _by_size(retention: Retention, position: int, start: LogStart, live: float, now_ms: int) -> Retention:
+    """The race with a log start that moves: the log is full. It goes on as fast as records arrive at least. A position
+    that it may have come to by now is not lost yet: only the next round of the broker's shows that.
+    """
+    advance = max(live, start.per_s(now_ms))
+    margin = float(position - start.offset)
+    if margin > 0:
+        margin = max(0.0, margin - start.ahead(advance, now_ms))
+    return replace(retention, margin=margin, advance=advance)
 
 
 def _interpolated_ms(planned: PlannedPartition, position: int) -> int | None:
@@ -223,15 +232,6 @@ def _interpolated_ms(planned: PlannedPartition, position: int) -> int | None:
         return None
     part = min(1.0, max(0.0, (position - planned.start) / (end - planned.start)))
     return round(planned.first_ms + (planned.last_ms - planned.first_ms) * part)
-
-
-def _log_start_per_s(history: SampleHistory, partition: int) -> float:
-    """Offsets/s by which the log start moved in the samples; 0 if it did not."""
-    starts = [(s.sampled_at_ms, s.log_start[partition]) for s in history.samples if partition in s.log_start]
-    if len(starts) < 2 or not any(b[1] > a[1] for a, b in pairwise(starts)):
-        return 0.0
-    (first_ms, first), (last_ms, last) = starts[0], starts[-1]
-    return max(0, last - first) * 1000 / max(1, last_ms - first_ms)
 
 
 def _deadline_s(recovery: Recovery, now_ms: int) -> float | None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from recoveryd.forecast.completion import Forecast
 from recoveryd.forecast.track import ForecastTrack
 from recoveryd.recovery.events import AttemptExited, EffectFailed, LedgerRead
+from recoveryd.recovery.log_starts import LogStarts
 from recoveryd.recovery.model import Recovery
 from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat
 
@@ -95,6 +96,7 @@ class Observed:
     )  # by lane, over attempts, of the last hour
     candidate: Candidate | None = None
     pace: tuple[Pace, ...] = ()  # the newest few samples of the present run
+    log_starts: LogStarts = LogStarts()  # of a source that is kept by size
     track: ForecastTrack = ForecastTrack()
     at_end: Mapping[int, AtEnd] = field(default_factory=dict)  # partitions at their log end
     heads_ms: int = 0  # when `at_end` was last updated

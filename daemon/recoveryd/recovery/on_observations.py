@@ -249,6 +249,9 @@ def _judge_by_ends(case: Case, event: OffsetsSampled) -> None:
     if wants_heads(case.recovery) and any((s.cluster, s.topic) == key for s in event.topics):
         heads = at_end_since(case.recovery, case.seen.at_end, history, case.now_ms)
         case.observe(at_end=heads, heads_ms=case.now_ms)
+    newest = history.newest
+    if plan.retention_bytes is not None and newest is not None and newest.topic_id == plan.source.topic_id:
+        case.observe(log_starts=case.seen.log_starts.with_sample(newest, (p.partition for p in plan.partitions)))
     if plan.is_following and not case.recovery.is_proving:
         case.draft.remember(_with_live_lag(case.recovery, history))
         candidate = evaluate_caught_up(case.recovery, case.seen, history, case.now_ms, case.params)
