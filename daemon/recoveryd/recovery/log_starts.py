@@ -21,7 +21,7 @@ _ROUNDS_LEAST = 3
 _APART_MS = 30_000  # what goes within that is one round, which samples may show as several steps
 
 
-class Round(NamedTuple):
+class DeletionRound(NamedTuple):
     """Deletions that belong together: when the first and the last were seen, and the log start after them."""
 
     began_ms: int
@@ -37,7 +37,7 @@ class LogStart(NamedTuple):
     offset: int
     step: int = 0
     before: int = 0
-    rounds: tuple[Round, ...] = ()
+    rounds: tuple[DeletionRound, ...] = ()
 
     def per_s(self, now_ms: int) -> float:
         """Offsets/s at which it moves at least, over the last rounds; 0 with too few of them. It wears off where
@@ -65,7 +65,7 @@ class LogStart(NamedTuple):
         if newest is not None and at_ms - newest.began_ms < _APART_MS:
             rounds = (*self.rounds[:-1], newest._replace(ended_ms=at_ms, offset=offset))
         else:
-            rounds = (*self.rounds, Round(at_ms, at_ms, offset))[-ROUNDS_KEPT:]
+            rounds = (*self.rounds, DeletionRound(at_ms, at_ms, offset))[-ROUNDS_KEPT:]
         return LogStart(offset, offset - self.offset, self.step, rounds)
 
 
