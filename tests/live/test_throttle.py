@@ -1,6 +1,6 @@
 """From signals to the grants of all recoveries, over several domains."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -136,3 +136,19 @@ def test_a_recovery_over_two_domains_gets_the_lesser() -> None:
     assert found.grants["r1"].domain == "b2"
     assert found.grants["r1"].bytes_per_s == pytest.approx(2 * found.decisions["b2"].rate_bytes_per_s)
     assert found.decisions["b1"].rate_bytes_per_s > found.decisions["b2"].rate_bytes_per_s
+
+
+def test_the_domain_that_is_told_is_the_one_whose_share_is_the_least_and_not_whose_budget_is() -> None:
+    params = {"lone": replace(PARAMS, most_bytes_per_s=20.0), "shared": replace(PARAMS, most_bytes_per_s=50.0)}
+    both = Claimant(Mode.CONTROLLED, Claim(1.0, 100.0), {"lone": 1.0, "shared": 1.0}, 1e9)
+    others = {f"r{i}": Claimant(Mode.CONTROLLED, Claim(1.0, 100.0), {"shared": 1.0}, 1e9) for i in range(1, 5)}
+    states: dict[str, ControllerState] = {}
+    now_ms = START_MS
+    for i in range(45):
+        now_ms += PERIOD_MS
+        told = {domain: signals(now_ms) for domain in params}
+        found = throttle(states, told, {"r0": both, **others} if i >= 15 else {}, now_ms, params)
+        states = dict(found.states)
+    assert [found.decisions[domain].rate_bytes_per_s for domain in params] == [20.0, 50.0]
+    grant = found.grants["r0"]
+    assert (grant.bytes_per_s, grant.domain, grant.why.split(":")[0]) == (pytest.approx(10.0), "shared", "shared")

@@ -99,8 +99,18 @@ def share_over_domains(budgets: Mapping[str, float], recoveries: Mapping[str, Sp
     """Rate per recovery: shared out in each domain alone, then the least of its domains, since its lanes move together.
     An unknown domain allows nothing.
     """
-    rates = {name: spread.claim.ceiling for name, spread in recoveries.items()}
-    touched = {domain for spread in recoveries.values() for domain, part in spread.parts.items() if part > 0}
+    shares = shares_by_domain(budgets, recoveries)
+    return {name: least_share(spread.claim, shares[name]) for name, spread in recoveries.items()}
+
+
+def least_share(claim: Claim, shares: Mapping[str, float]) -> float:
+    return min([claim.ceiling, *shares.values()])
+
+
+def shares_by_domain(budgets: Mapping[str, float], recoveries: Mapping[str, Spread]) -> dict[str, Mapping[str, float]]:
+    """Per recovery, the rate that each of its domains allows it."""
+    found: dict[str, dict[str, float]] = {name: {} for name in recoveries}
+    touched = dict.fromkeys(d for spread in recoveries.values() for d, part in spread.parts.items() if part > 0)
     for domain in touched:
         members = [name for name, spread in recoveries.items() if spread.parts.get(domain, 0.0) > 0]
         claims = []
@@ -108,5 +118,5 @@ def share_over_domains(budgets: Mapping[str, float], recoveries: Mapping[str, Sp
             claim, part = recoveries[name].claim, recoveries[name].parts[domain]
             claims.append(replace(claim, floor=claim.floor * part, ceiling=claim.ceiling * part))
         for name, share in zip(members, share_budget(budgets.get(domain, 0.0), claims), strict=True):
-            rates[name] = min(rates[name], share / recoveries[name].parts[domain])
-    return rates
+            found[name][domain] = share / recoveries[name].parts[domain]
+    return dict(found)

@@ -11,7 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from recoveryd.live.budget_shares import Claim, Spread, deadline_weight, share_over_domains
+from recoveryd.live.budget_shares import (
+    Claim,
+    Spread,
+    deadline_weight,
+    least_share,
+    share_over_domains,
+    shares_by_domain,
+)
 from recoveryd.live.freshness import Reading
 from recoveryd.live.law.controller import step
 from recoveryd.live.law.memory import WorkKind
@@ -111,8 +118,8 @@ def throttle(
     }
     decisions = {domain: _noted(decision, (notes or {}).get(domain)) for domain, (_, decision) in stepped.items()}
     budgets = {domain: 0.0 if d.pause else d.rate_bytes_per_s for domain, d in decisions.items()}
-    rates = share_out(budgets, controlled, params)
-    grants = {name: _grant(name, c, rates, decisions) for name, c in claimants.items()}
+    shares = shares_by_domain(budgets, _spreads(budgets, controlled, params))
+    grants = {name: _grant(c, shares.get(name, {}), decisions) for name, c in claimants.items()}
     return Throttled({domain: state for domain, (state, _) in stepped.items()}, decisions, grants)
 
 
@@ -125,8 +132,13 @@ def share_out(
 ) -> dict[str, float]:
     """Rate by recovery, of those that share the budgets."""
     controlled = {name: c for name, c in claimants.items() if c.mode is Mode.CONTROLLED}
-    lent = _lent(budgets, controlled, params)
-    return share_over_domains(budgets, {name: _spread(c, params) for name, c in lent.items()})
+    return share_over_domains(budgets, _spreads(budgets, controlled, params))
+
+
+def _spreads(
+    budgets: Mapping[str, float], controlled: Mapping[str, Claimant], params: Mapping[str, ControllerParams]
+) -> dict[str, Spread]:
+    return {name: _spread(c, params) for name, c in _lent(budgets, controlled, params).items()}
 
 
 def _lent(
@@ -190,23 +202,29 @@ def _parts_in(domains: Mapping[str, object], claimant: Claimant) -> dict[str, fl
     return {domain: part for domain, part in claimant.parts.items() if domain in domains and part > 0}
 
 
-def _grant(
-    name: str, claimant: Claimant, rates: Mapping[str, float], decisions: Mapping[str, ControlDecision]
-) -> Grant:
+def _grant(claimant: Claimant, shares: Mapping[str, float], decisions: Mapping[str, ControlDecision]) -> Grant:
+    """`shares`: by domain, the rate that it allows."""
     if claimant.mode is Mode.UNLIMITED:
         return Grant(None, False, None, None, "", "unlimited by its command: live traffic is not protected")
     if claimant.mode is Mode.FIXED:
         return Grant(
             claimant.claim.ceiling, False, None, None, "", "a fixed rate by its command: live traffic is not protected"
         )
-    rate = rates[name]
-    bound = [domain for domain, part in claimant.parts.items() if domain in decisions and part > 0]
-    if not bound:
+    rate = least_share(claimant.claim, shares)
+    if not shares:
         return Grant(rate, False, None, None, "", "no protected domain is touched: its own ceiling")
-    worst = min(bound, key=lambda d: (not decisions[d].pause, decisions[d].rate_bytes_per_s))
-    decision = decisions[worst]
-    pause = any(decisions[domain].pause for domain in bound)
-    crowd = claimant.parts[worst]
+    least = _limiting(shares, decisions)
+    decision = decisions[least]
+    crowd = claimant.parts[least]
     crowded = f"; its busiest broker gets {crowd:.1f} times an even part" if crowd >= _CROWDED else ""
-    why = f"{worst}: {decision.why}{crowded}"
-    return Grant(0.0 if pause else rate, pause, decision.rule, decision.verdict, worst, why)
+    why = f"{least}: {decision.why}{crowded}"
+    return Grant(0.0 if decision.pause else rate, decision.pause, decision.rule, decision.verdict, least, why)
+
+
+def _limiting(shares: Mapping[str, float], decisions: Mapping[str, ControlDecision]) -> str:
+    """The domain that limits a recovery: one that pauses, or which allows it the least. The budget alone does not say,
+    since others may share it; it does where several allow as much, as where the recovery's own ceiling is the least.
+    """
+    least = min(shares.values())
+    equal = (domain for domain, share in shares.items() if math.isclose(share, least) or decisions[domain].pause)
+    return min(equal, key=lambda domain: (not decisions[domain].pause, decisions[domain].rate_bytes_per_s))
