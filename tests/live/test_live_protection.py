@@ -12,6 +12,7 @@ from recoveryd.live.events import OffsetsSampled, TopicSample
 from recoveryd.live.freshness import RejectReason
 from recoveryd.live.lag.verdicts import LagVerdict
 from recoveryd.live.lag.window import LagSample
+from recoveryd.live.law.noise import usual_share
 from recoveryd.live.law.types import ControlVerdict, Rule
 from recoveryd.live.signals import HealthSignal, LagSignal
 from recoveryd.live.signals import SignalledPartition as SignalSample
@@ -276,6 +277,22 @@ def test_what_is_measured_next_to_a_recovery_without_limit_is_no_baseline(verb: 
     after = world.state.of(LIVE).protecting.states["main"].baselines
     assert 0.09 not in after["produce_latency"]
     assert len(after["produce_latency"]) >= len(before["produce_latency"])
+
+
+@pytest.mark.parametrize("period_ms", [2_000, 5_000])
+def test_the_harm_of_a_recovery_without_limit_is_no_noise_of_a_rest(period_ms: int) -> None:
+    params = make_params()
+    controller = replace(params.live.domains["main"], period_ms=period_ms)
+    live = replace(params.live, domains={"main": controller})
+    world = LiveWorld(replace(params, live=live, control=replace(params.control, period_ms=period_ms)))
+    world.live(120)
+    world.feed(command("replay", spec=make_spec(limits=Limits(mode="unlimited"))))
+    world.live(20)
+    assert world.recovery().state is State.RUNNING
+    world.latency_s = lambda: 0.26
+    world.live(300)
+    state = world.state.of(LIVE).protecting.states["main"]
+    assert usual_share(state, LATENCY.name, LATENCY.slo_s) == 0.0
 
 
 def test_two_replays_share_one_budget_by_weight_and_tier() -> None:

@@ -191,13 +191,13 @@ def _without_false_baseline(
     domains: Mapping[str, ControllerParams],
 ) -> ControllerState:
     """The state with the earlier baselines if the domain `is_loaded` by a recovery outside the budget: what is measured
-    then is not live traffic alone.
+    then is not live traffic alone, nor, where no other one runs, the noise of a rest.
     """
     if not is_loaded:
         return state
     kept = replace(state, baselines=before.baselines)
-    latency_ms = max(p.cut_latency_ms for p in domains.values())
-    return kept if kept.active else replace(kept, cut_ms=now_ms + latency_ms)
+    later_ms = max(max(p.cut_latency_ms, p.period_ms) for p in domains.values())
+    return kept if kept.active else replace(kept, counted=before.counted, cut_ms=now_ms + later_ms)
 
 
 def _counted_rules(before: Protecting, decisions: Mapping[str, ControlDecision]) -> dict[tuple[str, str], int]:
