@@ -214,6 +214,12 @@ def test_without_fresh_samples_memory_raises_nothing() -> None:
     assert all(rig.tick(None, lag_s=None).wanted_bytes_per_s <= 5.0 for _ in range(10))
 
 
+def test_fresh_samples_are_enough_to_begin_with_what_was_safe_also_where_none_comes_in_that_very_step() -> None:
+    rig = remembering(60.0)
+    assert rig.tick(None, lag_s=None).rate_bytes_per_s == 60.0
+    assert rig.tick(None, lag_s=None).rate_bytes_per_s <= 60.0
+
+
 def test_after_a_restart_it_stays_at_the_floor_until_samples_come_and_is_back_within_two_loop_delays() -> None:
     before = remembering(60.0)
     rig = Rig()

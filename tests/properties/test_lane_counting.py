@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 from unittest.mock import patch
 
@@ -21,6 +21,10 @@ from recoveryd_jobs.errors import JobError, Redo
 from recoveryd_jobs.lane import asking, chunk_filler, hearing
 from recoveryd_jobs.murmur2 import KeyPartitioner
 from tests.builders.lane_log import Log, MemoryLane, MemorySource, Visible, make_spec
+
+
+_STEPS = 2_000  # more than any lane needs, unless it waits for a time:
+_LEAST_S = 0.5  # a fast machine makes so many steps in less than the shortest of those
 
 
 @st.composite
@@ -83,8 +87,9 @@ def run(case: Case, disturb: Callable[[MemoryLane], None] | None = None, *, rest
     """Run the lane to its end, with slices of random size and random commits and restarts."""
     chance = random.Random(case.seed)
     lane = MemoryLane(case.spec, case.logs, chance)
-    for step in range(2_000):
-        if lane.is_over:
+    until_s = time.monotonic() + _LEAST_S
+    for step in count():
+        if lane.is_over or (step >= _STEPS and time.monotonic() >= until_s):
             break
         if step == 3 and disturb is not None:
             disturb(lane)

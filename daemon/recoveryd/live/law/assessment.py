@@ -251,6 +251,9 @@ def with_baselines(
 
 def may_rise(seen: Assessment, params: ControllerParams) -> bool:
     """Only when there are new samples, and every protected signal is fresh and measured since the last cut."""
-    if not params.protections:
-        return True
-    return seen.news and not (seen.unseen or seen.lost or seen.stale or seen.gated)
+    return not params.protections or (bool(seen.news) and is_informed(seen))
+
+
+def is_informed(seen: Assessment) -> bool:
+    """Whether every protected signal that counts is fresh and measured since the last cut."""
+    return bool(seen.pressures) and not (seen.unseen or seen.lost or seen.stale or seen.gated)

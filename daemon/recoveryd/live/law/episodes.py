@@ -6,7 +6,7 @@ Steps in between are in `controller`.
 
 from dataclasses import replace
 
-from recoveryd.live.law.assessment import Assessment, assess, is_hardly_used, may_rise, with_baselines
+from recoveryd.live.law.assessment import Assessment, assess, is_hardly_used, is_informed, may_rise, with_baselines
 from recoveryd.live.law.cause import is_accused, is_doubtful, without_trials
 from recoveryd.live.law.learning import seen_of, with_learned
 from recoveryd.live.law.memory import Tried, WorkKind
@@ -72,7 +72,7 @@ def begin(
     if safe is not None:
         safe = min(ceiling, safe)
         seen = assess(state, news, now_ms, params)
-        if safe > rate and may_rise(seen, params) and seen.room > params.dead_band:
+        if safe > rate and is_informed(seen) and seen.room > params.dead_band:
             rate, leapt_ms = safe, now_ms
     return replace(
         state, rate=rate, budget=rate, comfortable=safe, begun_ms=begun_ms, used_ms=used_ms, leapt_ms=leapt_ms
