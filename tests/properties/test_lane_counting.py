@@ -22,7 +22,6 @@ from recoveryd_jobs.lane import asking, chunk_filler, hearing
 from recoveryd_jobs.murmur2 import KeyPartitioner
 from tests.builders.lane_log import Log, MemoryLane, MemorySource, Visible, make_spec
 
-
 _STEPS = 2_000  # more than any lane needs, unless it waits for a time:
 _LEAST_S = 0.5  # a fast machine makes so many steps in less than the shortest of those
 
