@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import socket
 import socketserver
 import threading
@@ -248,12 +249,15 @@ def test_doctor_asks_for_the_rights_of_the_canary_where_it_runs(tmp_path: Path) 
     assert {cluster for cluster, needs in off.items() if canary in needs} == {"main"}
 
 
-def test_doctor_finds_a_work_dir_that_cannot_be_written(tmp_path: Path) -> None:
+def test_doctor_finds_a_work_dir_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
 
     assert doctor_machine.check_work_dir(tmp_path / "not" / "there" / "yet").verdict is CheckVerdict.OK
     assert doctor_machine.check_work_dir(tmp_path / "file").verdict is CheckVerdict.FAIL
     assert list(tmp_path.iterdir()) == [tmp_path / "file"]
+    monkeypatch.setattr(os, "geteuid", lambda: 4_321)
+    of_another = doctor_machine.check_work_dir(tmp_path / "file")
+    assert of_another.next_step.startswith(f"If it is the daemon's, run this as its user ({os.getuid()}).")
     unreadable = doctor_machine.check_work_dir(tmp_path / ("x" * 300))  # no file system has such a name
     assert (unreadable.verdict, "cannot be read" in unreadable.found) == (CheckVerdict.FAIL, True)
 

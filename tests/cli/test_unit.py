@@ -1,6 +1,7 @@
 """`recoveryctl unit`: what it says of facts that a cluster gave."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -55,7 +56,7 @@ def test_names_with_brackets_and_colons_are_shown_as_they_are(monkeypatch: pytes
     ("control", "state", "why", "exit_code"),
     [
         ({}, "unknown", "a person stops and starts it, so its state is not known here", 0),
-        ({"kind": "process", "start": ["run"]}, "stopped", "no process of it runs on ", 0),
+        ({"kind": "process", "start": ["run"]}, "unknown", "no daemon of this user keeps it in ", 1),
         ({"kind": "connect", "url": "http://127.0.0.1:1"}, "unknown", "Kafka Connect could not be asked: no conn", 1),
     ],
 )
@@ -72,6 +73,33 @@ def test_who_stops_and_starts_it_and_whether_it_runs(
     told = json.loads(found.stdout)
     assert (found.exit_code, told["control"], told["state"]) == (exit_code, control.get("kind", "manual"), state)
     assert told["why"].startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("user", "state", "exit_code"), [(None, "stopped", 0), (0, "stopped", 0), (4_321, "unknown", 1)]
+)
+def test_a_process_is_told_stopped_only_to_who_could_see_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int | None, state: str, exit_code: int
+) -> None:
+    unit = {"kind": "group", "group": "app", "inputs": ["in"], "control": {"kind": "process", "start": ["run"]}}
+    config = tmp_path / "c.yaml"
+    config.write_text(
+        yaml.safe_dump({"clusters": {"main": {"bootstrap.servers": "nowhere:1"}}, "units": {"app": unit}})
+    )
+    (tmp_path / "here" / "recoveryd" / "applications" / "app").mkdir(parents=True)
+    if user is not None:
+        monkeypatch.setattr(os, "geteuid", lambda: user)
+
+    def told(state_home: str) -> tuple[int, str, str]:
+        environment = {"XDG_STATE_HOME": str(tmp_path / state_home)}
+        found = run(None, "unit", "control", "app", "--config", str(config), "-o", "json", env=environment)
+        report = json.loads(found.stdout)
+        return found.exit_code, report["state"], report["why"]
+
+    assert told("here")[:2] == (exit_code, state)
+    elsewhere = told("elsewhere")
+    assert elsewhere[:2] == (1, "unknown")
+    assert str(tmp_path / "elsewhere" / "recoveryd" / "applications" / "app") in elsewhere[2]
 
 
 def test_a_file_that_control_needs_and_is_not_there_is_named_with_its_line(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from recoveryd.adapters import unseen
 from recoveryd.adapters.spark import attempt_folders, spare_drivers
 from recoveryd.adapters.spark import command as spark_command
 from recoveryd.adapters.spark.attempt_folders import AttemptFolder, WorkDir
@@ -486,6 +487,76 @@ async def test_what_still_runs_under_an_id_that_is_used_again_ends_before_its_fo
         assert (is_running(pid), is_running(later)) == (False, True)
         await rig.jobs.kill("r1", 1)
         await until(lambda: rig.exits() == [(1, -signal.SIGTERM)])
+
+
+@pytest.fixture
+def see_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """/proc shows no process from then on, as it hides those of another user namespace."""
+
+    def hide() -> None:
+        (tmp_path / "proc").mkdir()
+        monkeypatch.setattr(unseen, "PROC", tmp_path / "proc")
+        monkeypatch.setattr(attempt_folders, "arguments", lambda _pid: [])
+
+    return hide
+
+
+@pytest.mark.parametrize("warm", [0, 1])
+async def test_what_an_earlier_daemon_started_and_cannot_be_seen_keeps_its_folder_and_is_told(
+    tmp_path: Path,
+    see_nothing: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    warm: int,
+) -> None:
+    monkeypatch.setattr(attempt_folders, "KEPT_ATTEMPTS", 0)
+    work = tmp_path / "work"
+    async with rig_of(work, "time.sleep(600)", warm=warm) as earlier:
+        if warm:
+            await earlier.jobs.start()
+            await until(lambda: has_ready_spare(work))
+        await earlier.jobs.launch(make_launch(PLAN))
+        await until(lambda: "runs" in earlier.log())
+        await earlier.jobs.close()
+        pid = earlier.attempt().read_note("pid")
+        assert pid is not None
+        see_nothing()
+        async with rig_of(work, "") as rig:
+            await rig.jobs.kill("r1", 1)
+            await rig.jobs.forget(["r1"])
+            for _ in range(2):
+                WorkDir(work).prune(set())
+            with pytest.raises(LaunchError, match=f"Process {pid}, .* was not ended") as refused:
+                await rig.jobs.launch(make_launch(replace(PLAN, pinned_at_ms=PLAN.pinned_at_ms + 1)))
+            assert refused.value.retriable
+            assert is_running(pid)
+            assert "runs" in rig.log()
+        told = [record.getMessage() for record in caplog.records if f"{pid}" in record.getMessage()]
+        assert any("was not ended" in message for message in told)
+        assert any("stays" in message for message in told)
+
+
+@pytest.mark.parametrize(("refused", "is_kept"), [(None, True), (PermissionError, False), (ProcessLookupError, False)])
+def test_a_number_that_another_user_has_now_keeps_no_folder(
+    tmp_path: Path,
+    see_nothing: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+    refused: type[OSError] | None,
+    is_kept: bool,
+) -> None:
+    def signal_none(*_: int) -> None:
+        if refused is not None:
+            raise refused
+
+    work = WorkDir(tmp_path / "work")
+    ours = work.make_attempt("r1", 1)
+    ours.write_note("pid", 4_000_000)
+    work.make_attempt("r1", 2).write_note("pid", -1)
+    see_nothing()
+    for name in ("kill", "killpg"):
+        monkeypatch.setattr(os, name, signal_none)
+    work.forget(["r1"])
+    assert (ours.path.exists(), work.attempt("r1", 2).path.exists()) == (is_kept, False)
 
 
 def test_a_forgotten_recovery_leaves_no_folder_and_no_spare_behind_it(tmp_path: Path) -> None:

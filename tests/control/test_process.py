@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from recoveryd.adapters import unseen
+from recoveryd.adapters.control import proc_table
 from recoveryd.adapters.control import process as process_module
 from recoveryd.adapters.control.make import make_controls
 from recoveryd.adapters.control.proc_table import process_of
@@ -383,6 +385,17 @@ async def test_a_folder_that_is_not_there_is_named(make: Make, tmp_path: Path) -
     assert f"{tmp_path / 'home' / 'app'} cannot be used: Not a directory" in report.why
 
 
+async def test_a_daemon_that_leads_makes_the_folder_of_each_application_by_which_others_know_it(
+    make: Make, tmp_path: Path
+) -> None:
+    await make().start()
+    assert home(tmp_path).stat().st_mode & 0o777 == 0o700
+    (tmp_path / "home" / "app").rmdir()
+    (tmp_path / "home").rmdir()
+    (tmp_path / "home").touch()
+    await make().start()  # who asks for the application is told
+
+
 async def test_one_that_ends_again_and_again_is_started_once_for_one_wish(make: Make, tmp_path: Path) -> None:
     control = make("print('here', flush=True)", steady_s=NEVER_STEADY_S)
     for _ in range(3):
@@ -417,6 +430,82 @@ async def test_nothing_that_it_is_given_is_shown(make: Make, tmp_path: Path) -> 
     report = await running(control, tmp_path)
     application = control._sights["app"].application
     assert "secret" not in f"{report}{application}{read_note(home(tmp_path))}"
+
+
+@pytest.fixture
+def see_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """/proc shows no process from then on, as it hides those of another user namespace."""
+
+    def hide() -> None:
+        (tmp_path / "proc").mkdir()
+        for module in (proc_table, unseen):
+            monkeypatch.setattr(module, "PROC", tmp_path / "proc")
+
+    return hide
+
+
+@pytest.mark.parametrize("desired", list(Desired))
+async def test_one_that_cannot_be_seen_is_neither_taken_for_stopped_nor_started_again(
+    make: Make, tmp_path: Path, see_nothing: Callable[[], None], monkeypatch: pytest.MonkeyPatch, desired: Desired
+) -> None:
+    await running(make(), tmp_path)
+    pids, note = marked_pids(), read_note(home(tmp_path))
+    see_nothing()
+    control = make()
+    assert (await control.look("app")).state is ApplicationState.UNKNOWN
+    report = await control.ask(wish(desired))
+    assert (report.state, report.needs) == (ApplicationState.UNKNOWN, Needs.MENDING)
+    assert f"there is a process {pids[0]}" in report.why
+    assert str(home(tmp_path)) in report.why
+    monkeypatch.undo()
+    assert (marked_pids(), read_note(home(tmp_path))) == (pids, note)
+    assert (await make().look("app")).state is ApplicationState.RUNNING
+
+
+@pytest.mark.parametrize("refused", [ProcessLookupError, PermissionError])
+async def test_one_that_may_not_be_signalled_is_there_and_one_without_a_number_is_not(
+    make: Make,
+    tmp_path: Path,
+    see_nothing: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+    refused: type[OSError],
+) -> None:
+    def refuse(*_: int) -> None:
+        raise refused
+
+    home(tmp_path).mkdir(parents=True)
+    write_note(home(tmp_path), Note("k", host=os.uname().nodename, pid=1_234_567, started_ticks=1))
+    see_nothing()
+    for name in ("kill", "killpg"):
+        monkeypatch.setattr(os, name, refuse)
+    state = (await make().look("app")).state
+    monkeypatch.undo()
+    assert state is (ApplicationState.UNKNOWN if refused is PermissionError else ApplicationState.STOPPED)
+
+
+async def test_what_is_left_of_its_group_counts_as_long_as_nothing_of_it_is_seen(
+    make: Make, tmp_path: Path, see_nothing: Callable[[], None]
+) -> None:
+    child = "import time; time.sleep(3600)"
+    code = f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {child!r}])\nprint('here', flush=True)\n"
+    control = make(f"{code}import time; time.sleep(0.5)")
+    await running(control, tmp_path)
+    await until(lambda: len(marked_pids()) == 1, "the first process ends by itself")
+    await control.look("app")  # and is waited for
+    see_nothing()
+    assert (await make().look("app")).state is ApplicationState.UNKNOWN
+
+
+@pytest.mark.parametrize(("boot_of_note", "is_kept"), [("", True), ("another", False)])
+async def test_a_daemon_that_could_not_see_the_boot_of_the_machine_leaves_a_note_that_stands(
+    make: Make, tmp_path: Path, see_nothing: Callable[[], None], boot_of_note: str, is_kept: bool
+) -> None:
+    await running(make(), tmp_path)
+    control = make()  # which knows the boot
+    write_note(home(tmp_path), replace(read_note(home(tmp_path)), boot=boot_of_note))
+    see_nothing()
+    state = (await control.look("app")).state
+    assert state is (ApplicationState.UNKNOWN if is_kept else ApplicationState.STOPPED)
 
 
 def boot() -> str:

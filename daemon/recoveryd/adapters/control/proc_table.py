@@ -10,10 +10,10 @@ import signal
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
-_PROC: Final = Path("/proc")
+from recoveryd.adapters.unseen import PROC
+
 _GONE: Final = frozenset("ZX")  # ended; a zombie is only waited for
 
 
@@ -28,7 +28,7 @@ def process_of(pid: int) -> Process | None:
     """None = there is no such process any more."""
     try:
         # The name stands in parentheses and may hold anything, so what follows begins behind the last one.
-        fields = (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        fields = (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
         return Process(int(fields[19]), pid, fields[0])
     except (OSError, ValueError, IndexError):
         return None
@@ -45,7 +45,7 @@ def marked(marks: AbstractSet[str]) -> Iterator[Process]:
     """
     wanted = {mark.encode() for mark in marks}
     own = os.getpid()
-    for entry in _PROC.iterdir():
+    for entry in PROC.iterdir():
         if not entry.name.isdigit() or int(entry.name) == own:
             continue
         with contextlib.suppress(OSError):
@@ -78,7 +78,7 @@ def boot_id() -> str:
     does with `ProcSubset=pid`.
     """
     try:
-        return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+        return (PROC / "sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return ""
 

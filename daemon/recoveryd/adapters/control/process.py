@@ -6,6 +6,7 @@ SIGTERM to all of these, once, and SIGKILL to what is left of them after `stop_t
 """
 
 import asyncio
+import contextlib
 import signal
 import subprocess
 import time
@@ -63,8 +64,9 @@ class ProcessApplications:
         return await self._workers.run(lambda: sight.report(sight.note()))
 
     async def start(self) -> None:
-        """Keep outputs short from now on."""
+        """Keep outputs short from now on, and the folders, by which others find out who keeps an application."""
         if self._tending is None and self._sights:
+            await self._workers.run(self._make_homes)
             self._tending = asyncio.create_task(self._tend())
 
     async def close(self) -> None:
@@ -73,6 +75,11 @@ class ProcessApplications:
             await asyncio.gather(self._tending, return_exceptions=True)
             self._tending = None
         self._workers.close()
+
+    def _make_homes(self) -> None:
+        for sight in self._sights.values():
+            with contextlib.suppress(OSError):  # whoever asks for the application is told
+                sight.home.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     async def _tend(self) -> None:
         while True:
@@ -108,6 +115,8 @@ class ProcessApplications:
     def _begin(self, sight: ProcessSight, note: Note, key: str) -> Report:
         if sight.members(note):
             return self._settled(sight, note)
+        if sight.is_hidden(note):
+            return sight.report(note)
         if note.key == key and note.pid is not None:
             # It was started for this very wish: what ends again and again is not started for ever.
             return replace(sight.report(note), needs=Needs.MENDING)
@@ -148,6 +157,8 @@ class ProcessApplications:
                 return report
             if report.state is ApplicationState.STOPPED:
                 return replace(report, needs=Needs.MENDING)
+            if report.state is ApplicationState.UNKNOWN:
+                return report
             if time.monotonic() >= give_up_s:
                 return replace(report, needs=Needs.TIME)
             time.sleep(_POLL_S)
@@ -163,7 +174,8 @@ class ProcessApplications:
         if report.state is not ApplicationState.STOPPED:
             if is_kept:
                 report = replace(report, why=f"{report.why}; some of them may not be signalled by this user")
-            needs = Needs.MENDING if is_kept or sight.is_stuck(note) else Needs.TIME
+            is_unknown = report.state is ApplicationState.UNKNOWN
+            needs = Needs.MENDING if is_kept or is_unknown or sight.is_stuck(note) else Needs.TIME
             return note, replace(report, needs=needs)
         ended = note.ended()
         if ended != note:

@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from recoveryd.adapters.control.proc_table import ticks_per_s
+
 _NAME: Final = "process.json"
 _LOCK: Final = "lock"
 _POLL_S: Final = 0.05
@@ -54,8 +56,12 @@ class Note:
         return replace(self, pid=None, started_ticks=None, ending_s=None, told_s=None, killed_s=None)
 
     def of_boot(self, boot: str, now_s: float) -> "Note":
-        """Without the process and the times when the machine came up again since."""
-        is_of_it = self.boot == boot and max(self.ending_s or 0, self.killed_s or 0) <= now_s
+        """Without the process and the times when the machine came up again since. Where a daemon could not see which
+        boot it was, only times that are still to come tell.
+        """
+        began_s = (self.started_ticks or 0) / ticks_per_s()
+        is_another = bool(boot and self.boot) and self.boot != boot
+        is_of_it = not is_another and max(began_s, self.ending_s or 0, self.killed_s or 0) <= now_s
         return self if is_of_it else replace(self.ended(), boot=boot)
 
 

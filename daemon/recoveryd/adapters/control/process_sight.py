@@ -1,5 +1,6 @@
 """What can be seen of an application that the daemon started: its processes, and what a report says of them."""
 
+import os
 import signal
 import socket
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any, Final
 from recoveryd.adapters.control.proc_table import Process, boot_id, is_alive, marked, process_of, ticks_per_s
 from recoveryd.adapters.control.process_file import Note, read_note
 from recoveryd.adapters.control.process_log import log_path
+from recoveryd.adapters.unseen import is_unseen
 from recoveryd.units.control import ENDED_CLEANLY, ApplicationState, Needs, Report
 
 MARK: Final = "STARTED_BY_RECOVERYD"
@@ -76,6 +78,17 @@ class ProcessSight:
                 found.add(first)
         return tuple(sorted(found))
 
+    def is_hidden(self, note: Note) -> bool:
+        """Of one of which nothing can be seen: whether it may run all the same, so that it is neither stopped nor to be
+        started.
+        """
+        if note.pid is None or self._exit_code(note) is not None:
+            return False
+        found = process_of(note.pid)
+        if found is not None and note.started_ticks is None:
+            return is_alive(found)  # it could not be seen when it began, so nothing tells it from another one
+        return is_unseen(note.pid)
+
     def report(self, note: Note) -> Report:
         if self.is_elsewhere(note):
             why = f"it was started on {note.host} and cannot be seen from here; delete {self.home} if that host is gone"
@@ -86,6 +99,12 @@ class ProcessSight:
             "begun_ms": note.begun_ms,
             "log": str(log_path(self.home)),
         }
+        if not members and self.is_hidden(note):
+            why = (
+                f"there is a process {note.pid}, as the one that was started had it, that cannot be seen from here; end "
+                f"it, or delete {self.home} if it is another one"
+            )
+            return self._report(ApplicationState.UNKNOWN, why, evidence, Needs.MENDING)
         if not members and note.is_ending:
             evidence[ENDED_CLEANLY] = note.killed_s is None
         if not members:
@@ -137,6 +156,16 @@ class ProcessSight:
         """Below zero: the signal that ended it."""
         code = None if self.child is None else self.child.poll()
         return code if self.child is not None and self.child.pid == note.pid else None
+
+
+def is_kept_in(home: Path) -> bool:
+    """Whether a daemon of this user keeps an application there, for root one of any user. Only then does seeing nothing
+    mean that nothing runs: processes of other users show no mark, and the note may be in another folder.
+    """
+    try:
+        return os.geteuid() in {0, home.stat().st_uid}
+    except OSError:
+        return False
 
 
 def boot_s() -> float:

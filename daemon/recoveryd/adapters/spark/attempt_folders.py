@@ -16,6 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from recoveryd.adapters.spark.processes import arguments
+from recoveryd.adapters.unseen import is_unseen
 from recoveryd_jobs.contract import JobSpec, encode
 
 KEPT_ATTEMPTS = 200
@@ -69,6 +70,19 @@ class AttemptFolder:
         own = {"--spec": self.spec_file.resolve(), "--spare": self.path.resolve()}
         given = pairwise(arguments(pid))
         return pid if any(o in own and Path(value).resolve() == own[o] for o, value in given) else None
+
+    def hidden_process(self) -> int | None:
+        """The noted process when it is there and cannot be seen: it may be the application, so nothing of the folder is
+        removed, or another one, so it is not ended either. One of another user is not it, unless the folder is.
+        """
+        pid = self.read_note("pid")
+        if pid is None or self.read_note("exit_code") is not None:
+            return None
+        try:
+            is_mine = (self.path / "pid").stat().st_uid == os.geteuid()
+        except OSError:
+            is_mine = False
+        return pid if is_unseen(pid, of_others=not is_mine) else None
 
     def log_tail(self, lines: int = 8) -> str:
         """The last lines of the log, "" without one."""
@@ -138,30 +152,30 @@ class WorkDir:
         shutil.rmtree(spare.path, ignore_errors=True)
 
     def forget(self, recoveries: Iterable[str]) -> None:
-        """Remove all folders of these recoveries in which nothing runs any more."""
+        """Remove all folders of these recoveries in which nothing can run any more."""
         for recovery in recoveries:
             folder = folder_of(self._root, recovery)
             for path in folder.glob("*"):
-                if path.name.isdigit() and AttemptFolder(path).process() is None:
+                if path.name.isdigit() and not self._may_run(path):
                     self._try_remove(path)
             with contextlib.suppress(OSError):
                 folder.rmdir()
 
     def prune(self, in_use: set[Path]) -> None:
-        """Remove all but the newest 200 attempts and those that run, and what spares of earlier daemons left."""
+        """Remove all but the newest 200 attempts and those that may run, and what spares of earlier daemons left."""
         if not self._root.exists():
             return
         attempts = sorted(self._attempts(), key=_written_s, reverse=True)
         kept = {p.resolve() for p in (*attempts[:KEPT_ATTEMPTS], *in_use)}
         for path in attempts[KEPT_ATTEMPTS:]:
-            if path in in_use or AttemptFolder(path).process() is not None:
+            if path in in_use or self._may_run(path):
                 kept.add(path.resolve())
                 continue
             self._try_remove(path)
             with contextlib.suppress(OSError):
                 path.parent.rmdir()  # only when it was the last one
         for path in (self._root / _SPARES).glob("*"):
-            if path.resolve() not in kept and AttemptFolder(path).process() is None:
+            if path.resolve() not in kept and not self._may_run(path):
                 self.drop_spare(AttemptFolder(path))
 
     def cut_logs(self) -> None:
@@ -172,6 +186,16 @@ class WorkDir:
     def _attempts(self) -> list[Path]:
         folders = (p for p in self._root.glob("*/*") if p.name.isdigit() and p.parent.name not in {_SPARES, *OF_OTHERS})
         return [p for p in folders if _is_folder(p)]
+
+    def _may_run(self, path: Path) -> bool:
+        folder = AttemptFolder(path)
+        if folder.process() is not None:
+            return True
+        hidden = folder.hidden_process()
+        if hidden is not None and path not in self._stuck:
+            self._stuck.add(path)
+            _log.warning("The folder %s stays: process %d, which may be of it, cannot be seen from here", path, hidden)
+        return hidden is not None
 
     def _try_remove(self, path: Path) -> None:
         """One that cannot be removed, as where a file in it belongs to somebody else, keeps no other one from it."""

@@ -82,9 +82,12 @@ class SparkJobs:
         if child is not None:
             await self._workers.run(end_group, child[0].pid)
             return
-        pid = self._work_dir.attempt(recovery, attempt).process()
+        folder = self._work_dir.attempt(recovery, attempt)
+        pid = folder.process()
         if pid is not None:
             await self._workers.run(end_group, pid)
+        elif (hidden := folder.hidden_process()) is not None:
+            _log.warning("%s", _not_ended(hidden, folder))
 
     async def forget(self, recoveries: Collection[str]) -> None:
         """Remove the folders of their attempts, and know of none any more; one that still has a process stays."""
@@ -126,13 +129,17 @@ class SparkJobs:
             raise LaunchError(f"Could not prepare the attempt's folder: {error}") from error
 
     def _end_earlier(self, recovery: str, attempt: int) -> None:
-        """End what still runs for a recovery that had the id before: without its folder nobody could."""
+        """End what still runs for a recovery that had the id before: without its folder nobody could. Raises
+        `LaunchError` where it can be neither seen nor ended.
+        """
         child = self._children.pop((recovery, attempt), None)
-        pid = self._work_dir.attempt(recovery, attempt).process()
+        folder = self._work_dir.attempt(recovery, attempt)
         if child is not None:
             _end(child[0])
-        elif pid is not None:
+        elif (pid := folder.process()) is not None:
             end_group(pid)
+        elif (hidden := folder.hidden_process()) is not None:
+            raise LaunchError(_not_ended(hidden, folder))
 
     def _hand_over(self, spare: Spare, effect: LaunchAttempt, spec: JobSpec) -> AttemptFolder:
         """Give the spare its specification, with which it begins. One that cannot get it is ended, or it would wait for
@@ -193,6 +200,13 @@ class SparkJobs:
         if has_time:
             self._spares.hurry()
         self._spares.refill()
+
+
+def _not_ended(pid: int, folder: AttemptFolder) -> str:
+    return (
+        f"Process {pid}, which may be of the attempt in {folder.path}, cannot be seen from here and was not ended: end it, "
+        "or delete the folder if it is another one."
+    )
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

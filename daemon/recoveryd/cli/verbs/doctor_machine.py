@@ -111,11 +111,17 @@ def check_work_dir(folder: Path) -> CheckResult:
             pass
         room = os.statvfs(nearest)
     except OSError as error:
-        return bad(name, f"{nearest} cannot be written: {error.strerror}.", "Correct its owner, or `work_dir`.")
+        return bad(name, f"{nearest} cannot be written: {error.strerror}.", _how_to_write(nearest))
     free_gb = room.f_bavail * room.f_frsize / 1e9
     if free_gb < _WANTED_FREE_GB:
         return doubtful(name, f"{folder} has only {free_gb:.1f} GB left.", "Spark spills there; make room.")
     return good(name, f"{folder}, {free_gb:.0f} GB free")
+
+
+def _how_to_write(folder: Path) -> str:
+    owner = folder.stat().st_uid
+    mend = "Correct its owner, or `work_dir`."
+    return mend if owner == os.geteuid() else f"If it is the daemon's, run this as its user ({owner}). {mend}"
 
 
 def check_daemon(url: str, timeout_s: float = CheckPatience().page_s) -> Iterator[CheckResult]:

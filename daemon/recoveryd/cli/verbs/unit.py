@@ -5,7 +5,7 @@ can be trusted. Nothing is changed.
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -159,15 +159,26 @@ def control_of(connection: Connection, unit: Name, output: Output = Format.TABLE
 
 async def _ask_control(connection: Connection, unit: str) -> "Report":
     from recoveryd.adapters.control.make import make_controls  # noqa: PLC0415
+    from recoveryd.adapters.control.process_sight import is_kept_in  # noqa: PLC0415
     from recoveryd.bootstrap.outside import surroundings, webhook_targets  # noqa: PLC0415
+    from recoveryd.units.control import ApplicationState  # noqa: PLC0415
+    from recoveryd.units.model import ControlKind  # noqa: PLC0415
 
     settings = connection.settings
     around = surroundings(settings, webhook_targets(settings), lambda: int(time.time() * 1000))
     controls = make_controls({unit: settings.control_options()[unit]}, around)
     try:
-        return await controls.look(unit)
+        report = await controls.look(unit)
     finally:
         await controls.close()
+    is_process = settings.values.units[unit].control.kind is ControlKind.PROCESS
+    if is_process and report.state is ApplicationState.STOPPED and not is_kept_in(around.folder / unit):
+        why = (
+            f"no daemon of this user keeps it in {around.folder / unit}; look on the daemon's machine, as its user and with "
+            "its work_dir"
+        )
+        return replace(report, state=ApplicationState.UNKNOWN, why=why)
+    return report
 
 
 def find_unit(connection: Connection, name: str) -> "Unit":
