@@ -1,29 +1,34 @@
 """When the units are read again, and who is told."""
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import replace
 
 from recoveryd.collectors.unit_files import UnitFiles
 from recoveryd.errors import ConfigProblem
+from recoveryd.units.approvals import ApprovalBy, ApprovalRule
 from recoveryd.units.events import UnitsRead
-from recoveryd.units.model import Unit
+from recoveryd.units.params import UnitParams
 from tests.runtime.fakes import until
 from tests.units.test_lint import WORDS
 
-ONE, TWO = {"words": WORDS}, {"words": replace(WORDS, owner="others")}
+RULES = (ApprovalRule(ApprovalBy.OWNER),)
+ONE, TWO = UnitParams({"words": WORDS}, RULES), UnitParams({"words": replace(WORDS, owner="others")})
 BAD = ConfigProblem("It is not YAML.", origin="units.d/words.yaml", line=3)
+
+
+def of(read: UnitParams) -> UnitsRead:
+    return UnitsRead(read.units, approvals=read.approvals)
 
 
 class Files:
     """`reads`: what comes of each reading, in order."""
 
-    def __init__(self, *reads: Mapping[str, Unit] | ConfigProblem, leads: bool = True) -> None:
+    def __init__(self, *reads: UnitParams | ConfigProblem, leads: bool = True) -> None:
         self.reads, self.leads, self.told = list(reads), leads, []  # type: ignore[var-annotated]
         self.collector = UnitFiles(self.read, self.told.append, lambda: self.leads)
         self.task = asyncio.create_task(self.collector.run())
 
-    def read(self) -> Mapping[str, Unit]:
+    def read(self) -> UnitParams:
         found = self.reads.pop(0)
         if isinstance(found, ConfigProblem):
             raise found
@@ -41,8 +46,16 @@ async def test_each_reading_is_told_and_a_bad_one_keeps_those_of_before() -> Non
         await files.heard(count)
     files.task.cancel()
     good, bad, mended = files.told
-    assert (good, mended) == (UnitsRead(ONE), UnitsRead(TWO))
-    assert (bad.units, bad.problem, bad.code) == (ONE, str(BAD), BAD.code.value)
+    assert (good, mended) == (of(ONE), of(TWO))
+    assert (bad.units, bad.approvals, bad.problem, bad.code) == (ONE.units, RULES, str(BAD), BAD.code.value)
+
+
+async def test_a_bad_first_reading_says_nothing_of_units_and_rules() -> None:
+    files = Files(BAD)
+    files.collector.ask()
+    [bad] = await files.heard(1)
+    files.task.cancel()
+    assert (bad.units, bad.approvals, bad.problem) == (None, None, str(BAD))
 
 
 async def test_a_standby_reads_too_and_tells_when_it_leads() -> None:
@@ -52,7 +65,7 @@ async def test_a_standby_reads_too_and_tells_when_it_leads() -> None:
     assert files.told == []
     files.leads = True
     [told] = await files.heard(1)
-    assert told in (UnitsRead(ONE), UnitsRead(ONE, is_told_again=True))  # it may lead before it has read to the end
+    assert told in (of(ONE), replace(of(ONE), is_told_again=True))  # it may lead before it has read to the end
     files.task.cancel()
 
 

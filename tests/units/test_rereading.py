@@ -6,8 +6,10 @@ from typing import Any
 from recoveryd.kernel.metrics import Sample
 from recoveryd.kernel.state import CoreState
 from recoveryd.recovery.params import Params
+from recoveryd.units.approvals import ApprovalBy, ApprovalRule
 from recoveryd.units.draft import units_in
 from recoveryd.units.events import RetentionSeen, UnitsRead
+from recoveryd.units.params import with_units
 from recoveryd.units.rereading import NOT_REREAD
 from tests.builders.core import NOW_MS, make_book
 from tests.builders.deciding import make_decider
@@ -17,6 +19,7 @@ GONE, NEW = replace(WORDS, name="gone"), replace(WORDS, name="new")
 OTHER = replace(WORDS, owner="others")
 PARAMS = Params(units={"words": WORDS, "gone": GONE})
 READ = {"words": OTHER, "new": NEW}
+RULES = (ApprovalRule(ApprovalBy.OWNER),)
 BAD = UnitsRead(None, "units.d/new.yaml:3: no", "RCV-3002", "mend it")
 
 
@@ -52,6 +55,18 @@ def test_what_was_read_takes_effect_and_is_told() -> None:
     changes = {"added": ["new"], "changed": ["words"], "removed": ["gone"]}
     assert core.tell(UnitsRead(READ)) == [("units_read", {"why": why, **changes})]
     assert core.units == READ
+
+
+def test_rules_are_taken_with_the_units_that_they_are_written_for() -> None:
+    core = Told()
+    assert with_units(PARAMS, core.state) is PARAMS
+    [(_, data)] = core.tell(UnitsRead(READ, approvals=RULES))
+    assert data["why"].endswith(", and 1 rules say who approves")
+    assert (with_units(PARAMS, core.state).units, with_units(PARAMS, core.state).approvals) == (READ, RULES)
+    core.tell(replace(BAD, units=READ, approvals=RULES))
+    assert with_units(PARAMS, core.state).approvals == RULES
+    core.tell(UnitsRead(READ, approvals=()))
+    assert with_units(replace(PARAMS, approvals=RULES), core.state).approvals == ()
 
 
 def test_what_is_wrong_changes_nothing_and_is_told_once() -> None:

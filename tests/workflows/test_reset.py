@@ -477,6 +477,15 @@ def test_units_that_are_read_again_have_their_new_approvers_also_for_what_waits(
     assert "nobody is asked to approve w1 any more" in world.answers[-1].message
 
 
+def test_a_rule_that_is_read_again_holds_from_then_on_also_for_what_waits() -> None:
+    owned = replace(OWNED, owner="//ops/lee")
+    world = GroupWorld(owned)
+    world.reset()
+    world.feed(UnitsRead({"owned": owned}, approvals=(OF_THE_OWNER,)))
+    assert world.approve("//ops/kim") == "rejected"
+    assert world.approve("//ops/lee") == "accepted"
+
+
 def test_an_approval_that_nobody_gives_expires() -> None:
     world = GroupWorld(OWNED)
     world.send(lambda meta: Reset(meta, ResetSpec("", "", Latest(), unit="owned")))

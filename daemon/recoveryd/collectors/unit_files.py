@@ -1,10 +1,10 @@
-"""Reads the units of the config again when somebody asks for it, and tells the core, also when this daemon begins to
-lead later.
+"""Reads the units of the config and the rules of who approves again when somebody asks for it, and tells the core, also
+when this daemon begins to lead later.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -13,7 +13,7 @@ import structlog
 from recoveryd.errors import ConfigProblem
 from recoveryd.ports import Emit
 from recoveryd.units.events import UnitsRead
-from recoveryd.units.model import Unit
+from recoveryd.units.params import UnitParams
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -23,7 +23,7 @@ _IDLE_S: Final = 1.0
 class UnitFiles:
     """`read` blocks, and raises `ConfigProblem` where anything is wrong: then the units of before stand."""
 
-    def __init__(self, read: Callable[[], Mapping[str, Unit]], emit: Emit, leads: Callable[[], bool]) -> None:
+    def __init__(self, read: Callable[[], UnitParams], emit: Emit, leads: Callable[[], bool]) -> None:
         self._read = read
         self._emit = emit
         self._leads = leads
@@ -61,10 +61,11 @@ class UnitFiles:
 
     async def _read_again(self, last: UnitsRead | None) -> UnitsRead:
         try:
-            units = await asyncio.to_thread(self._read)
+            read = await asyncio.to_thread(self._read)
         except ConfigProblem as problem:
             told = str(problem)
             log.error("the units stay as they are", error=told, code=problem.code.value, hint=problem.hint)
-            return UnitsRead(last.units if last is not None else None, told, problem.code.value, problem.hint, True)
-        log.info("has read the units again", units=len(units))
-        return UnitsRead(units)
+            before = UnitsRead() if last is None else last
+            return replace(before, problem=told, code=problem.code.value, hint=problem.hint, is_told_again=True)
+        log.info("has read the units again", units=len(read.units), approvals=len(read.approvals))
+        return UnitsRead(read.units, approvals=read.approvals)

@@ -16,6 +16,7 @@ from recoveryd.settings.prices import PricesSection
 from recoveryd.settings.profiles import Profile
 from recoveryd.settings.units import ApprovalRuleSection, UnitSection
 from recoveryd.settings.webhooks import WebhookSection
+from recoveryd.units.approvals import ApprovalRule
 
 # What the file may hold; the model gets texts only, since secrets are read before.
 _PROPERTY_SCHEMA: Final = {
@@ -248,6 +249,10 @@ class SettingsModel(Section):
         None, "Logs and spec files of attempts, never state; null is $XDG_STATE_HOME/recoveryd."
     )
     faust: FaustSection = option(FaustSection(), "The stream client of the control topic.")
+
+    @property
+    def approval_rules(self) -> tuple[ApprovalRule, ...]:
+        return tuple(section.rule for section in self.approvals)
 
     @model_validator(mode="before")
     @classmethod

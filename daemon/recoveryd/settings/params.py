@@ -23,7 +23,7 @@ def make_params(values: SettingsModel, own_topics: frozenset[str], units: Mappin
     names = NameParams(clusters=frozenset(values.clusters), own_topics=own_topics)
     limits = values.limits
     kept = KeptParams(keep_terminal_ms=limits.keep_terminal, keep_terminal_most=limits.keep_terminal_most)
-    known = KnownUnitParams(units=units, approvals=tuple(section.rule for section in values.approvals))
+    known = KnownUnitParams(units=units, approvals=values.approval_rules)
     live = make_live_params(values.monitor, values.control)
     return CapabilityParams(
         live=live,

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 
 from recoveryd.kernel.draft import Draft, View
 from recoveryd.kernel.state import CoreState, Slot
+from recoveryd.units.approvals import ApprovalRule
 from recoveryd.units.model import Unit
 
 
 @dataclass(frozen=True, slots=True)
 class UnitsSlice:
     """`reread`: the units that stand instead of those that the daemon started with; None = nobody has read them again.
-    `problem`: why the last reading was refused.
+    `approvals`: the same of the rules. `problem`: why the last reading was refused.
 
     `short`: by unit, the inputs that are kept too short; a unit of which something is not known is absent.
     """
@@ -22,6 +23,7 @@ class UnitsSlice:
     reread: Mapping[str, Unit] | None = None
     problem: str | None = None
     short: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    approvals: tuple[ApprovalRule, ...] | None = None
 
 
 UNITS = Slot("units", UnitsSlice())
@@ -34,20 +36,22 @@ def units_in(state: CoreState, configured: Mapping[str, Unit]) -> Mapping[str, U
 
 
 class UnitsDraft(View):
-    """`reread`, `problem` and `short` may be replaced."""
+    """`reread`, `approvals`, `problem` and `short` may be replaced."""
 
     def __init__(self, draft: Draft, configured: Mapping[str, Unit]) -> None:
         super().__init__(draft)
         self._configured = configured
         self._before = draft.before.of(UNITS)
         self.reread, self.problem, self.short = self._before.reread, self._before.problem, self._before.short
+        self.approvals = self._before.approvals
 
     @property
     def units(self) -> Mapping[str, Unit]:
         return self._configured if self.reread is None else self.reread
 
     def finish(self, state: CoreState) -> CoreState:
-        after = UnitsSlice(self.reread, self.problem, self.short)
+        after = UnitsSlice(self.reread, self.problem, self.short, self.approvals)
         before = self._before
         is_same = after.reread is before.reread and after.problem == before.problem and after.short is before.short
+        is_same = is_same and after.approvals is before.approvals
         return state if is_same else state.having(UNITS, after)

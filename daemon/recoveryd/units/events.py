@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from recoveryd.units.approvals import ApprovalRule
 from recoveryd.units.model import Unit
 
 
@@ -20,7 +21,7 @@ class RetentionSeen:
 @dataclass(frozen=True, slots=True)
 class UnitsRead:
     """The config's units were read again. `units` None: nothing that was ever read again could be used, and those of
-    the start stand.
+    the start stand. `approvals`: the rules that were read with them, None = those of the start.
 
     `problem`, `code` and `hint`: why the last reading was refused. `is_told_again`: by a daemon that has just begun to
     lead, of a reading before.
@@ -31,3 +32,4 @@ class UnitsRead:
     code: str = ""
     hint: str = ""
     is_told_again: bool = False
+    approvals: tuple[ApprovalRule, ...] | None = None

@@ -6,13 +6,13 @@ from typing import TypeVar
 
 from recoveryd.kernel.state import CoreState
 from recoveryd.units.approvals import ApprovalRule
-from recoveryd.units.draft import units_in
+from recoveryd.units.draft import UNITS, units_in
 from recoveryd.units.model import Unit
 
 
 @dataclass(frozen=True, slots=True)
 class UnitParams:
-    """`units`: those that the daemon started with, by name."""
+    """`units`: those that the daemon started with, by name; `approvals`: the rules beside them."""
 
     units: Mapping[str, Unit] = field(default_factory=dict)
     approvals: tuple[ApprovalRule, ...] = ()
@@ -22,6 +22,9 @@ _Params = TypeVar("_Params", bound=UnitParams)
 
 
 def with_units(params: _Params, state: CoreState) -> _Params:
-    """With the units that are in force."""
-    units = units_in(state, params.units)
-    return params if units is params.units else replace(params, units=units)
+    """With the units that are in force, and the rules: who may approve is said of both together."""
+    units, approvals = units_in(state, params.units), state.of(UNITS).approvals
+    if approvals is None:
+        approvals = params.approvals
+    is_same = units is params.units and approvals is params.approvals
+    return params if is_same else replace(params, units=units, approvals=approvals)

@@ -24,11 +24,13 @@ def on_read(draft: UnitsDraft, event: UnitsRead) -> None:
 
 def _take(draft: UnitsDraft, event: UnitsRead) -> None:
     before, after = draft.units, event.units or {}
-    draft.reread = after
+    draft.reread, draft.approvals = after, event.approvals
     draft.short = {name: short for name, short in draft.short.items() if before.get(name) == after.get(name)}
     added, removed = sorted(after.keys() - before.keys()), sorted(before.keys() - after.keys())
     changed = sorted(name for name in after.keys() & before.keys() if after[name] != before[name])
     if not event.is_told_again:
         why = f"{len(after)} units were read: {len(added)} are new, {len(changed)} changed, {len(removed)} are gone"
+        if event.approvals is not None:
+            why += f", and {len(event.approvals)} rules say who approves"
         draft.notice("units_read", "units", {"why": why, "added": added, "changed": changed, "removed": removed})
         draft.reason = why
