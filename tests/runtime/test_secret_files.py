@@ -2,11 +2,19 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import io
+import json
+import logging
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import pytest
+import structlog
+
+from recoveryd.collectors import secret_files
 from recoveryd.collectors.secret_files import AGAIN_S, SecretFile, SecretFiles
 from recoveryd.errors import ConfigProblem
+from recoveryd.log import configure
 from tests.runtime.fakes import ManualClock, until
 
 
@@ -65,6 +73,42 @@ async def test_an_empty_file_is_refused_and_asked_for_again_once_a_minute(tmp_pa
         holder.clock.ms += int(AGAIN_S * 1000)
         await until(lambda: holder.taken == ["second"])
         await until(lambda: not holder.files.refused["clusters.main"])
+
+
+@pytest.fixture
+def logged(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
+    """The daemon's log, as JSON."""
+    root, stream = logging.getLogger(), io.StringIO()
+    handlers, level = root.handlers[:], root.level
+    configure("json", "info", stream)
+    monkeypatch.setattr(secret_files, "log", structlog.stdlib.get_logger("recoveryd.collectors.secret_files"))
+    yield stream
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+async def test_the_log_names_the_secret_that_was_read_again_or_refused(tmp_path: Path, logged: io.StringIO) -> None:
+    holder = Holder(tmp_path)
+    renew = holder.renew
+
+    async def breaks() -> None:
+        if holder.file.read_text() == "broken":
+            raise RuntimeError
+        await renew()
+
+    holder.files = SecretFiles([SecretFile("clusters.east", (holder.file,), breaks)], holder.clock, look_s=0.01)
+    async with holder.running():
+        for text, says in (
+            ("second", "has read a secret again"),
+            ("", "the secret of before stays"),
+            ("broken", "reading a secret again broke, and that of before stays"),
+        ):
+            holder.file.write_text(text)
+            holder.files.ask()
+            await until(lambda says=says: f'"message": "{says}"' in logged.getvalue())
+    lines = [json.loads(line) for line in logged.getvalue().splitlines()]
+    assert {line["name"] for line in lines} == {"clusters.east"}
 
 
 async def test_who_asks_is_not_made_to_wait(tmp_path: Path) -> None:

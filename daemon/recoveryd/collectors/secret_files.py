@@ -92,7 +92,8 @@ class SecretFiles:
         before, known.seen = known.seen, await asyncio.to_thread(_signature, secret.files)
         if known.refused and known.seen == before == known.in_force != known.rejected:
             known.forgive()
-            log.info("the secret that is in force is there again", secret=secret.name)
+            # Not as `secret`: what a line of the log has under such a key is hidden.
+            log.info("the secret that is in force is there again", name=secret.name)
         has_settled = known.seen == before and known.seen != known.in_force
         if not was_asked and (not has_settled or self._clock.monotonic_s() < known.not_before_s):
             return
@@ -103,19 +104,19 @@ class SecretFiles:
             known.refused, known.rejected = problem.message, known.seen
             log.error(
                 "the secret of before stays",
-                secret=secret.name,
+                name=secret.name,
                 error=problem.message,
                 code=problem.code.value,
                 hint=problem.hint,
             )
         except Exception:  # the other secrets must still be looked at
             known.refused, known.rejected = "a bug", known.seen
-            log.exception("reading a secret again broke, and that of before stays", secret=secret.name)
+            log.exception("reading a secret again broke, and that of before stays", name=secret.name)
         else:
             # One that was written while it was read differs from this, and is read again.
             known.in_force = known.seen
             known.forgive()
-            log.info("has read a secret again", secret=secret.name)
+            log.info("has read a secret again", name=secret.name)
 
 
 def _signature(files: Sequence[Path]) -> _Signature:
