@@ -76,9 +76,9 @@ same. `limits.keep_terminal_most` bounds what it remembers of recoveries that ha
 - **Brokers**: a copy is read once, written once with all replicas, and read again by its proof. What that costs live
   traffic is measured while it runs, and `recoveryctl replay --plan-only` says the bytes beforehand.
 - **Disk of a proof**: only where keys choose the partition. For a copy by recoveryd, on each side 32 bytes for each receipt and
-  each target partition that it wrote to: 512 MB in all for 125,000 receipts over 64 partitions. They lie in `TMPDIR`, else
-  `/tmp`, of the tasks, and once more in Spark's folder, which is in `work_dir` (with executors elsewhere, on their disks).
-  Where these are in memory, as in `compose.yaml`, they count for its limit. What a comparison without receipts needs is in
+  each target partition that it wrote to: 512 MB in all for 125,000 receipts over 64 partitions. They lie in Spark's folder, which
+  is in `work_dir` (with executors elsewhere, on their disks), and are there twice while Spark brings both sides together.
+  Where that folder is in memory, as in `compose.yaml`, it counts for its limit. What a comparison without receipts needs is in
   [verify](../verify.md#what-is-compared).
 - **Disk of the target**: the plan's bytes times replicas; `recoveryctl replay --plan-only` shows both.
 

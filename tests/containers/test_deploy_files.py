@@ -75,6 +75,31 @@ def test_containers_write_to_the_same_two_places_only() -> None:
     assert compose_service()["read_only"] is CONTAINER["securityContext"]["readOnlyRootFilesystem"] is True
 
 
+def test_where_spark_works_there_is_most_room_and_programs_may_be_run() -> None:
+    place = in_dockerfile(r"^WORKDIR (/var\S+)$")
+    assert in_dockerfile(r"XDG_STATE_HOME=(\S+)") + "/recoveryd" == place
+    mounts = {
+        path: set(options.split(",")) for path, _, options in (m.partition(":") for m in compose_service()["tmpfs"])
+    }
+    assert "exec" in mounts[place], "a tmpfs is noexec otherwise, and Spark's native libraries are unpacked there"
+    [room] = [option for option in mounts[place] if option.startswith("size=")]
+    assert room == "size=1g"
+    assert "size=64m" in mounts["/tmp"]
+    for file in ("kubernetes.yaml", "kubernetes-spark.yaml"):
+        documents = yaml.safe_load_all((UNIT.parent / file).read_text(encoding="utf-8"))
+        [pod] = [d["spec"]["template"]["spec"] for d in documents if d["kind"] in {"Deployment", "StatefulSet"}]
+        names = {mount["mountPath"]: mount["name"] for mount in pod["containers"][0]["volumeMounts"]}
+        sizes = {volume["name"]: volume["emptyDir"]["sizeLimit"] for volume in pod["volumes"] if "emptyDir" in volume}
+        assert (sizes[names[place]], sizes[names["/tmp"]]) == ("4Gi", "256Mi")
+
+
+@pytest.mark.parametrize("page", ["deploy.md", "verify.md", "how-to/size-it.md", "guarantees.md"])
+def test_no_page_says_that_a_proof_keeps_its_tables_where_it_does_not(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    assert "TMPDIR" not in text
+    assert "`/tmp` (Spark" not in text
+
+
 def test_the_pod_and_the_service_have_no_rights_they_do_not_need() -> None:
     assert POD["automountServiceAccountToken"] is False
     assert POD["securityContext"]["runAsNonRoot"] is True
