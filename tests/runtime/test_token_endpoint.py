@@ -74,6 +74,14 @@ async def test_what_is_no_answer_is_a_token_problem(answer: bytes) -> None:
         await fetch_token(OAuth(f"{endpoint}/token", "me", "my-secret"))
 
 
+@pytest.mark.parametrize("answer", [b"HTTP/1.0 200 OK\r\n\r\n{}", b"HTTP/1.0 500 Oh\r\n\r\n", b""])
+async def test_a_problem_names_the_endpoint_without_what_may_be_secret_in_it(answer: bytes) -> None:
+    with served(answer) as (endpoint, _), pytest.raises(TokenProblem) as caught:
+        await fetch_token(OAuth(f"{endpoint}/token?key=hunter2", "me", "my-secret"))
+    assert f"The token endpoint {endpoint}/token?*** " in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
 async def test_an_endpoint_behind_a_proxy_of_the_environment_is_asked_through_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

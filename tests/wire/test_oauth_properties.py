@@ -5,7 +5,8 @@ from confluent_kafka.admin import AdminClient
 
 from recoveryd.settings.jaas import PropertyProblem
 from recoveryd.settings.kafka_properties import ClientAccess, Tls, read_access, to_librdkafka
-from recoveryd.settings.oauth_properties import LOGIN_MODULE, OAuth
+from recoveryd.settings.oauth_properties import ENDPOINT, LOGIN_MODULE, OAuth
+from recoveryd.settings.secrets import shown_property
 
 URL = "https://id.example/oauth2/token"
 COMMON = {
@@ -57,6 +58,8 @@ def test_librdkafka_takes_what_we_make_of_them() -> None:
         ({"sasl.oauthbearer.method": "default"}, "sasl.oauthbearer.method", "'default' is not oidc"),
         ({"sasl.login.callback.handler.class": "com.example.Handler"}, "sasl.login.callback.handler.class", "is Java code that cannot run here"),
         ({"sasl.oauthbearer.token.endpoint.url": "id.example"}, "sasl.oauthbearer.token.endpoint.url", "is missing or no URL"),
+        ({"sasl.oauthbearer.token.endpoint.url": "https://id:x/t"}, "sasl.oauthbearer.token.endpoint.url", "is missing or no URL"),
+        ({"sasl.oauthbearer.token.endpoint.url": "https://c:hunter2@id/t"}, "sasl.oauthbearer.token.endpoint.url", "must not hold a user or password"),
         ({"sasl.oauthbearer.client.id": ""}, "sasl.oauthbearer.client.credentials.client.id", "is missing"),
         ({"sasl.oauthbearer.client.secret": ""}, "sasl.oauthbearer.client.credentials.client.secret", "is missing"),
         ({"sasl.oauthbearer.client.credentials.client.id": "d"}, "sasl.oauthbearer.client.id", "is given together with"),
@@ -70,3 +73,18 @@ def test_what_cannot_be_honoured_is_refused(change: dict[str, str], key: str, me
         to_librdkafka(COMMON | LIBRDKAFKA | change)
     assert caught.value.key == key
     assert message in caught.value.message
+    assert "hunter2" not in f"{caught.value} {caught.value.hint}"
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        (URL, URL),
+        (f"{URL}?key=hunter2", f"{URL}?***"),
+        (f"{URL}?p=${{file:/run/key}}#hunter2", f"{URL}?***"),
+        ("https://c:hunter2@id/t", "https://***@id/t"),
+        ("${env:ENDPOINT}", "${env:ENDPOINT}"),
+    ],
+)
+def test_of_an_endpoint_nothing_is_shown_that_may_be_secret(written: str, shown: str) -> None:
+    assert shown_property(ENDPOINT, written) == shown

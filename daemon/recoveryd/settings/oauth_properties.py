@@ -5,9 +5,11 @@ Identity and secret may stand in the login line (`sasl.jaas.config`), in the pro
 librdkafka's own; two that disagree are refused. This module only finds out where tokens come from; it fetches none.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import urlsplit
 
 from recoveryd.settings import jaas
 from recoveryd.settings.jaas import PropertyProblem, read_jaas
@@ -69,9 +71,7 @@ def read_oauth(properties: Mapping[str, str]) -> OAuth:
     handler = properties.get(HANDLER)
     if handler is not None and handler not in _HANDLERS:
         raise PropertyProblem(HANDLER, f"{handler} is Java code that cannot run here", f"Remove it, or set {ENDPOINT}.")
-    endpoint = properties.get(ENDPOINT, "")
-    if not endpoint.startswith(("https://", "http://")):
-        raise PropertyProblem(ENDPOINT, "is missing or no URL", "Write https://HOST/PATH of the token endpoint.")
+    endpoint = _endpoint(properties)
     login: Mapping[str, str] = {}
     if jaas.KEY in properties:
         login = read_jaas(properties[jaas.KEY], LOGIN_MODULE, MECHANISM, _EXAMPLE)
@@ -85,6 +85,11 @@ def read_oauth(properties: Mapping[str, str]) -> OAuth:
     )
 
 
+def shown_endpoint(url: str) -> str:
+    """Without what may be secret: what stands before its @, and behind its ? or #."""
+    return re.sub(r"(?<=://).*@", "***@", re.sub(r"[?#].*", "?***", url))
+
+
 def oauth_for_librdkafka(oauth: OAuth) -> dict[str, str]:
     made = {
         "sasl.oauthbearer.method": "oidc",
@@ -96,6 +101,21 @@ def oauth_for_librdkafka(oauth: OAuth) -> dict[str, str]:
         CA_FILE: oauth.ca_file or "",
     }
     return {name: value for name, value in made.items() if value}
+
+
+def _endpoint(properties: Mapping[str, str]) -> str:
+    endpoint = properties.get(ENDPOINT, "")
+    try:
+        parts = urlsplit(endpoint)
+        is_url = parts.scheme in {"https", "http"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_url = False
+    if not is_url or not endpoint.isprintable() or " " in endpoint:
+        raise PropertyProblem(ENDPOINT, "is missing or no URL", "Write https://HOST/PATH of the token endpoint.")
+    if parts.username or parts.password:
+        hint = f"Write them as clientId and clientSecret in {jaas.KEY}."
+        raise PropertyProblem(ENDPOINT, "must not hold a user or password", hint)
+    return endpoint
 
 
 def _found(what: str, properties: Mapping[str, str], login: Mapping[str, str]) -> str:

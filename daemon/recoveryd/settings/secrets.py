@@ -15,6 +15,7 @@ from typing import Any, Final
 from recoveryd.settings import jaas
 from recoveryd.settings.jaas import PropertyProblem
 from recoveryd.settings.kafka_properties import LOCATIONS, SECRET_PROPERTIES
+from recoveryd.settings.oauth_properties import ENDPOINT, shown_endpoint
 from recoveryd.settings.sources import Key, Origin, located, problem_at
 
 MASK: Final = "***"
@@ -104,7 +105,9 @@ def shown_property(name: str, value: Any) -> str:
     """What of a property may be shown without reading what it refers to."""
     if isinstance(value, dict):
         return " ".join(f"{kind} {place}" for kind, place in value.items())
-    return shown_secret(str(value)) if name in SECRET_PROPERTIES else str(value)
+    if name in SECRET_PROPERTIES:
+        return shown_secret(str(value))
+    return shown_endpoint(str(value)) if name == ENDPOINT else str(value)
 
 
 def files_in(value: Any) -> tuple[str, ...]:

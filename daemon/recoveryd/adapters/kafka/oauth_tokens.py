@@ -15,7 +15,7 @@ from typing import Any, Final
 from aiokafka.abc import AbstractTokenProvider
 
 from recoveryd.adapters.http.asking import HttpQuestions, HttpRefusal
-from recoveryd.settings.oauth_properties import OAuth
+from recoveryd.settings.oauth_properties import OAuth, shown_endpoint
 
 DEADLINE_S: Final = 10.0
 _ANSWER_BYTES_MAX: Final = 256 * 1024
@@ -32,8 +32,11 @@ def _awake_or_not_s() -> float:
 
 class TokenProblem(ConnectionError):  # noqa: N818  (named for what happened)
     """No token came; the message names the endpoint and what it said, never a secret. aiokafka takes it as a broker
-    that cannot be reached, and tries again.
+    that cannot be reached, tries again, and logs it.
     """
+
+    def __init__(self, endpoint: str, said: str) -> None:
+        super().__init__(f"The token endpoint {shown_endpoint(endpoint)} {said}.")
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka has no types
@@ -91,9 +94,9 @@ async def fetch_token(oauth: OAuth) -> tuple[str, float]:
     except HttpRefusal as refusal:
         told = refusal.why.removeprefix("it answered ")
         said = f"cannot be asked: {told}" if refusal.status is None else f"answered {told}"
-        raise TokenProblem(f"The token endpoint {oauth.endpoint} {said}.") from None
+        raise TokenProblem(oauth.endpoint, said) from None
     except (OSError, ValueError) as error:
-        raise TokenProblem(f"The token endpoint {oauth.endpoint} cannot be asked: {error}.") from None
+        raise TokenProblem(oauth.endpoint, f"cannot be asked: {error}") from None
     finally:
         if asking is not None:
             await asking.close()
@@ -114,6 +117,6 @@ def _read(endpoint: str, body: bytes) -> tuple[str, float]:
         document = None
     token = document.get("access_token") if isinstance(document, dict) else None
     if not isinstance(token, str) or not token:
-        raise TokenProblem(f"The token endpoint {endpoint} sent no access_token.")
+        raise TokenProblem(endpoint, "sent no access_token")
     life = document.get("expires_in")
     return token, float(life) if isinstance(life, int | float) and life > 0 else _LIFE_UNKNOWN_S
