@@ -502,20 +502,43 @@ def test_secrets_are_read_from_elsewhere_and_never_shown(written: str, shown: st
 
 def test_a_secret_of_a_profile_may_stand_elsewhere_and_is_never_shown() -> None:
     Path("p.txt").write_text("geheim\n")
-    conf = "{spark.ssl.keyPassword: '${file:p.txt}', spark.hadoop.key: 'a-${env:P}', spark.x: 5}"
+    conf = "{spark.ssl.keyPassword: '${file:p.txt}', spark.hadoop.user: 'a-${env:P}', spark.x: 5}"
     settings = loaded(f"{MINIMAL}profiles:\n  p:\n    conf: {conf}\n", {"P": "geheim"})
     assert settings.spark_conf("p") == {
         "spark.ssl.keyPassword": "geheim",
-        "spark.hadoop.key": "a-geheim",
+        "spark.hadoop.user": "a-geheim",
         "spark.x": "5",
     }
     shown = {value.key: value.value for value in settings.show()}
     assert shown["profiles.p.conf.spark.ssl.keyPassword"] == "*** (file p.txt)"
-    assert shown["profiles.p.conf.spark.hadoop.key"] == "a-${env:P}"
+    assert shown["profiles.p.conf.spark.hadoop.user"] == "a-${env:P}"
     Path("p.txt").unlink()
     with pytest.raises(ConfigProblem) as caught:
         settings.spark_conf("p")
     assert (caught.value.key, caught.value.line) == ("profiles.p.conf.spark.ssl.keyPassword", 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "shown"),
+    [
+        ("spark.hadoop.fs.azure.account.key.ours.dfs.core.windows.net", "hunter2", "***"),
+        ("spark.hadoop.fs.s3a.access.key", "hunter2", "***"),
+        ("spark.hadoop.fs.s3a.accessKey", "hunter2", "***"),
+        ("spark.hadoop.google.private-key", "hunter2", "***"),
+        ("spark.driver.extraJavaOptions", "-Xmx1g -Djavax.net.ssl.trustStorePassword=hunter2", "***"),
+        ("spark.executor.extraJavaOptions", "-Dapi.key=hunter2", "***"),
+        ("spark.executorEnv.URL", "jdbc:x://h/db;user=u;password=hunter2", "***"),
+        ("spark.jars.repositories", "https://me:hunter2@repo.example/maven", "***"),
+        ("spark.jars.repositories", "https://repo.example:8443/maven", "https://repo.example:8443/maven"),
+        ("spark.pyspark.python", "/opt/token-service/bin/python", "/opt/token-service/bin/python"),
+        ("spark.ssl.keyStore", "/etc/keys.jks", "/etc/keys.jks"),
+        ("spark.shuffle.sort.bypassMergeThreshold", "200", "200"),
+        ("spark.driver.extraJavaOptions", "-Dkeys=1 -Dmonkey=2", "-Dkeys=1 -Dmonkey=2"),
+    ],
+)
+def test_what_may_be_secret_in_a_property_of_spark_is_not_shown(name: str, written: str, shown: str) -> None:
+    settings = loaded(f"{MINIMAL}profiles:\n  p:\n    conf:\n      {name}: '{written}'\n")
+    assert {value.key: value.value for value in settings.show()}[f"profiles.p.conf.{name}"] == shown
 
 
 def test_the_listing_has_each_option_with_its_origin() -> None:

@@ -25,7 +25,13 @@ from recoveryd.wire.topics import OwnTopic, TopicNames, own_topics
 from recoveryd_jobs.contract import ChunkLimits
 
 DEFAULT: Final = "default"
-_SECRET_WORD: Final = re.compile(r"password|secret|token|credential", flags=re.IGNORECASE)
+# In names of Spark's properties, and in what their values set (-Djavax.net.ssl.keyStorePassword=...).
+_HIDDEN: Final = (
+    r"passw|passphrase|secret|token|credential|(?<![a-z])key(?![a-z])"
+    r"|(?:access|account|api|encryption|private|shared)[._-]?key"
+)
+_HIDDEN_NAME: Final = re.compile(_HIDDEN, flags=re.IGNORECASE)
+_HIDDEN_INSIDE: Final = re.compile(rf"(?:{_HIDDEN})[^\s=]*=|://[^\s/@]*:[^\s/@]*@", flags=re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,5 +161,7 @@ def leaves(value: Any, key: Key) -> list[tuple[Key, Any]]:
 
 
 def _masked(key: Key, value: Any) -> Any:
-    is_secret = key[0] == "profiles" and isinstance(value, str) and _SECRET_WORD.search(key[-1])
+    if key[0] != "profiles" or not isinstance(value, str):
+        return value
+    is_secret = _HIDDEN_NAME.search(key[-1]) or _HIDDEN_INSIDE.search(value)
     return shown_secret(value) if is_secret else value
