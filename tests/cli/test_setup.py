@@ -249,6 +249,18 @@ def test_doctor_asks_for_the_rights_of_the_canary_where_it_runs(tmp_path: Path) 
     assert {cluster for cluster, needs in off.items() if canary in needs} == {"main"}
 
 
+def test_an_address_that_only_the_daemon_reads_is_missed_by_who_validates_and_by_nobody_else(tmp_path: Path) -> None:
+    unit = "units: {app: {kind: group, group: app, inputs: [in]}}\n"
+    hook = "webhooks: {chat: {url: {file: not-for-you}, secret_file: nor-this}}\n"
+    config = write(tmp_path, f"{GOOD}{unit}{hook}")
+    for verb in (("config", "show"), ("unit", "list"), ("unit", "control", "app")):
+        result = run(None, *verb, "--config", config)
+        assert (result.exit_code, result.stderr) == (0, "")
+    result = run(None, "config", "validate", "--config", config)
+    assert result.exit_code != 0
+    assert f"{config}:6: webhooks.chat.url is not usable: the file {tmp_path / 'not-for-you'}" in result.stderr
+
+
 def test_doctor_finds_a_work_dir_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
 

@@ -65,14 +65,20 @@ async def test_an_example_reaches_its_receiver(example: str, tmp_path: Path) -> 
         return web.Response(status=200 if outcomes[-1] else 400)
 
     app = web.Application()
-    app.router.add_post(re.sub(r"^https?://[^/]+", "", written["url"]), handle)
+    [address] = re.findall(r"https?://[^\s\"]+", example)
+    path = re.sub(r"^https?://[^/]+", "", address)
+    app.router.add_post(path, handle)
     server = TestServer(app)
     await server.start_server()
     key = tmp_path / "key"
     key.write_text("0123456789abcdef\n")
     config = tmp_path / "recoveryd.yaml"
     text = example.replace(written["secret_file"], str(key))
-    text = re.sub(r"https?://[^/\"]+", str(server.make_url("")).rstrip("/"), text)
+    here = str(server.make_url("")).rstrip("/")
+    text = text.replace(address, f"{here}{path}")
+    if isinstance(written["url"], dict):
+        (tmp_path / "address").write_text(f"{here}{path}\n")
+        text = text.replace(written["url"]["file"], str(tmp_path / "address"))
     config.write_text(f"clusters: {{main: {{bootstrap.servers: 'a:1'}}}}\n{text}", encoding="utf-8")
     settings = load(config, env={})
     counted: list[tuple[str, str]] = []

@@ -109,6 +109,19 @@ async def test_a_webhook_signs_with_its_new_key_also_for_the_unit_that_it_contro
     await rig.controls.close()
 
 
+async def test_an_address_of_a_webhook_in_a_file_is_read_again_and_refused_if_it_is_none(tmp_path: Path) -> None:
+    (tmp_path / "address").write_text("https://127.0.0.1:1/first\n")
+    rig = Rig(tmp_path, CONFIG.replace('"https://127.0.0.1:1/", secret', f"{{file: {tmp_path / 'address'}}}, secret"))
+    (tmp_path / "address").write_text("https://127.0.0.1:1/second\n")
+    await rig.secrets["webhooks.deploy"].renew()
+    assert rig.targets["deploy"].url == "https://127.0.0.1:1/second"
+    (tmp_path / "address").write_text("none\n")
+    with pytest.raises(ConfigProblem, match=r"webhooks\.deploy\.url is not usable"):
+        await rig.secrets["webhooks.deploy"].renew()
+    assert rig.targets["deploy"].url == "https://127.0.0.1:1/second"
+    await rig.controls.close()
+
+
 async def test_a_key_that_a_webhooks_secret_refers_to_is_read_again_too(tmp_path: Path) -> None:
     rig = Rig(tmp_path, CONFIG.replace("secret_file: KEY", 'secret: "${file:KEY}"'))
     rig.key.write_text("fedcba9876543210\n")

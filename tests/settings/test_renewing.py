@@ -92,9 +92,9 @@ def test_files_of_webhooks_and_units_are_known(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("0123456789abcdef")
     settings = loaded(
         "clusters: {main: {bootstrap.servers: 'a:1'}}\n"
-        f"webhooks: {{ops: {{url: 'http://a/', secret_file: {tmp_path / 'key'}}}}}\n"
+        f"webhooks: {{ops: {{url: {{file: {tmp_path / 'address'}}}, secret_file: {tmp_path / 'key'}}}}}\n"
         "units: {w: {kind: connect, group: w, owner: o, control: {kind: connect, url: 'http://c/', user: u, "
         f"password: '${{file:connect}}', ca_file: {tmp_path / 'ca.pem'}}}}}}}\n"
     )
-    assert webhook_files(settings, "ops") == (tmp_path / "key",)
+    assert webhook_files(settings, "ops") == (tmp_path / "key", tmp_path / "address")
     assert control_files(settings, "w") == (tmp_path / "connect", tmp_path / "ca.pem")

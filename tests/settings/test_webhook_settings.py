@@ -51,6 +51,37 @@ def test_a_key_that_is_not_usable_where_it_stands_is_named_with_its_line(written
     assert (caught.value.key, caught.value.line) == ("webhooks.stop-it.secret", 2)
 
 
+@pytest.mark.parametrize(
+    "written", ["'${env:HOOK}'", "'${file:hook}'", "{env: HOOK}", "{file: hook}", "'https://a/${file:half}'"]
+)
+def test_an_address_may_stand_in_a_file_or_a_variable(written: str) -> None:
+    url = "https://a/services/T0/B0"
+    Path("hook").write_text(f"{url}\n")
+    Path("half").write_text("services/T0/B0")
+    settings = loaded(webhook(f"url: {written}, secret: {KEY}"), {"HOOK": url})
+    assert settings.webhook_targets() == {"stop-it": (url, KEY.encode())}
+    assert "B0" not in repr(settings) + str(settings.show())
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (None, "cannot be read"),
+        ("ftp://a/private", "must be an http or https address"),
+        ("https://me:private@a/b", "must not hold a user or password"),
+        (f"https://a/{'private' * 300}", "at most 2000 characters"),
+    ],
+)
+def test_an_address_that_is_not_usable_where_it_stands_is_named_when_it_is_needed(text: str | None, says: str) -> None:
+    if text is not None:
+        Path("hook").write_text(text)
+    settings = loaded(webhook(f"url: {{file: hook}}, secret: {KEY}"))  # as everybody may who only looks
+    with pytest.raises(ConfigProblem, match=says) as caught:
+        settings.webhook_targets()
+    assert (caught.value.key, caught.value.line) == ("webhooks.stop-it.url", 2)
+    assert "private" not in f"{caught.value} {caught.value.hint}"
+
+
 def test_an_address_that_is_secret_may_come_from_a_variable_beside_the_file() -> None:
     settings = loaded(
         webhook(f"secret: {KEY}").replace("stop-it", "chat"),
@@ -86,7 +117,8 @@ def test_neither_key_nor_path_is_ever_shown() -> None:
         (f"url: 'http://a:99999/', secret: {KEY}", "must be an http or https address"),
         (f"url: 'https://me:pw@a/b', secret: {KEY}", "must not hold a user or password"),
         (f"url: 'https://a/b#c', secret: {KEY}", "must not hold a #fragment"),
-        (f"url: 'https://a/${{env:TOKEN}}', secret: {KEY}", "write the whole address"),
+        (f"url: {{file: a, env: B}}, secret: {KEY}", "must be a text, {file: PATH} or {env: NAME}"),
+        (f"url: 'https://a/{'b' * 2_000}', secret: {KEY}", "at most 2000 characters"),
         (f"url: 'https://a/b', secret: {KEY}, retries: 3", "There is no key webhooks.stop-it.retries"),
     ],
 )

@@ -36,7 +36,8 @@ def cluster_files(settings: Settings, name: str) -> tuple[Path, ...]:
 
 def webhook_files(settings: Settings, name: str) -> tuple[Path, ...]:
     webhook = settings.values.webhooks[name]
-    return tuple(_named(settings, {("webhooks", name, webhook.key_option): webhook.written_key}))
+    given: dict[Key, Any] = {(webhook.key_option,): webhook.written_key, ("url",): webhook.url}
+    return tuple(dict.fromkeys(_named(settings, {("webhooks", name, *key): value for key, value in given.items()})))
 
 
 def control_files(settings: Settings, unit: str) -> tuple[Path, ...]:

@@ -113,7 +113,8 @@ class Settings:
     def webhook_target(self, name: str) -> tuple[str, bytes]:
         """As `webhook_targets`."""
         webhook = self.values.webhooks[name]
-        return webhook.url, webhook.read_secret(name, self.origins, self.environment)
+        where = (name, self.origins, self.environment)
+        return webhook.read_url(*where), webhook.read_secret(*where)
 
     def spark_conf(self, profile: str) -> dict[str, str]:
         """Spark's properties of a profile, secrets included: never log them. Reads secret files; raises

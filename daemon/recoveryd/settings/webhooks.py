@@ -1,8 +1,8 @@
 """Webhooks that commands may name, and that hear of transitions: the URL, and the secret for signing. A command never
 holds a URL.
 
-The secret is in the config or, better, in a file or variable that only the daemon reads. Neither the secret nor the
-path of a URL, which is often secret too, is ever shown.
+The secret is in the config or, better, in a file or variable that only the daemon reads, and so is a URL whose path is
+secret: both are read when a webhook is to be called, not by everybody who reads the config. Neither is ever shown.
 """
 
 from collections.abc import Mapping
@@ -13,11 +13,12 @@ from pydantic import AfterValidator, Field, PlainSerializer, model_validator
 
 from recoveryd.kernel.states import State
 from recoveryd.settings.kinds import Secret, Section, Stored, option
-from recoveryd.settings.secrets import MASK, read_secret, refers
+from recoveryd.settings.secrets import MASK, read_secret, refers, shown_secret
 from recoveryd.settings.sources import Key, Origin, problem_at
 from recoveryd.wire.transitions import BodyForm
 
 SECRET_CHARS_LEAST: Final = 16
+URL_CHARS_MOST: Final = 2_000
 
 
 def check_url(url: str) -> str:
@@ -36,7 +37,7 @@ def check_url(url: str) -> str:
 
 
 def check_whole(url: str) -> str:
-    """A URL is no secret to look up: what it refers to would be sent as it is written."""
+    """For a URL that is no secret to look up: what it refers to would be sent as it is written."""
     if refers(url):
         raise ValueError(
             "is taken as it stands: only secrets may refer to files and variables; write the whole address"
@@ -82,6 +83,22 @@ def _check_length(key: str) -> None:
         raise ValueError(f"the key is shorter than {SECRET_CHARS_LEAST} characters")
 
 
+def _check_address(url: str | Stored) -> str | Stored:
+    return _checked_address(url) if isinstance(url, str) and not refers(url) else url
+
+
+def _checked_address(url: str) -> str:
+    if len(url) > URL_CHARS_MOST:
+        raise ValueError(f"must have at most {URL_CHARS_MOST} characters")
+    return check_url(url)
+
+
+def _shown_address(url: str | Stored) -> object:
+    if isinstance(url, dict):
+        return url
+    return shown_secret(url) if refers(url) else shown_url(url)
+
+
 class TransitionsSection(Section):
     """What a webhook hears of without being named by a command."""
 
@@ -98,8 +115,10 @@ class TransitionsSection(Section):
 
 
 class WebhookSection(Section):
-    url: Annotated[str, Field(max_length=2_000), AfterValidator(check_url), PlainSerializer(shown_url)] = Field(
-        description="Address that is sent a signed POST; redirects are not followed.", repr=False
+    url: Annotated[Secret, AfterValidator(_check_address), PlainSerializer(_shown_address)] = Field(
+        description="Address that is sent a signed POST, or, where it is secret, {file: PATH} or {env: NAME}; redirects are not "
+        "followed.",
+        repr=False,
     )
     secret: Annotated[Secret, AfterValidator(_check_key)] | None = option(
         None,
@@ -126,6 +145,15 @@ class WebhookSection(Section):
     @property
     def written_key(self) -> str | Stored | None:
         return self.secret if self.secret_file is None else {"file": self.secret_file}
+
+    def read_url(self, name: str, origins: Mapping[Key, Origin], environment: Mapping[str, str]) -> str:
+        """The address. Raises `ConfigProblem` with the line."""
+        key = ("webhooks", name, "url")
+        url = read_secret(key, self.url, origins, environment)
+        try:
+            return _checked_address(url)
+        except ValueError as problem:
+            raise problem_at(key, origins, f"is not usable: it {problem}") from None
 
     def read_secret(self, name: str, origins: Mapping[Key, Origin], environment: Mapping[str, str]) -> bytes:
         """The key. Raises `ConfigProblem` with the line."""

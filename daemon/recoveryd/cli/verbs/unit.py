@@ -160,19 +160,26 @@ def control_of(connection: Connection, unit: Name, output: Output = Format.TABLE
 async def _ask_control(connection: Connection, unit: str) -> "Report":
     from recoveryd.adapters.control.make import make_controls  # noqa: PLC0415
     from recoveryd.adapters.control.process_sight import is_kept_in  # noqa: PLC0415
-    from recoveryd.bootstrap.outside import surroundings, webhook_targets  # noqa: PLC0415
+    from recoveryd.adapters.http.signed_posts import WebhookTarget  # noqa: PLC0415
+    from recoveryd.bootstrap.outside import surroundings  # noqa: PLC0415
     from recoveryd.units.control import ApplicationState  # noqa: PLC0415
     from recoveryd.units.model import ControlKind  # noqa: PLC0415
 
     settings = connection.settings
-    around = surroundings(settings, webhook_targets(settings), lambda: int(time.time() * 1000))
+    control = settings.values.units[unit].control
+    needed = [] if control.webhook is None else [control.webhook]  # who asks may not be let into the secrets of others
+    targets = {name: WebhookTarget(*settings.webhook_target(name)) for name in needed}
+    around = surroundings(settings, targets, lambda: int(time.time() * 1000))
     controls = make_controls({unit: settings.control_options()[unit]}, around)
     try:
         report = await controls.look(unit)
     finally:
         await controls.close()
-    is_process = settings.values.units[unit].control.kind is ControlKind.PROCESS
-    if is_process and report.state is ApplicationState.STOPPED and not is_kept_in(around.folder / unit):
+    if (
+        control.kind is ControlKind.PROCESS
+        and report.state is ApplicationState.STOPPED
+        and not is_kept_in(around.folder / unit)
+    ):
         why = (
             f"no daemon of this user keeps it in {around.folder / unit}; look on the daemon's machine, as its user and with "
             "its work_dir"
