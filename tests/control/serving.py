@@ -36,12 +36,12 @@ class Answering:
 
 @asynccontextmanager
 async def serving(
-    answer: Callable[[Asked], Awaitable[web.StreamResponse]], certificates: Certificates | None = None
+    answer: Callable[[Asked], Awaitable[web.StreamResponse]], certificates: Certificates | None = None, port: int = 0
 ) -> AsyncIterator[Answering]:
     made = Answering(answer)
     app = web.Application()
     app.router.add_route("*", "/{rest:.*}", made.handle)
-    server = TestServer(app, scheme="http" if certificates is None else "https", host="localhost")
+    server = TestServer(app, scheme="http" if certificates is None else "https", host="localhost", port=port or None)
     if certificates is None:
         await server.start_server()
     else:

@@ -395,6 +395,45 @@ async def test_a_pod_logs_in_with_its_own_account_also_after_its_token_was_renew
         await control.close()
 
 
+async def test_a_kubeconfig_that_is_replaced_leads_to_another_server_with_another_authority(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    others = make_certificates(tmp_path / "pki")
+    (tmp_path / "other").mkdir()
+    before, after = Cluster(1), Cluster(1)
+    async with controlled(before, tmp_path, certificates) as control:
+        assert (await control.look("app")).state is ApplicationState.RUNNING
+        async with serving(after.answer, others) as after.server:
+            path = kubeconfig(tmp_path / "other", after.server.url, others.authority)
+            text = path.read_text()
+            (tmp_path / "kubeconfig").write_text(text[: len(text) // 2] + "\n: {")
+            assert (await control.look("app")).state is ApplicationState.RUNNING
+            assert after.server.asked == [], "while it is only half written, the one of before is used"
+            path.replace(tmp_path / "kubeconfig")
+            assert (await control.look("app")).state is ApplicationState.RUNNING
+            assert after.server.asked != []
+
+
+async def test_an_authority_that_is_replaced_where_the_kubeconfig_names_it_is_read_again(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    others, authority = make_certificates(tmp_path / "pki"), tmp_path / "ca.pem"
+    authority.write_bytes(others.authority.read_bytes())
+    cluster = Cluster(1)
+    async with serving(cluster.answer, others) as cluster.server:
+        config = kubeconfig(tmp_path, cluster.server.url, authority)
+        api = KubeApi(config, None, {}, timeout_s=60)
+        control = KubernetesApplications(
+            [KubernetesApplication("app", "deployment/orders", api.check(), api, None, 60_000)], lambda: 0
+        )
+        assert (await control.look("app")).state is ApplicationState.RUNNING
+        port = int(cluster.server.url.rpartition(":")[2])
+    authority.write_bytes(certificates.authority.read_bytes())
+    async with serving(cluster.answer, certificates, port=port) as cluster.server:
+        assert (await control.look("app")).state is ApplicationState.RUNNING
+        await control.close()
+
+
 async def test_a_program_of_the_kubeconfig_gets_another_token(tmp_path: Path, certificates: Certificates) -> None:
     token = tmp_path / "token"
     token.write_text("old")

@@ -29,8 +29,10 @@ class NoKubernetes(Exception):  # noqa: N818  (named for what happened)
 
 
 class KubeApi:
-    """`kubeconfig` None: as the pod that this runs in, whose files are in `account`. Every call
-    raises `HttpRefusal`.
+    """`kubeconfig` None: as the pod that this runs in, whose files are in `account`. Every call raises `HttpRefusal`.
+
+    It logs in anew when the kubeconfig, or the authority of the pod's account, has changed, and when it is not let in,
+    or does not trust what answers: a token or a file that the kubeconfig names may have been renewed.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class KubeApi:
         self._account = account
         self._timeout_s = timeout_s
         self._client: Any = None
+        self._read: tuple[int, int, int] | None = None  # what the file looked like by which the client was made
         self._lock = Lock()
 
     def check(self) -> str:
@@ -84,9 +87,9 @@ class KubeApi:
         try:
             return self._ask_once(method, path, query, body)
         except HttpRefusal as problem:
-            if problem.status != 401:
+            if problem.status != 401 and not (problem.status is None and not problem.is_passing):
                 raise
-            self.close()  # a token may have been renewed
+            self.close()
             if not was_logged_in:
                 raise
         return self._ask_once(method, path, query, body)
@@ -103,13 +106,13 @@ class KubeApi:
             )
             response = client.call_api(*request, _request_timeout=self._timeout_s).response
             try:
-                text = self._read(response, give_up_s)
+                text = self._read_body(response, give_up_s)
                 status = int(response.status)
             finally:
                 response.release_conn()
         return self._judged(status, text)
 
-    def _read(self, response: Any, give_up_s: float) -> bytes:
+    def _read_body(self, response: Any, give_up_s: float) -> bytes:
         body = bytearray()
         while piece := response.read(_PIECE):
             body += piece
@@ -135,19 +138,27 @@ class KubeApi:
 
     def _logged_in(self) -> Any:
         with self._lock:
+            found = _signature_of(self._account / "ca.crt" if self._kubeconfig is None else self._kubeconfig)
             if self._client is None:
-                configuration = _configuration()
-                if self._kubeconfig is None:
-                    self._loader().load_and_set(configuration)
-                else:
-                    _library("kubernetes.config").load_kube_config(
-                        config_file=str(self._kubeconfig),
-                        context=self._context,
-                        client_configuration=configuration,
-                        persist_config=False,
-                    )
-                self._client = _library("kubernetes.client").ApiClient(configuration)
+                self._client, self._read = self._made(), found
+            elif found is not None and found != self._read:
+                with contextlib.suppress(Exception):  # one that is only half written: the login of before stays
+                    before, self._client, self._read = self._client, self._made(), found
+                    before.close()
             return self._client
+
+    def _made(self) -> Any:
+        configuration = _configuration()
+        if self._kubeconfig is None:
+            self._loader().load_and_set(configuration)
+        else:
+            _library("kubernetes.config").load_kube_config(
+                config_file=str(self._kubeconfig),
+                context=self._context,
+                client_configuration=configuration,
+                persist_config=False,
+            )
+        return _library("kubernetes.client").ApiClient(configuration)
 
     def _loader(self) -> Any:
         return _library("kubernetes.config.incluster_config").InClusterConfigLoader(
@@ -190,6 +201,15 @@ class KubeApi:
         if self._kubeconfig is not None:
             return f"the kubeconfig {self._kubeconfig} cannot be used: {type(error).__name__}"
         return f"this is not a pod of Kubernetes with an account: {error if 'xist' in str(error) else 'no address'}"
+
+
+def _signature_of(file: Path) -> tuple[int, int, int] | None:
+    """When written, how long, which one; None = not there."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _configuration() -> Any:
