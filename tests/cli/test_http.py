@@ -11,6 +11,7 @@ import pytest
 from recoveryd.cli.send.connect import Tools, open_backend
 from recoveryd.kernel.states import State
 from recoveryd.recovery.model import Recovery
+from recoveryd.runtime import http_bounds
 from recoveryd.runtime.health import Health, Sources
 from tests.builders.core import to_document
 from tests.cli.recoveries import COMPLETED, RUNNING
@@ -141,6 +142,14 @@ def test_a_command_still_needs_kafka(daemon: Daemon) -> None:
 def test_an_address_that_is_none_or_does_not_answer_is_told(url: str, code: int, said: str) -> None:
     told = run("list", "--http", url)
     assert (told[0], told[2].split()[0]) == (code, said)
+
+
+def test_a_daemon_that_is_asked_for_too_much_at_once_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_bounds, "AT_ONCE", {"/api/": 0})
+    with served(Sources(lambda: LEADER, dict, lambda: b"", to_document, "text/plain")) as url:
+        code, _, said = run("list", "--http", url)
+    assert (code, said.split()[0]) == (1, "RCV-4016")
+    assert "Ask again in a moment" in said
 
 
 def test_something_else_at_the_address_is_told(daemon: Daemon) -> None:

@@ -1,8 +1,11 @@
 """HTTP shows the daemon's state, and offers nothing to change it."""
 
 import asyncio
+import contextlib
 import json
-from collections.abc import Callable
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -10,12 +13,15 @@ import aiohttp
 import pytest
 from hypothesis import given, settings
 
+from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd.runtime.health import PAGE_LIMIT, Health, HealthServer, Sources
+from recoveryd.runtime.http_bounds import AT_ONCE, READER_LIMIT_S
 from tests.builders.core import STATUS, command, to_document
 from tests.builders.world import World
+from tests.runtime.fakes import DEADLINE_S, until, within
 from tests.wire.of_types import filled_recoveries
 
 LEADS = Health("leader", is_loaded=True, loop_age_s=0.2, round_age_s=None, journal_failing_for_s=None)
@@ -26,7 +32,9 @@ def short(recovery: Any) -> dict[str, Any]:
 
 
 class Rig:
-    def __init__(self, document: Callable[[Any], dict[str, Any]] = short) -> None:
+    def __init__(
+        self, document: Callable[[Any], dict[str, Any]] = short, reader_limit_s: float = READER_LIMIT_S
+    ) -> None:
         self.health = LEADS
         self.recoveries: dict[str, Recovery] = {}
         sources = Sources(
@@ -36,7 +44,7 @@ class Rig:
             document=document,
             metrics_content_type="text/plain; version=0.0.4; charset=utf-8",
         )
-        self.server = HealthServer(sources, "127.0.0.1", 0)
+        self.server = HealthServer(sources, "127.0.0.1", 0, reader_limit_s)
 
     async def get(self, path: str, method: str = "GET") -> tuple[int, Any]:
         async with (
@@ -225,3 +233,71 @@ async def test_refusals_are_json_with_a_code(rig: Rig, method: str, path: str, s
 
 async def test_metrics_are_served_as_text(rig: Rig) -> None:
     assert await rig.get("/metrics") == (200, "recoveryd_leader 1.0\n")
+
+
+LARGE = 20_000_000  # more than the system keeps for a connection
+
+
+async def asks_and_reads_nothing(port: int, path: str) -> socket.socket:
+    """A connection that takes next to nothing from the server."""
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+    connection.setblocking(False)
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(connection, ("127.0.0.1", port))
+    await loop.sock_sendall(connection, f"GET {path} HTTP/1.1\r\nHost: here\r\n\r\n".encode())
+    return connection
+
+
+async def all_of(connection: socket.socket) -> bytes:
+    """What comes until the other side ends it."""
+    found = bytearray()
+    with contextlib.suppress(ConnectionError):
+        while piece := await within(asyncio.get_running_loop().sock_recv(connection, 1_000_000)):
+            found += piece
+    return bytes(found)
+
+
+@asynccontextmanager
+async def served_large(reader_limit_s: float, rows: int = 1) -> AsyncIterator[Rig]:
+    """Pages of `rows` that are large together."""
+    rig = Rig(lambda noun: {**short(noun), "text": "x" * (LARGE // rows)}, reader_limit_s)
+    world = World()
+    for i in range(rows):
+        world.feed(command("replay", f"r{i}", offset=i))
+    rig.recoveries = dict(world.state.of(RECOVERY).recoveries)
+    await rig.server.start()
+    try:
+        yield rig
+    finally:
+        await rig.server.close()
+
+
+@pytest.mark.parametrize(("path", "rows"), [("/api/v1/recoveries?limit=1000", 20), ("/api/v1/recoveries/r0", 1)])
+async def test_a_reader_that_stops_reading_is_let_go(path: str, rows: int) -> None:
+    async with served_large(0.5, rows) as rig:
+        with contextlib.closing(await asks_and_reads_nothing(rig.server.port, path)) as connection:
+            await until(lambda: rig.server._runner.server.connections)
+            await until(lambda: not rig.server._runner.server.connections)
+            assert len(await all_of(connection)) < LARGE
+        _, whole = await rig.get(path)
+        assert len(json.dumps(whole)) > LARGE, "who reads gets all of it"
+
+
+async def test_who_holds_pages_keeps_nobody_from_probes_and_the_next_one_is_told() -> None:
+    async with served_large(DEADLINE_S * 10) as rig, AsyncExitStack() as connections:
+        for _ in range(AT_ONCE["/api/"]):
+            held = await asks_and_reads_nothing(rig.server.port, "/api/v1/recoveries?limit=1000")
+            connections.enter_context(contextlib.closing(held))
+
+        async def lag_until(wanted: int) -> Any:
+            async with asyncio.timeout(DEADLINE_S):
+                while (found := await rig.get("/api/v1/lag"))[0] != wanted:
+                    pass
+                return found[1]
+
+        assert (await lag_until(503))["error"]["code"] == Code.DAEMON_BUSY.value
+        probes = [(await rig.get(path))[0] for path in ("/livez", "/readyz", "/metrics")]
+        assert probes == [200, 200, 200]
+        await connections.aclose()
+        assert await lag_until(200) == {}

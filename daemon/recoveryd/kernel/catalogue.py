@@ -616,6 +616,11 @@ class Code(StrEnum):
         "There is no log of this attempt where it was looked for.",
         "Logs are beside the daemon that ran the attempt, of the newest 200: ask that one with `--http`.",
     )
+    DAEMON_BUSY = (
+        "RCV-4016",
+        "More is asked of the daemon's HTTP port at once than it answers.",
+        "Ask again in a moment; who asks for pages has to read them within a minute.",
+    )
     FENCED = (
         "RCV-5001",
         "Another daemon became the leader.",

@@ -16,6 +16,7 @@ from aiohttp import web
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.decision import Noun
+from recoveryd.runtime.http_bounds import READER_LIMIT_S, HttpBounds
 from recoveryd.wire.plain_json import to_json
 
 LOOP_AGE_LIMIT_S: Final = 15.0
@@ -75,13 +76,16 @@ class Sources:
 
 
 class HealthServer:
-    """`start` binds or raises OSError; `port` is the bound port, even when 0 was asked for."""
+    """`start` binds or raises OSError; `port` is the bound port, even when 0 was asked for. `reader_limit_s` is for
+    tests.
+    """
 
-    def __init__(self, sources: Sources, host: str, port: int) -> None:
+    def __init__(self, sources: Sources, host: str, port: int, reader_limit_s: float = READER_LIMIT_S) -> None:
         self._sources = sources
         self._host = host
         self.port = port
-        app = web.Application(middlewares=[_errors_as_json])
+        self._bounds = HttpBounds(_busy, reader_limit_s)
+        app = web.Application(middlewares=[self._bounds.make_middleware(), _errors_as_json])
         app.router.add_get("/livez", self._livez)
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/metrics", self._metrics)
@@ -141,16 +145,17 @@ class HealthServer:
         await response.prepare(request)
         if request.method == "HEAD":
             return response
+        reader = self._bounds.reader(request)
         with contextlib.suppress(ConnectionError):  # whoever asked has gone
-            await response.write(b'{"recoveries":[')
+            await reader.wait(response.write(b'{"recoveries":['))
             for number, noun in enumerate(page):
                 began_s = loop.time()
                 row = to_json(self._sources.document(noun))
                 took_s = loop.time() - began_s
                 await asyncio.sleep(took_s if took_s >= LONG_ROW_S else 0)
-                await response.write(b"," + row if number else row)
-            await response.write(b"]," + to_json(about)[1:])
-            await response.write_eof()
+                await reader.wait(response.write(b"," + row if number else row))
+            await reader.wait(response.write(b"]," + to_json(about)[1:]))
+            await reader.wait(response.write_eof())
         return response
 
     async def _get(self, request: web.Request) -> web.Response:
@@ -194,6 +199,10 @@ async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamR
     except web.HTTPException as refused:
         return _problem(refused.status, Code.USAGE, f"{request.method} {request.path}: {refused.reason}")
     return response
+
+
+def _busy() -> web.Response:
+    return _problem(503, Code.DAEMON_BUSY, Code.DAEMON_BUSY.sentence)
 
 
 def _problem(status: int, code: Code, message: str) -> web.Response:

@@ -160,6 +160,8 @@ class HttpReader:
                 return None
             if (body.get("error") or {}).get("code") == Code.NO_LOG.value:
                 raise _RefusedError(str(body["error"].get("message") or "")) from error
+            if (body.get("error") or {}).get("code") == Code.DAEMON_BUSY.value:
+                raise RecoverydError(Code.DAEMON_BUSY, retriable=True) from error
             raise _unreachable(f"{self._url}{path} answered {error.code}, which no recoveryd does.") from error
         except (OSError, ValueError, http.client.HTTPException) as error:  # also an answer that ends in the middle
             reason = getattr(error, "reason", error)
