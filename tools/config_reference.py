@@ -16,7 +16,9 @@ _HEAD: Final = """\
 # --bootstrap HOST:PORT or as RECOVERYD_BOOTSTRAP_SERVERS; keep of the rest what you change.
 #
 # Each option is also an environment variable: RECOVERYD_ and the key with __ between its parts, for instance
-# RECOVERYD_LOG__LEVEL=debug; RECOVERYD_CONFIG names this file. Flags win over variables, variables over the file.
+# RECOVERYD_LOG__LEVEL=debug; RECOVERYD_CONFIG names this file. Flags win over variables, variables over the file. What
+# stands below a name with capitals, dashes or dots, as Spark's properties do, is given as one mapping:
+# RECOVERYD_PROFILES__DEFAULT__CONF='{spark.executor.memory: 4g}'.
 # Unknown keys are errors. Durations: 5s, 1h30m, PT5S or seconds. Sizes: 32MiB, 30MB or bytes.
 #
 # Made by `python -m tools.generate`; edit daemon/recoveryd/settings/model.py instead.

@@ -541,6 +541,25 @@ def test_what_may_be_secret_in_a_property_of_spark_is_not_shown(name: str, writt
     assert {value.key: value.value for value in settings.show()}[f"profiles.p.conf.{name}"] == shown
 
 
+@pytest.mark.parametrize(
+    ("written", "variables", "line"),
+    [
+        ("profiles:\n  p:\n    conf: {executor.memory: 4g}\n", {}, 4),
+        ("", {"RECOVERYD_PROFILES__DEFAULT__CONF__SPARK_EXECUTOR_MEMORY": "4g"}, 0),
+    ],
+)
+def test_a_name_that_spark_would_leave_out_is_refused_with_how_it_is_written(
+    written: str, variables: dict[str, str], line: int
+) -> None:
+    with pytest.raises(ConfigProblem) as caught:
+        loaded(MINIMAL + written, variables)
+    assert (caught.value.code, caught.value.line) == (Code.CONFIG_INVALID, line)
+    assert "is no property of Spark" in caught.value.message
+    assert "RECOVERYD_PROFILES__DEFAULT__CONF='{spark.executor.memory: 4g}'" in caught.value.message
+    settings = loaded(MINIMAL, {"RECOVERYD_PROFILES__DEFAULT__CONF": "{spark.executor.memory: 4g}"})
+    assert settings.spark_conf("default") == {"spark.executor.memory": "4g"}
+
+
 def test_the_listing_has_each_option_with_its_origin() -> None:
     settings = loaded(
         MINIMAL + "lease:\n  ttl: 60s\n",

@@ -20,7 +20,7 @@ READER_LIMIT_S: Final = 60.0
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Reader:
+class PageReader:
     """Whoever asked. All writes of one answer together may wait for it so long; then it is let go."""
 
     def __init__(self, request: web.Request, limit_s: float) -> None:
@@ -61,8 +61,8 @@ class HttpBounds:
         self._limit_s = limit_s
         self._free = dict(AT_ONCE)
 
-    def reader(self, request: web.Request) -> Reader:
-        return Reader(request, self._limit_s)
+    def reader(self, request: web.Request) -> PageReader:
+        return PageReader(request, self._limit_s)
 
     def make_middleware(self) -> Middleware:
         @web.middleware

@@ -7,7 +7,7 @@ import os
 import re
 from typing import Annotated, Any, Final, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from recoveryd.settings.kinds import LOCAL_MASTER, Master, Section, SparkText, option
 
@@ -17,12 +17,23 @@ _CLIENT_ONLY: Final = (
 _WHOLE: Final = re.compile(r"[1-9]\d{0,8}", flags=re.ASCII)
 
 
+def _check_names(conf: dict[str, str]) -> dict[str, str]:
+    """Spark leaves out what is none of its properties, and only a warning says so."""
+    for name in conf:
+        if not name.startswith("spark."):
+            raise ValueError(
+                f"{name!r} is no property of Spark, whose names begin with 'spark.'; as a variable they are one mapping, "
+                "RECOVERYD_PROFILES__DEFAULT__CONF='{spark.executor.memory: 4g}'"
+            )
+    return conf
+
+
 class Profile(Section):
     master: Master = option("local[2,4]", "Spark master. local[N,M]: N lanes at once, M tries per task.")
     driver_memory: str = option(
         "512m", "Heap of the driver, as Spark writes it.", pattern=r"^[1-9][0-9]{0,5}[kmgtKMGT]$"
     )
-    conf: dict[str, SparkText] = option(
+    conf: Annotated[dict[str, SparkText], AfterValidator(_check_names)] = option(
         {}, "More Spark properties, passed on as they are; a secret is ${file:PATH} or ${env:NAME}.", repr=False
     )
     warm: int = option(0, "Spare drivers kept ready, so that a recovery starts within a second.", ge=0, le=8)
