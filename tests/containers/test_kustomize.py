@@ -73,6 +73,23 @@ def test_what_is_scraped_and_let_in_is_the_port_of_the_pod() -> None:
     assert [rule["port"] for rule in let_in["ports"]] == [port["name"]]
 
 
+def test_nobody_gets_a_standby_which_is_never_ready_without_being_told_what_to_wait_for() -> None:
+    counts = [one["count"] for one in kustomization(OVERLAY)["replicas"]]
+    assert (counts, MADE["Deployment"]["spec"]["replicas"]) == ([1], 1)
+    for place in (OVERLAY / "kustomization.yaml", BASE / "kubernetes.yaml"):
+        assert 'docs/deploy.md, "A standby"' in place.read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+    [told] = re.findall(r"^### A standby\n(.*?)^###? ", page, re.MULTILINE | re.DOTALL)
+    for word in (
+        "`Available`",
+        "ProgressDeadlineExceeded",
+        "rollout status",
+        ".status.readyReplicas",
+        "KubeDeploymentRolloutStuck",
+    ):
+        assert word in told
+
+
 def test_no_budget_counts_ready_pods_of_which_a_standby_is_none() -> None:
     assert CONTAINER["readinessProbe"]["httpGet"]["path"] == "/readyz", "which a standby fails"
     assert "PodDisruptionBudget" not in MADE
@@ -145,7 +162,7 @@ def test_the_overlay_is_built_with_names_that_change_with_config_and_secrets() -
         assert found["Secret", secret]["data"].keys() == {"kafka-password"}
         assert (config != "recoveryd-config", secret != "recoveryd-secrets") == (True, True)
         assert ("ConfigMap", "recoveryd") not in found
-        assert deployment["replicas"] == 2
+        assert deployment["replicas"] == 1
         assert deployment["template"]["spec"]["containers"][0]["image"].startswith("registry.example.com/recoveryd:")
         for document in found.values():
             if document["apiVersion"] != OPERATOR:
