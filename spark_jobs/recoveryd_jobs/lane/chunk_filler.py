@@ -56,7 +56,7 @@ class ChunkFiller:
         self._shows_more = False  # whether a record was seen that it leaves out
         self.unfinished: dict[int, PartitionRange] = {}
         self.blocked: dict[int, str] = {}  # partition: why it cannot reach its stop
-        self._losses = Losses(spec, self._questions, lambda: self._chunk)
+        self._losses = Losses(spec, self._questions)
         self._is_checked = False  # whether what is gone of the range was accounted for
         # Partitions of which the broker has nothing at our position, and where it says that it cut them off.
         self._holes: dict[int, int | None] = {}
@@ -120,7 +120,7 @@ class ChunkFiller:
 
     def adopt(self, chunk: Chunk, ledger: LaneLedger) -> None:
         """Read on into a new chunk after the last one was committed."""
-        self._chunk = chunk
+        self._chunk = self._losses.chunk = chunk
         standings = ledger.standings.values()
         allowance = Room(self._lane.max_records, self._lane.max_bytes)
         self._room = allowance.less(sum(s.copied for s in standings), sum(s.bytes for s in standings))

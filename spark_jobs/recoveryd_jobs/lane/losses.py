@@ -5,7 +5,6 @@ a log that was cut back is first read to its end.
 """
 
 import time
-from collections.abc import Callable
 
 from recoveryd_jobs.contract import JobSpec, PartitionRange
 from recoveryd_jobs.errors import JobError, Redo
@@ -18,14 +17,14 @@ _WORDS_MAX = 1_500
 
 
 class Losses:
-    """Those of one lane. `open_chunk` gives the chunk that is open now: it may be committed between two steps of a
-    question.
+    """Those of one lane. `chunk`: the one that is open now, set by who opens it; it may be another one after each step
+    of a question.
     """
 
-    def __init__(self, spec: JobSpec, questions: SourceQuestions, open_chunk: Callable[[], Chunk]) -> None:
+    def __init__(self, spec: JobSpec, questions: SourceQuestions) -> None:
+        self.chunk = Chunk({})
         self._spec = spec
         self._questions = questions
-        self._open_chunk = open_chunk
         self._sentences: list[str] = []  # one for each loss that the recovery does not allow
 
     @property
@@ -87,14 +86,14 @@ class Losses:
         part = self._part(planned)
         self._tell(f"Offsets [{part.position}, {stop}) of {self._where(planned.partition)} {how}.")
         part.lose_to(stop)
-        self._open_chunk().touch(time.monotonic())
+        self.chunk.touch(time.monotonic())
 
     def _tell(self, sentence: str) -> None:
         if self._spec.on_data_loss != "continue":
             self._sentences.append(sentence)
 
     def _part(self, planned: PartitionRange) -> SourcePart:
-        return self._open_chunk().parts[planned.partition]
+        return self.chunk.parts[planned.partition]
 
     def _where(self, partition: int) -> str:
         return f"{self._spec.source.topic} partition {partition}"
