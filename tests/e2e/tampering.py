@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import NamedTuple
 
 from confluent_kafka import TopicPartition
@@ -11,10 +12,11 @@ from tests.e2e.clients import writer
 from tests.e2e.follower import Document
 from tests.e2e.ledger import is_of_receipt
 from tests.e2e.log_reader import QUIET, Record, insist, offsets, read_log
-from tests.e2e.processes import await_gone, kill
+from tests.e2e.processes import await_gone, kill, wait_for
 from tests.e2e.stack import Stack
 
 _TIMEOUT_S = 120.0
+_SETTLED_S = 60.0
 
 
 class Plain(NamedTuple):
@@ -54,6 +56,17 @@ class Tampering:
 
     def __init__(self, stack: Stack, recovery: str, target: str) -> None:
         self._stack, self._recovery, self.target, self.bootstrap = stack, recovery, target, stack.bootstrap
+
+    def await_settled(self) -> None:
+        """Until all that was committed can be seen: a broker answers a commit before its markers are written, and a
+        receipt that is not seen yet would not be the newest one.
+        """
+        for topic in (self._stack.receipts_topic, self.target):
+            wait_for(partial(self._is_settled, topic), _SETTLED_S, partial("{} has an open transaction".format, topic))
+
+    def _is_settled(self, topic: str) -> bool:
+        stable = offsets(self.bootstrap, topic, end=True, committed=True)
+        return stable == offsets(self.bootstrap, topic, end=True)
 
     def stored(self, partition: int) -> list[Plain]:
         """What a committed reader sees of a target partition."""

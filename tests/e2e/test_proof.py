@@ -46,8 +46,10 @@ def tampered_replay(
     stack.follower.wait(lambda: has_copied_of(stack, recovery, (0, 1)), 60.0, "receipts of the partitions to damage")
     tampering = Tampering(stack, recovery, target)
     pause(stack, recovery)
+    tampering.await_settled()
     while small := [p for p in moves if not tampering.ends_in_large_receipt(p)]:
         go_on(stack, recovery, small[0])
+        tampering.await_settled()
     damage(tampering)
     stack.control.command("throttle", recovery, {"limits": {"max_records_per_s": None}})
     stack.control.command("resume", recovery)
@@ -163,7 +165,7 @@ def test_missing_altered_and_doubled_records_fail_a_copy_with_their_places_and_e
         "RCV-3007",
         "mismatch",
         "source",
-    )
+    ), ended["why"]
     counted: Counter[tuple[str, int | None]] = Counter()
     for difference in found["differences"]:
         counted[difference["kind"], difference["target_partition"]] += difference["count"]
