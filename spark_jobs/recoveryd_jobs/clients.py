@@ -22,6 +22,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from recoveryd_jobs.contract import REPORT_BYTES_MAX
 from recoveryd_jobs.fetching import STATISTICS_MS, Fetching
 from recoveryd_jobs.shared.damage import UNPACKS
+from recoveryd_jobs.shared.kafka_log import kafka_log
 from recoveryd_jobs.shared.leaders import MAKES_NO_TOPIC
 from recoveryd_jobs.shared.meeting import MEETS_SOON
 
@@ -29,6 +30,7 @@ FETCH_BYTES = 8 * 1024 * 1024
 QUEUE_FULL_SPEED_BYTES = 64 * 1024 * 1024
 ASK_TIMEOUT_S = 10.0
 _MEET_TIMEOUT_S = 5.0
+_TOKENS_FROM = "sasl.oauthbearer.token.endpoint.url"
 _SHUT_OUT = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL})  # noqa: SLF001  (librdkafka's local codes)
 # For reading a topic once to its end. An end behind transaction markers shows only when a fetch returns empty, so
 # fetches must return soon.
@@ -53,6 +55,14 @@ def opened(client: Mapping[str, str]) -> dict[str, str]:
         name: _in_memory(value) if name in LOCATIONS and value.startswith(INLINE) else value
         for name, value in client.items()
     }
+
+
+def _logged(client: Mapping[str, str]) -> dict[str, Any]:
+    """Where the address of a token endpoint may hold a key, the library must not write it to stderr by itself. Else it
+    does write there: it needs nobody to poll for that, and some clients never are.
+    """
+    endpoint = client.get(_TOKENS_FROM, "")
+    return {"logger": kafka_log()} if "?" in endpoint or "#" in endpoint else {}
 
 
 @functools.cache  # few different files per application; librdkafka opens some of them again and again
@@ -87,6 +97,7 @@ def make_reader(
     return Consumer({
         **MEETS_SOON,
         **opened(client),
+        **_logged(client),
         **UNPACKS,
         "client.id": client_id,
         "group.id": client_id,  # the library requires one; nothing ever joins the group or commits to it
@@ -131,6 +142,7 @@ def make_writer(
     return Producer({
         **MEETS_SOON,
         **opened(client),
+        **_logged(client),
         **MAKES_NO_TOPIC,
         "client.id": client_id,
         "transactional.id": transactional_id,
@@ -154,6 +166,7 @@ def make_sender(client: Mapping[str, str], client_id: str) -> Producer:
     return Producer({
         **MEETS_SOON,
         **opened(client),
+        **_logged(client),
         **MAKES_NO_TOPIC,
         "client.id": client_id,
         "linger.ms": 5,
@@ -168,6 +181,7 @@ def make_admin(client: Mapping[str, str], client_id: str) -> AdminClient:
     return AdminClient({
         **MEETS_SOON,
         **opened(client),
+        **_logged(client),
         **MAKES_NO_TOPIC,
         "client.id": client_id,
         "reconnect.backoff.max.ms": 2000,

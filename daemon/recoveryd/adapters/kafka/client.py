@@ -4,7 +4,6 @@ Everything here blocks and runs in worker threads with a deadline. Properties ar
 they may hold secrets and are never logged. How they read is `reading`.
 """
 
-import logging
 import time
 from collections.abc import Callable, Collection, Mapping
 from itertools import repeat
@@ -19,13 +18,14 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.wire.topics import MAX_RECORD_BYTES
 from recoveryd_jobs.shared.damage import UNPACKS
 from recoveryd_jobs.shared.garbage import collect_in_own_thread
+from recoveryd_jobs.shared.kafka_log import kafka_log
 from recoveryd_jobs.shared.leaders import MAKES_NO_TOPIC
 from recoveryd_jobs.shared.meeting import MEETS_SOON
 
 C = TypeVar("C")
 Properties = Mapping[str, Any]  # librdkafka properties
 
-_log = logging.getLogger("recoveryd.kafka")
+_log = kafka_log()
 
 READER_GROUP = "recoveryd-reader"  # a name that the library wants; nothing joins it
 NOT_AUTHORISED = frozenset({
