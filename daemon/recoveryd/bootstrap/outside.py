@@ -5,9 +5,11 @@ Nothing connects or starts here. What the core decides with is not made here, bu
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from recoveryd.adapters.control import login_files
 from recoveryd.adapters.control.controls import UnitControls
+from recoveryd.adapters.control.login_files import LoginFiles
 from recoveryd.adapters.control.make import Surroundings, make_controls
 from recoveryd.adapters.http.metrics_page import Metrics
 from recoveryd.adapters.http.signed_posts import SignedPosts, WebhookTarget
@@ -77,6 +79,7 @@ def make_outside(
     profiles = spark_profiles(settings)
     targets = webhook_targets(settings)
     around = surroundings(settings, targets, clock.now_ms)
+    around = replace(around, login_files=LoginFiles(settings.work_dir / login_files.NAME))
     applications = make_controls(settings.control_options(), around)
     holders = SecretHolders(settings, clients, accesses, targets, applications, around)
     return Outside(

@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
+from recoveryd.adapters.control.login_files import LoginFiles
 from recoveryd.adapters.http.asking import HttpRefusal
 
 ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -29,7 +30,8 @@ class NoKubernetes(Exception):  # noqa: N818  (named for what happened)
 
 
 class KubeApi:
-    """`kubeconfig` None: as the pod that this runs in, whose files are in `account`. Every call raises `HttpRefusal`.
+    """`kubeconfig` None: as the pod that this runs in, whose files are in `account`. `files` None: this process ends in
+    order, so that the library removes what it made of the kubeconfig. Every call raises `HttpRefusal`.
 
     It logs in anew when the kubeconfig, or the authority of the pod's account, has changed, and when it is not let in,
     or does not trust what answers: a token or a file that the kubeconfig names may have been renewed.
@@ -43,12 +45,14 @@ class KubeApi:
         *,
         account: Path = ACCOUNT,
         timeout_s: float = 10.0,
+        files: LoginFiles | None = None,
     ) -> None:
         self._kubeconfig = kubeconfig
         self._context = context
         self._environment = dict(environment)
         self._account = account
         self._timeout_s = timeout_s
+        self._files = files
         self._client: Any = None
         self._read: tuple[int, int, int] | None = None  # what the file looked like by which the client was made
         self._lock = Lock()
@@ -157,6 +161,7 @@ class KubeApi:
                 context=self._context,
                 client_configuration=configuration,
                 persist_config=False,
+                temp_file_path=None if self._files is None else str(self._files.folder()),
             )
         return _library("kubernetes.client").ApiClient(configuration)
 

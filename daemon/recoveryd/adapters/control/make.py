@@ -10,6 +10,7 @@ from recoveryd.adapters.control.connect import ConnectApplication, ConnectApplic
 from recoveryd.adapters.control.controls import Application, ManualApplications, UnitControls
 from recoveryd.adapters.control.kube_api import KubeApi, NoKubernetes
 from recoveryd.adapters.control.kubernetes import KubernetesApplication, KubernetesApplications
+from recoveryd.adapters.control.login_files import LoginFiles
 from recoveryd.adapters.control.process import ProcessApplications
 from recoveryd.adapters.control.process_sight import ProcessApplication
 from recoveryd.adapters.control.webhook import WebhookApplication, WebhookApplications
@@ -32,6 +33,7 @@ class Surroundings:
     environment: Mapping[str, str] = field(repr=False)
     now_ms: Callable[[], int]
     withheld: frozenset[str] = frozenset()  # variables that applications do not get from the daemon
+    login_files: LoginFiles | None = None  # the daemon's alone: who else asks may not write there
 
 
 def make_controls(units: Mapping[str, ControlOptions], around: Surroundings) -> UnitControls:
@@ -57,7 +59,7 @@ def make_controls(units: Mapping[str, ControlOptions], around: Surroundings) -> 
             [_connect(options) for options in by_kind.get(ControlKind.CONNECT, [])], around.now_ms
         ),
         ControlKind.KUBERNETES: KubernetesApplications(
-            [_kubernetes(options, around.environment) for options in by_kind.get(ControlKind.KUBERNETES, [])],
+            [_kubernetes(options, around) for options in by_kind.get(ControlKind.KUBERNETES, [])],
             around.now_ms,
         ),
     }
@@ -118,10 +120,10 @@ def _connect(options: ControlOptions) -> ConnectApplication:
     )
 
 
-def _kubernetes(options: ControlOptions, environment: Mapping[str, str]) -> KubernetesApplication:
+def _kubernetes(options: ControlOptions, around: Surroundings) -> KubernetesApplication:
     values = options.values
     assert values.workload is not None
-    api = KubeApi(options.path("kubeconfig"), values.context, environment)
+    api = KubeApi(options.path("kubeconfig"), values.context, around.environment, files=around.login_files)
     try:
         namespace = api.check()
     except NoKubernetes as problem:
