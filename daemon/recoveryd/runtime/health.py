@@ -94,15 +94,25 @@ class HealthServer:
         app.router.add_get("/api/v1/recoveries/{id}/logs", self._logs)
         app.router.add_get("/api/v1/lag", self._lag)
         app.router.add_get("/api/v1/control", self._control)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0, keepalive_timeout=reader_limit_s)
+        self._listening: asyncio.Server | None = None
 
     async def start(self) -> None:
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host, self.port)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
+        server = self._runner.server
+        assert server is not None  # as it is set up
+
+        def connected() -> asyncio.Protocol:
+            self._bounds.make_room(server)
+            return server()
+
+        # Not a site of aiohttp, which asks nobody before it takes a connection.
+        self._listening = await asyncio.get_running_loop().create_server(connected, self._host, self.port)
+        self.port = self._listening.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
+        if self._listening is not None:
+            self._listening.close()
         await self._runner.cleanup()
 
     async def _livez(self, _request: web.Request) -> web.Response:

@@ -1,5 +1,6 @@
-"""What one reader of the HTTP server may hold: how many answers are under way at once, and how long each may be waited
-for. There is no login, so whoever reaches the port may ask for much and read nothing of it.
+"""What one reader of the HTTP server may hold: how many answers are under way at once, how long each may be waited for,
+and how many may be connected. There is no login, so whoever reaches the port may ask for much and read nothing of it,
+or ask for nothing and stay. Each connection is an open file of the daemon, and those to its brokers are files too.
 
 Probes have no place to wait for: nobody who asks for pages may make the daemon look dead.
 """
@@ -16,6 +17,7 @@ from aiohttp.typedefs import Middleware
 
 AT_ONCE: Final[Mapping[str, int]] = {"/api/": 32, "/metrics": 8}  # by the beginning of a path
 READER_LIMIT_S: Final = 60.0
+CONNECTED_MOST: Final = 200
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -60,6 +62,22 @@ class HttpBounds:
         self._refusal = refusal
         self._limit_s = limit_s
         self._free = dict(AT_ONCE)
+        self._answering: set[object] = set()  # connections with a request that was read whole
+
+    def make_room(self, server: web.Server) -> None:
+        """For one more connection: the oldest go that wait for no answer, then those that have not read the end of
+        theirs. None goes whose answer is being made or sent; of these there are only so many at once.
+        """
+        connected = [each for each in server.connections if each.transport is not None]
+        too_many = len(connected) + 1 - CONNECTED_MOST
+        if too_many <= 0:
+            return
+        idle = [each for each in connected if each not in self._answering]
+        for each in sorted(idle, key=_has_unread)[:too_many]:  # stable: the oldest first
+            transport = each.transport
+            each.force_close()
+            if transport is not None:
+                transport.abort()
 
     def reader(self, request: web.Request) -> PageReader:
         return PageReader(request, self._limit_s)
@@ -72,6 +90,13 @@ class HttpBounds:
         return bounded
 
     async def _bounded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        self._answering.add(request.protocol)
+        try:
+            return await self._counted(request, handler)
+        finally:
+            self._answering.discard(request.protocol)
+
+    async def _counted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         kind = next((kind for kind in self._free if request.path.startswith(kind)), None)
         if kind is None:
             return await self._answered(request, handler)
@@ -88,6 +113,11 @@ class HttpBounds:
         with contextlib.suppress(ConnectionError):  # it has gone, as the server will see too
             await self.reader(request).wait(_send(response, request))
         return response
+
+
+def _has_unread(connection: web.RequestHandler) -> bool:
+    transport = connection.transport
+    return transport is not None and transport.get_write_buffer_size() > 0
 
 
 async def _send(response: web.StreamResponse, request: web.Request) -> None:
