@@ -84,10 +84,19 @@ def test_nobody_gets_a_standby_which_is_never_ready_without_being_told_what_to_w
         "`Available`",
         "ProgressDeadlineExceeded",
         "rollout status",
-        ".status.readyReplicas",
         "KubeDeploymentRolloutStuck",
     ):
         assert word in told
+    waits = re.findall(
+        r"^    kubectl wait --for=jsonpath='{(.+?)}'=(\S+) deploy/recoveryd --timeout=\d+m$", told, re.MULTILINE
+    )
+    [replicas] = re.findall(r"^`replicas: (\d+)` gives", told, re.MULTILINE)
+    assert waits == [
+        (".status.observedGeneration", '"$seen"'),  # or the rest may be true of what was there before
+        (".status.updatedReplicas", replicas),
+        (".status.readyReplicas", "1"),
+    ]
+    assert "seen=$(kubectl get deploy/recoveryd -o jsonpath='{.metadata.generation}')\n    kubectl wait" in told
 
 
 def test_no_budget_counts_ready_pods_of_which_a_standby_is_none() -> None:
