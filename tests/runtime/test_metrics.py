@@ -84,6 +84,7 @@ CONTRACT = {
     "recoveryd_schedule_run_ended_timestamp_seconds": ("outcome",),
     "recoveryd_schedule_overdue_seconds": (),
     "recoveryd_schedule_overrun_expected": (),
+    "recoveryd_workflow_ended_timestamp_seconds": ("outcome",),
     "recoveryd_units_reread_refused": (),
     "recoveryd_topic_held_seconds": ("topic",),
 }

@@ -1,13 +1,11 @@
 """Workflows as a capability: which commands and events they take."""
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, on, steers
 from recoveryd.kernel.commands import RefusedCommand, StopCommand
 from recoveryd.kernel.decision import Noun
 from recoveryd.kernel.events import BecameLeader, CommandNotSent, CommandReceived, ControlRead, Tick
-from recoveryd.kernel.metrics import Measures, Sample, count_states
 from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import CommandRef
 from recoveryd.live.events import ReaderSampled
@@ -42,6 +40,7 @@ from recoveryd.workflows.machine.sizing import size_told_before
 from recoveryd.workflows.machine.steps import on_step
 from recoveryd.workflows.machine.stopped import groups_at_work, stopped_groups
 from recoveryd.workflows.machine.ticking import forget_old, keep_time, look_soon, take_over_time
+from recoveryd.workflows.metrics import make_measures
 from recoveryd.workflows.model.commands import Ack, Discard, Escalate, Promote, Rollback
 from recoveryd.workflows.model.events import GatheringFailed, StepReported, WorkflowFacts
 from recoveryd.workflows.model.known import Workflows
@@ -97,7 +96,7 @@ def make_workflows(params: WorkflowParams, find_watch: FindWatch) -> Capability[
             Ack.verb: ACK_FORM,
         },
         status=StatusForm(Workflow, lambda kind: kind == KIND, form.write, form.read),
-        measures=Measures(gauges=lambda state, _now_ms: _count(state)),
+        measures=make_measures(),
         restore=_restore,
         known=lambda state: {workflow.id: workflow for workflow in state.of(WORKFLOWS)},
         is_active=lambda state: bool(state.of(WORKFLOWS).live),
@@ -140,10 +139,6 @@ def _restore(state: CoreState, nouns: Mapping[str, Noun], _sequences: Mapping[st
 
 def _find(state: CoreState, recovery: str) -> Recovery | None:
     return state.of(RECOVERY).recoveries.get(recovery)
-
-
-def _count(state: CoreState) -> Iterator[Sample]:
-    return count_states([KIND], Counter((KIND, workflow.state) for workflow in state.of(WORKFLOWS)))
 
 
 def _subject(draft: WorkflowDraft, workflow_id: str) -> Subject | None:
