@@ -162,8 +162,8 @@ def test_a_reload_that_comes_before_the_daemon_can_hear_it_does_not_leave_the_se
 def test_what_outlives_a_restart_of_the_service_stays_whole_and_can_be_seen_by_the_next_daemon() -> None:
     text = UNIT.read_text(encoding="utf-8")
     assert "\nKillMode=process\n" in text
-    for option in ("PrivateUsers", "PrivateTmp", "ProcSubset"):
-        assert f"\n{option}=" not in text, "each start of the service would make it anew, or hide what was before"
+    for option in ("PrivateUsers", "PrivateTmp", "ProcSubset", "RemoveIPC"):
+        assert f"\n{option}=" not in text, "a start or stop of the service would make it anew, take it away, or hide it"
     [states] = re.findall(r"^StateDirectory=(.+)$", text, re.MULTILINE)
     [bound] = re.findall(r"^BindPaths=(.+)$", text, re.MULTILINE)
     binds = dict(reversed(each.split(":")) for each in bound.split())
@@ -179,12 +179,15 @@ def test_an_application_that_is_killed_for_memory_does_not_take_the_daemon_along
 
 
 def test_the_head_of_the_unit_installs_what_was_tested_and_makes_the_topics_before_the_daemon_starts() -> None:
-    head = UNIT.read_text(encoding="utf-8").partition("[Unit]")[0]
+    head, _, unit = UNIT.read_text(encoding="utf-8").replace("\\\n#     ", "").partition("[Unit]")
     commands = [line.removeprefix("#   ") for line in head.splitlines() if line.startswith("#   sudo ")]
     assert [" pip install -c constraints.txt " in command.replace("/", " ") for command in commands].count(True) == 1
     [topics] = [n for n, command in enumerate(commands) if "recoveryctl topics apply --config" in command]
     [start] = [n for n, command in enumerate(commands) if "systemctl enable --now" in command]
     assert topics < start
+    for option in ("EnvironmentFile", "User"):
+        [value] = re.findall(rf"^{option}=(.+)$", unit, re.MULTILINE)
+        assert f" -p {option}={value} " in commands[topics], "the config's secrets and rights are those of the service"
     page = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
     words = {4: "four", 5: "five", 6: "six"}
     assert f"The unit's head has the {words[len(commands)]} commands" in page
