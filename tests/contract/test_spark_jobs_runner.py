@@ -38,6 +38,7 @@ from recoveryd.recovery.events import AttemptExited
 from recoveryd.recovery.job_specs import JobDefaults
 from recoveryd_jobs.contract import JobSpec, decode
 from tests.builders.records import make_launch, make_plan
+from tests.patience import patient_s
 
 DEADLINE_S = 120.0
 SECRET = "correct-horse"
@@ -624,6 +625,23 @@ def test_what_a_killed_jvm_leaves_lies_in_the_folder_of_its_attempt(tmp_path: Pa
     spaced.mkdir()
     submit_command(SparkProfile(), "name", spaced, [])
     assert scratch_of(spaced) == "", "two words would be two options"
+
+
+@pytest.mark.parametrize(
+    ("given", "collector"),
+    [("-Xss4m -Dx=y", "-XX:+UseSerialGC"), ("-XX:+UseG1GC -Xss4m", "-XX:+UseG1GC")],
+)
+def test_options_of_the_drivers_jvm_come_behind_ours_and_java_takes_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, collector: str
+) -> None:
+    monkeypatch.setattr(spark_command, "spark_home", lambda: tmp_path)
+    submit_command(SparkProfile(conf={"spark.driver.extraJavaOptions": given}), "name", tmp_path, [])
+    [line] = (line for line in properties(tmp_path) if line.startswith("spark.driver.extraJavaOptions="))
+    options = line.partition("=")[2].split()
+    assert options[-2:] == given.split()
+    assert {"-Djava.net.preferIPv4Stack=true", f"-Djava.io.tmpdir={tmp_path}/spark"} < set(options)
+    assert [o for o in options if o.endswith("GC")] == [collector]
+    subprocess.run(["java", *options, "-version"], check=True, capture_output=True, timeout=patient_s(2))
 
 
 def test_an_archive_of_classes_is_offered_to_java_once_there_is_one(

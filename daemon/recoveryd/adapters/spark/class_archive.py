@@ -16,7 +16,6 @@ import time
 from pathlib import Path
 
 from recoveryd.adapters.spark.command import (
-    JAVA_OPTIONS,
     SparkProfile,
     class_archive,
     submit_command,
@@ -49,7 +48,7 @@ def main() -> int:
 
 def _run_spare(folder: Path, archive: Path) -> str:
     """Let a spare driver come up, which loads what any attempt loads, and end. What went wrong, or ""."""
-    conf = {"spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} -XX:ArchiveClassesAtExit={archive}"}
+    conf = {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={archive}"}
     parent = subprocess.Popen(["sleep", "600"])  # a spare leaves when this one is gone
     job = ["--spare", str(folder), "--parent", str(parent.pid)]
     command = submit_command(SparkProfile("local[1]", conf=conf), "class-archive", folder, job)

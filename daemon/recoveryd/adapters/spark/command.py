@@ -24,6 +24,8 @@ JOBS_DIR = Path(contract.__file__).resolve().parents[1]
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 JAVA_OPTIONS = f"{QUICK_START} -Djava.net.preferIPv4Stack=true"
 PROPERTIES_FILE = "spark.conf"
+_DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 _KEPT_VARIABLES = ("RECOVERYD_FAILPOINT", "RECOVERYD_FAILPOINT_ONCE")
 
 
@@ -81,9 +83,16 @@ def _has_space(path: Path) -> bool:
     return any(map(str.isspace, str(path)))
 
 
+def _joined(ours: str, theirs: str) -> str:
+    """Of an option that is given twice a JVM takes the last one, but with two collectors it does not start."""
+    if _COLLECTOR.search(theirs):
+        ours = _COLLECTOR.sub("", ours)
+    return " ".join((*ours.split(), theirs))
+
+
 def submit_command(profile: SparkProfile, name: str, folder: Path, job: Sequence[str]) -> list[str]:
     """`spark-submit ... main.py JOB...`, after writing its properties to a file of `folder`, which takes Spark's
-    scratch files too. The profile's conf wins over ours.
+    scratch files too. The profile's conf wins over ours; its options of the driver's JVM come behind ours.
 
     The driver runs here in every case, because its spec is here. Raises `LaunchError` when Java or pyspark is missing,
     OSError when the file cannot be written.
@@ -97,6 +106,9 @@ def submit_command(profile: SparkProfile, name: str, folder: Path, job: Sequence
     options = java_options()
     if not _has_space(scratch):
         options += f" -Djava.io.tmpdir={scratch}"  # what a killed JVM leaves there goes with the folder
+    given = dict(profile.conf)
+    if _DRIVER_OPTIONS in given:
+        given[_DRIVER_OPTIONS] = _joined(options, given[_DRIVER_OPTIONS])
     conf = {
         "spark.app.name": name,
         "spark.ui.enabled": "false",
@@ -104,7 +116,7 @@ def submit_command(profile: SparkProfile, name: str, folder: Path, job: Sequence
         "spark.speculation": "false",
         "spark.log.level": "ERROR",
         "spark.local.dir": str(scratch),
-        "spark.driver.extraJavaOptions": options,
+        _DRIVER_OPTIONS: options,
         "spark.pyspark.driver.python": sys.executable,  # else a Python that the profile names for executors is ours too
     }
     if profile.is_local:
@@ -113,7 +125,7 @@ def submit_command(profile: SparkProfile, name: str, folder: Path, job: Sequence
         conf |= {"spark.executor.extraJavaOptions": QUICK_START}
     properties = folder / PROPERTIES_FILE
     with os.fdopen(os.open(properties, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write("".join(f"{_escaped(k, key=True)}={_escaped(v)}\n" for k, v in (conf | dict(profile.conf)).items()))
+        file.write("".join(f"{_escaped(k, key=True)}={_escaped(v)}\n" for k, v in (conf | given).items()))
     return [
         str(spark_home() / "bin" / "spark-submit"),
         "--master",
