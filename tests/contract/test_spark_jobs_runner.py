@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from recoveryd.adapters import unseen
+from recoveryd.adapters import proc
 from recoveryd.adapters.spark import attempt_folders, spare_drivers
 from recoveryd.adapters.spark import command as spark_command
 from recoveryd.adapters.spark.attempt_folders import AttemptFolder, WorkDir
@@ -496,8 +496,7 @@ def see_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[],
 
     def hide() -> None:
         (tmp_path / "proc").mkdir()
-        monkeypatch.setattr(unseen, "PROC", tmp_path / "proc")
-        monkeypatch.setattr(attempt_folders, "arguments", lambda _pid: [])
+        monkeypatch.setattr(proc, "PROC", tmp_path / "proc")
 
     return hide
 

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.adapters import unseen
-from recoveryd.adapters.control import proc_table
+from recoveryd.adapters import proc
 from recoveryd.adapters.control import process as process_module
 from recoveryd.adapters.control.make import make_controls
 from recoveryd.adapters.control.proc_table import process_of
@@ -438,8 +437,7 @@ def see_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[],
 
     def hide() -> None:
         (tmp_path / "proc").mkdir()
-        for module in (proc_table, unseen):
-            monkeypatch.setattr(module, "PROC", tmp_path / "proc")
+        monkeypatch.setattr(proc, "PROC", tmp_path / "proc")
 
     return hide
 

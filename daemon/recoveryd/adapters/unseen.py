@@ -4,10 +4,8 @@ are hidden, and those of this user that began in another user namespace, as with
 """
 
 import os
-from pathlib import Path
-from typing import Final
 
-PROC: Final = Path("/proc")
+from recoveryd.adapters.proc import GROUP, numbers, stat_fields
 
 
 def is_unseen(pid: int, *, of_others: bool = True) -> bool:
@@ -36,14 +34,6 @@ def _is_there(pid: int, of_others: bool) -> bool:
 
 def _is_shown(group: int) -> bool:
     """Whether the process itself or a member of its group can be seen, be it a zombie."""
-    if _group_of(PROC / str(group)) is not None:
+    if stat_fields(group) is not None:
         return True
-    return any(_group_of(entry) == group for entry in PROC.glob("[0-9]*"))
-
-
-def _group_of(entry: Path) -> int | None:
-    try:
-        # The name stands in parentheses and may hold anything, so what follows begins behind the last one.
-        return int((entry / "stat").read_text(errors="replace").rpartition(")")[2].split()[2])
-    except (OSError, ValueError, IndexError):
-        return None
+    return any(fields[GROUP] == str(group) for fields in map(stat_fields, numbers()) if fields)

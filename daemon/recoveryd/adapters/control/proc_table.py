@@ -10,11 +10,9 @@ import signal
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Final
 
-from recoveryd.adapters.unseen import PROC
-
-_GONE: Final = frozenset("ZX")  # ended; a zombie is only waited for
+from recoveryd.adapters import proc
+from recoveryd.adapters.proc import GONE, STARTED_TICKS, STATE, stat_fields
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -26,17 +24,13 @@ class Process:
 
 def process_of(pid: int) -> Process | None:
     """None = there is no such process any more."""
-    try:
-        # The name stands in parentheses and may hold anything, so what follows begins behind the last one.
-        fields = (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
-        return Process(int(fields[19]), pid, fields[0])
-    except (OSError, ValueError, IndexError):
-        return None
+    fields = stat_fields(pid)
+    return None if fields is None else Process(int(fields[STARTED_TICKS]), pid, fields[STATE])
 
 
 def is_alive(process: Process) -> bool:
     found = process_of(process.pid)
-    return found is not None and found.started_ticks == process.started_ticks and found.state not in _GONE
+    return found is not None and found.started_ticks == process.started_ticks and found.state not in GONE
 
 
 def marked(marks: AbstractSet[str]) -> Iterator[Process]:
@@ -45,13 +39,13 @@ def marked(marks: AbstractSet[str]) -> Iterator[Process]:
     """
     wanted = {mark.encode() for mark in marks}
     own = os.getpid()
-    for entry in PROC.iterdir():
+    for entry in proc.PROC.iterdir():
         if not entry.name.isdigit() or int(entry.name) == own:
             continue
         with contextlib.suppress(OSError):
             environment = (entry / "environ").read_bytes().split(b"\0")
             found = None if wanted.isdisjoint(environment) else process_of(int(entry.name))
-            if found is not None and found.state not in _GONE:
+            if found is not None and found.state not in GONE:
                 yield found
 
 
@@ -78,7 +72,7 @@ def boot_id() -> str:
     does with `ProcSubset=pid`.
     """
     try:
-        return (PROC / "sys/kernel/random/boot_id").read_text().strip()
+        return (proc.PROC / "sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return ""
 

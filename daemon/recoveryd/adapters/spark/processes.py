@@ -8,6 +8,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from recoveryd.adapters import proc
+from recoveryd.adapters.proc import GONE, GROUP, STATE, numbers, stat_fields
 from recoveryd.errors import LaunchError
 
 TERM_WAIT_S = 5.0
@@ -48,7 +50,7 @@ def stand_back(leader: int, nice: int) -> None:
         os.setpriority(os.PRIO_PGRP, leader, wanted)
     for _ in range(_AUTOGROUP_TRIES):
         try:
-            Path(f"/proc/{leader}/autogroup").write_text(str(min(_NICEST, nice)))
+            (proc.PROC / str(leader) / "autogroup").write_text(str(min(_NICEST, nice)))
         except BlockingIOError:  # without privileges, ten of them may be changed per second on a whole machine
             time.sleep(_AUTOGROUP_PAUSE_S)
         except OSError:
@@ -74,7 +76,7 @@ def end_group(leader: int, wait_s: float = TERM_WAIT_S) -> None:
 def arguments(pid: int) -> list[str]:
     """The command line of `pid`; none when there is no such process, or it is a zombie."""
     try:
-        return os.fsdecode(Path(f"/proc/{pid}/cmdline").read_bytes()).split("\0")[:-1]
+        return os.fsdecode((proc.PROC / str(pid) / "cmdline").read_bytes()).split("\0")[:-1]
     except OSError:
         return []
 
@@ -88,9 +90,5 @@ def _signal(leader: int, number: signal.Signals) -> bool:
 
 def _has_living_member(group: int) -> bool:
     """A leader that nobody waited for yet is a zombie: it counts as gone, the others of its group do not."""
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            state, _parent, members_group = entry.read_text().rpartition(")")[2].split()[:3]
-            if int(members_group) == group and state not in "ZX":
-                return True
-    return False
+    found = (fields for fields in map(stat_fields, numbers()) if fields)
+    return any(fields[GROUP] == str(group) and fields[STATE] not in GONE for fields in found)
