@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from recoveryd.adapters.clock import SystemClock
-from recoveryd.adapters.http.metrics_page import LIVE_KEPT_S, Metrics
+from recoveryd.adapters.http.metrics_page import Metrics
 from recoveryd.adapters.http.transition_posts import TransitionPosts
 from recoveryd.bootstrap.looks import Reading, make_looks, make_unit_files
 from recoveryd.bootstrap.loop import make_loop
@@ -15,6 +15,7 @@ from recoveryd.capabilities import make_capabilities
 from recoveryd.collectors.offsets import OffsetCollector
 from recoveryd.collectors.secret_files import SecretFiles
 from recoveryd.collectors.unit_files import UnitFiles
+from recoveryd.live.params import look_counts_ms
 from recoveryd.metrics.book import MetricsBook
 from recoveryd.ports import ApplicationControl, Clusters, Jobs, Journal, ProgressFeed
 from recoveryd.renewal import SecretHolders
@@ -57,7 +58,7 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
     capabilities = make_capabilities(params)
     status, codec, book = StatusTopic(capabilities), Codec(capabilities), MetricsBook(capabilities)
     clock, inbox = SystemClock(), Inbox()
-    metrics = Metrics(book.metrics, live_kept_s=max(LIVE_KEPT_S, 3 * settings.values.monitor.interval / 1000))
+    metrics = Metrics(book.metrics, live_kept_s=look_counts_ms(settings.values.monitor.interval) / 1000)
     pulse, running = Pulse(clock), Running(params.units)
     outside = make_outside(settings, codec, inbox.emit, clock, metrics, running)
     unit_files = make_unit_files(settings, read_again, inbox.emit, running)

@@ -9,6 +9,13 @@ from recoveryd.live.lag.book import Reader
 from recoveryd.live.lag.window import LagParams
 from recoveryd.live.law.types import ControllerParams
 
+LOOK_COUNTS_LEAST_MS = 30_000  # a look at a slow broker takes its time
+
+
+def look_counts_ms(period_ms: int) -> int:
+    """For how long what was seen is shown as it is now, where it is looked at again after each period."""
+    return max(LOOK_COUNTS_LEAST_MS, 3 * period_ms)
+
 
 @dataclass(frozen=True, slots=True)
 class ControlParams:

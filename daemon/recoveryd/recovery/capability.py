@@ -51,7 +51,7 @@ def make_recoveries(params: Params, kinds: Sequence[Kind], beside: Beside) -> Ca
         steer=_steer,
         subject=_subject,
         status=StatusForm(Recovery, by_name.__contains__, form.write, form.read),
-        measures=make_measures([kind.name for kind in kinds], params.looks_ms),
+        measures=make_measures([kind.name for kind in kinds], params.sample_period_ms),
         restore=_restore,
         known=lambda state: state.of(RECOVERY).recoveries,
         is_active=lambda state: bool(state.of(RECOVERY).recoveries.live),

@@ -11,13 +11,14 @@ from itertools import islice
 from recoveryd.kernel.metrics import Sample
 from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import State, Stop
+from recoveryd.live.params import LOOK_COUNTS_LEAST_MS
 from recoveryd.live.slice import LIVE
 from recoveryd.recovery import metrics as m
 from recoveryd.recovery.model import PartitionProgress, Recovery
 from recoveryd.recovery.observed import Observed
 from recoveryd.recovery.progress import verified_ratio
 from recoveryd.recovery.recoveries import is_over
-from recoveryd.recovery.sampled_ends import FRESH_LEAST_MS, fresh_ends, is_end_known
+from recoveryd.recovery.sampled_ends import fresh_ends, is_end_known
 from recoveryd.recovery.slice import RECOVERY
 
 ENDED_KEPT_MS = 3_600_000
@@ -30,7 +31,7 @@ _RESTING = frozenset({State.PAUSING, State.PAUSED})
 _PARTITION_STATES = ("waiting", "copying", "paused", "blocked", "done")
 
 
-def details(state: CoreState, now_ms: int, fresh_ms: int = FRESH_LEAST_MS) -> Iterator[Sample]:
+def details(state: CoreState, now_ms: int, fresh_ms: int = LOOK_COUNTS_LEAST_MS) -> Iterator[Sample]:
     """All live recoveries and the newest of those that ended within the hour; partitions of live ones, up to
     `PARTITIONS_AT_MOST`. Log ends count that were seen within `fresh_ms`.
     """

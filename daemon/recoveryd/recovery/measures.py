@@ -13,13 +13,14 @@ from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import State, StopReason
 from recoveryd.live import metrics as live
 from recoveryd.live.measures import lag_seconds
+from recoveryd.live.params import look_counts_ms
 from recoveryd.live.slice import LIVE, SampleHistory
 from recoveryd.recovery import metrics as m
 from recoveryd.recovery.measure_details import details
 from recoveryd.recovery.model import Progress, Recovery
 from recoveryd.recovery.progress import progress_ratio
 from recoveryd.recovery.recoveries import is_over
-from recoveryd.recovery.sampled_ends import FRESH_LEAST_MS, fresh_ends, is_end_known
+from recoveryd.recovery.sampled_ends import fresh_ends, is_end_known
 from recoveryd.recovery.slice import RECOVERY
 
 ENDED_SERIES_KEPT_MS = 3_600_000
@@ -30,9 +31,9 @@ _BEFORE_IT_RUNS = frozenset({State.AWAITING_APPROVAL, State.STARTING})
 _FORECAST_KEPT_S = 300.0  # one that runs has a new forecast each minute; an older one is of before a wait or a pause
 
 
-def make_measures(kinds: Sequence[str], looks_ms: int) -> Measures:
-    """`kinds`: the names of the kinds of recoveries. `looks_ms`: within that, sources are looked at again."""
-    fresh_ms = max(looks_ms, FRESH_LEAST_MS)
+def make_measures(kinds: Sequence[str], period_ms: int) -> Measures:
+    """`kinds`: the names of the kinds of recoveries. `period_ms`: after that, sources are looked at again."""
+    fresh_ms = look_counts_ms(period_ms)
     stops = (reason for reason in StopReason if reason is not StopReason.OPERATOR)
     return Measures(
         metrics=m.METRICS,

@@ -10,8 +10,6 @@ from recoveryd.live.slice import SampleHistory
 from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.recoveries import is_over
 
-FRESH_LEAST_MS = 15_000  # a look at a slow broker takes its time
-
 
 def fresh_ends(history: SampleHistory | None, now_ms: int, fresh_ms: int) -> Mapping[int, int]:
     """The log end of each partition in the newest sample; none where that is older than `fresh_ms`."""

@@ -13,9 +13,9 @@ from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
 from recoveryd.kernel.metrics import Metric, MetricKind, Sample
+from recoveryd.live.params import LOOK_COUNTS_LEAST_MS
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-LIVE_KEPT_S = 30.0
 _LIVE_AT_MOST = 1_000
 
 
@@ -28,7 +28,7 @@ class Metrics(Collector):
         self,
         metrics: Sequence[Metric],
         source: Callable[[], Iterable[Sample]] = tuple,
-        live_kept_s: float = LIVE_KEPT_S,
+        live_kept_s: float = LOOK_COUNTS_LEAST_MS / 1000,
     ) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.source = source
