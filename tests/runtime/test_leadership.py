@@ -73,7 +73,7 @@ async def test_nothing_counts_as_held_or_free_before_the_topic_was_read() -> Non
         assert kinds == [BecameLeader, CommandReceived, ControlRead]
         [became] = [event for event in rig.heard if isinstance(event, BecameLeader)]
         assert became.reads_control
-        await until(lambda: rig.runtime.state.of(HOLDS).is_complete)
+        await until(lambda: rig.runtime.state.has_read)
         assert rig.runtime.state.of(HOLDS).held.keys() == {("main", "flights.v2")}
 
 
@@ -152,10 +152,10 @@ async def test_a_leader_that_goes_on_knows_no_holds_before_it_has_read_what_was_
             rig.clock.ms += 8_000
         await until(lambda: Tick() in rig.heard)
         assert rig.heard == [ControlUnread(), Tick()]
-        assert not rig.runtime.state.of(HOLDS).is_complete
+        assert not rig.runtime.state.has_read
         log.may.set()
         await until(lambda: ControlRead() in rig.heard)
-        await until(lambda: rig.runtime.state.of(HOLDS).is_complete)
+        await until(lambda: rig.runtime.state.has_read)
         kinds = [type(event) for event in rig.heard if not isinstance(event, Tick)]
     assert kinds == [ControlUnread, CommandReceived, ControlRead]
     assert rig.runtime.state.of(HOLDS).held.keys() == {("main", "flights.v2")}

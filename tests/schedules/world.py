@@ -71,7 +71,7 @@ class ScheduleWorld(World):
         self.log: dict[bytes, bytes] = {}
         super().__init__(make_facts(ends), params, speed=speed)
         self.now_ms = at(now)
-        self.feed(BecameLeader(1, "control"))
+        self.feed(BecameLeader(1, "control", reads_control=True))
         self.feed(ControlRead())
 
     def _note(self, before: Any, decision: Decision) -> None:
@@ -211,7 +211,7 @@ class ScheduleWorld(World):
         journaled = {i: noun for i, noun in folded.nouns.items() if isinstance(noun, Schedule)}
         assert journaled == {s.id: s for s in self.state.of(SCHEDULES)}, "a restart forgets something"
         self.state = self.decider.restore(folded.daemon, folded.nouns, {})
-        self.feed(BecameLeader(self.epoch + 1, "control"))
+        self.feed(BecameLeader(self.epoch + 1, "control", reads_control=True))
         super().second(unread_s)
         self.read()
         self.feed(ControlRead())

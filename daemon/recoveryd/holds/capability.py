@@ -19,7 +19,7 @@ from recoveryd.holds.wire.status import HoldForm
 from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, names, on, steers
 from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.decision import Noun
-from recoveryd.kernel.events import BecameLeader, ControlRead, ControlUnread, SignalReceived, Tick
+from recoveryd.kernel.events import BecameLeader, SignalReceived, Tick
 from recoveryd.kernel.keeping import overdue_ids
 from recoveryd.kernel.state import CoreState
 from recoveryd.live.events import OffsetsSampled
@@ -40,9 +40,6 @@ def make_holds(params: HoldParams) -> Capability[HoldDraft]:
             on(OffsetsSampled, on_offsets_of_held),
             on(SignalReceived, on_hold_signal),
             on(GroupSeen, on_group_seen),
-            on(BecameLeader, lambda draft, event: draft.know(is_complete=not event.reads_control)),
-            on(ControlUnread, lambda draft, _: draft.know(is_complete=False)),
-            on(ControlRead, lambda draft, _: draft.know(is_complete=True)),
         ),
         forms=FORMS,
         signals=SIGNALS,

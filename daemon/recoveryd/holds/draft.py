@@ -1,7 +1,6 @@
 """How a step sees holds, and their slice of the state."""
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from recoveryd.holds.known import Holds
 from recoveryd.holds.model import Hold
@@ -24,10 +23,6 @@ class HoldDraft(View):
     def are_others_held(self) -> bool:
         """Whether this step changed which topics are held."""
         return self.holds.held is not self._before.held
-
-    def know(self, *, is_complete: bool) -> None:
-        """Whether the holds are known that were placed while no daemon ran."""
-        self.holds = replace(self.holds, is_complete=is_complete)
 
     def put_hold(self, hold: Hold) -> Hold:
         self.draft.journal(hold)

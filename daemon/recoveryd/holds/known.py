@@ -23,12 +23,9 @@ class HeldBy(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Holds(KnownNouns[Hold]):
-    """`held`: by topic, the holds on it, the oldest first. `is_complete`: whether those are among them that were placed
-    while no daemon ran. While they are not, nothing may begin that a hold keeps from beginning.
-    """
+    """`held`: by topic, the holds on it, the oldest first."""
 
     held: Mapping[Topic, tuple[HeldBy, ...]] = field(default_factory=dict)
-    is_complete: bool = True
 
     @staticmethod
     def of(holds: Iterable[Hold]) -> "Holds":

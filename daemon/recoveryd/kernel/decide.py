@@ -21,6 +21,8 @@ from recoveryd.kernel.envelope import refuse_by_envelope
 from recoveryd.kernel.events import (
     BecameLeader,
     CommandReceived,
+    ControlRead,
+    ControlUnread,
     ControlUnreadable,
     SignalRefused,
 )
@@ -79,6 +81,8 @@ class Decider:
             case _:
                 if isinstance(event, BecameLeader):
                     _on_leader(draft, event)
+                elif isinstance(event, ControlRead | ControlUnread):
+                    draft.has_read = isinstance(event, ControlRead)
                 for capability, handle in self._handlers[type(event)]:
                     handle(draft.view(capability.view), event)
         for capability, is_concerned in self._steering[type(event)]:
@@ -163,6 +167,7 @@ def _refuse_kind(draft: Draft, event: CommandReceived, command: Command, subject
 
 def _on_leader(draft: Draft, event: BecameLeader) -> None:
     """Begin a new epoch. The applied offset of another control topic says nothing about this one, so it is reset."""
+    draft.has_read = not event.reads_control
     record = draft.daemon
     applied = record.applied_control_offset if record.control_topic_id in {"", event.control_topic_id} else -1
     draft.set_daemon(

@@ -25,13 +25,14 @@ _NEXT_STEPS: Final[Mapping[str, str]] = {code.value: code.next_step for code in 
 
 class Draft:
     """Collects what one event changes. `before` is the state before the event, `now_ms` the only clock. `ended`: ids of
-    what reached its last state in this step.
+    what reached its last state in this step. `has_read`: as in the state, which this event may have changed.
     """
 
     def __init__(self, before: CoreState, now_ms: int, views: Mapping[type, MakeView]) -> None:
         self.before = before
         self.now_ms = now_ms
         self.reason = ""
+        self.has_read = before.has_read
         self._makers = views
         self._views: dict[type, View] = {}
         self._daemon: DaemonRecord | None = None
@@ -114,6 +115,8 @@ class Draft:
             state = view.finish(state)
         if self._daemon is not None:
             state = replace(state, daemon=self._daemon)
+        if self.has_read is not state.has_read:
+            state = replace(state, has_read=self.has_read)
         return Decision(
             state=state,
             reason=self.reason,

@@ -1,7 +1,7 @@
 """All the core knows: the daemon's own record, and one slice per capability."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
@@ -37,11 +37,13 @@ class Slot(Generic[T]):
 @dataclass(frozen=True, slots=True)
 class CoreState:
     """Immutable. `slices` by the name of their slot; only the owner of a slot knows which part of it is journaled and
-    which is lost at a restart.
+    which is lost at a restart. `has_read`: whether commands are known that were sent while no daemon ran, or while this
+    one stood still. Until then nothing may be done that such a command would have kept from being done.
     """
 
     daemon: DaemonRecord = DaemonRecord()
     slices: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    has_read: bool = True
 
     def of(self, slot: Slot[T]) -> T:
         found: T = self.slices.get(slot.name, slot.empty)
@@ -51,4 +53,4 @@ class CoreState:
         """The same state with this slice; the same object when the slice is the same."""
         if self.slices.get(slot.name) is value:
             return self
-        return CoreState(self.daemon, {**self.slices, slot.name: value})
+        return replace(self, slices={**self.slices, slot.name: value})

@@ -22,7 +22,8 @@ from recoveryd.kernel.events import (
 _Any = Capability[Any]
 
 HEARD_BY_ALL = (Tick, BecameLeader, Leaving, SignalReceived)
-HEARD_IF_WANTED = (CommandNotSent, ControlRead, ControlUnread)  # only those that send commands need to know
+# Who sends commands needs to know of the first; whether the control topic is read stands in the state as well.
+HEARD_IF_WANTED = (CommandNotSent, ControlRead, ControlUnread)
 
 
 def check_wiring(capabilities: Sequence[_Any]) -> None:

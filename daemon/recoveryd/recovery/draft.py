@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from recoveryd.holds.draft import HoldDraft
 from recoveryd.kernel.decision import Answer
 from recoveryd.kernel.draft import Draft, View
 from recoveryd.kernel.replacing import replaced
@@ -120,7 +119,7 @@ class RecoveryDraft(View):
     @property
     def are_holds_known(self) -> bool:
         """Whether all holds are known, also those that were placed while no daemon ran."""
-        return self.draft.view(HoldDraft).holds.is_complete
+        return self.draft.has_read
 
     def history(self, topic: Topic) -> SampleHistory:
         return self.protection.history(topic)

@@ -1,7 +1,6 @@
 """Schedules as a capability: which commands and events they take."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, on, steers
@@ -13,7 +12,6 @@ from recoveryd.kernel.events import (
     CommandNotSent,
     CommandReceived,
     ControlRead,
-    ControlUnread,
     Tick,
 )
 from recoveryd.kernel.keeping import overdue_ids
@@ -70,7 +68,7 @@ def make_schedules(params: ScheduleParams, others: Sequence[Capability[Any]]) ->
             steers(EndSchedule, end_schedule),
             steers(StopCommand, end_schedule),
         ),
-        handlers=(on(CommandNotSent, on_not_sent), on(ControlUnread, _on_unread)),
+        handlers=(on(CommandNotSent, on_not_sent),),
         forms=make_forms(forms, beginning),
         steer=_steer,
         steers_after=(*_TIME, CommandReceived),
@@ -97,14 +95,8 @@ def _subject(draft: ScheduleDraft, schedule_id: str) -> Subject | None:
     return None if schedule is None else Subject("schedule", schedule.state.value)
 
 
-def _on_unread(draft: ScheduleDraft, _event: ControlUnread) -> None:
-    draft.schedules = replace(draft.schedules, has_read=False)
-
-
 def _steer(draft: ScheduleDraft, event: object) -> None:
     hear(draft, event)
-    if isinstance(event, ControlRead):
-        draft.schedules = replace(draft.schedules, has_read=True)
     if isinstance(event, BecameLeader):
         for schedule in list(draft.schedules.live.values()):
             look_at_clock(draft, schedule)

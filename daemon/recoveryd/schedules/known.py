@@ -9,12 +9,9 @@ from recoveryd.schedules.model import Schedule
 
 @dataclass(frozen=True, slots=True)
 class Schedules(KnownNouns[Schedule]):
-    """`sent_ms`: by schedule, when this daemon last sent the command of its run. `has_read`: whether it knows what was
-    sent while no daemon ran, such as a command that ends a schedule.
-    """
+    """`sent_ms`: by schedule, when this daemon last sent the command of its run."""
 
     sent_ms: Mapping[str, int] = field(default_factory=dict)
-    has_read: bool = False
 
     @staticmethod
     def of(schedules: Iterable[Schedule]) -> "Schedules":

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, on, steers
 from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.decision import Noun
-from recoveryd.kernel.events import BecameLeader, ControlRead, ControlUnread, Tick
+from recoveryd.kernel.events import BecameLeader, ControlRead, Tick
 from recoveryd.kernel.keeping import overdue_ids
 from recoveryd.kernel.metrics import Measures, Sample, count_states
 from recoveryd.kernel.state import CoreState
@@ -43,9 +43,7 @@ def make_watches(params: WatchParams, find_workflow: FindWorkflow) -> Capability
             on(ReaderSampled, on_reader_sampled),
             on(WebhookEnded, on_webhook_ended),
             on(UnitStopReported, on_unit_stop_reported),
-            on(BecameLeader, forget_looks),
-            on(ControlUnread, lambda draft, _: draft.know(has_read=False)),
-            on(ControlRead, lambda draft, _: draft.know(has_read=True)),
+            on(BecameLeader, lambda draft, _: forget_looks(draft)),
         ),
         forms={StartWatch.verb: FORM},
         steer=_steer,

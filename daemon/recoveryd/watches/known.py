@@ -40,15 +40,11 @@ class WatchSeen:
 
 @dataclass(frozen=True, slots=True)
 class Watches(KnownNouns[Watch]):
-    """`planned` are the partitions a reader's topic had at the last look. `has_read`: whether it is known what was sent
-    while no daemon ran, or while this one stood still. Until then nothing ends a watch and nothing is called or stopped
-    for one: a command that ends it may lie there.
-    """
+    """`planned` are the partitions a reader's topic had at the last look."""
 
     seen: Mapping[str, WatchSeen] = field(default_factory=dict)
     planned: Mapping[Reader, tuple[int, ...]] = field(default_factory=dict)
     book: LagBook = LagBook()
-    has_read: bool = True
 
     @staticmethod
     def of(watches: Iterable[Watch]) -> "Watches":

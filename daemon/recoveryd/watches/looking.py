@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
-from recoveryd.kernel.events import BecameLeader
 from recoveryd.kernel.noun import changed
 from recoveryd.kernel.states import StopReason
 from recoveryd.live.events import OffsetsSampled, ReaderSampled
@@ -37,7 +36,7 @@ def on_reader_sampled(draft: WatchDraft, event: ReaderSampled) -> None:
     book = with_samples(watches.book, event.reader, event.samples, draft.now_ms, params, watched)
     planned = {**watches.planned, event.reader: tuple(dict.fromkeys(event.planned))}
     draft.watches = replace(watches, book=book, planned=planned)
-    for watch in list(watches.live.values()) if watches.has_read else ():
+    for watch in list(watches.live.values()) if draft.has_read else ():
         if watch.is_looking and event.reader in readers_of(watch) and not isinstance(watch.spec.until, UntilTime):
             _look(draft, watch, event, before)
 
@@ -160,14 +159,14 @@ def on_offsets_of_watched(draft: WatchDraft, event: OffsetsSampled) -> None:
         looks = draft.watches.seen_of(watch.id).missing + 1 if missing else 0
         if looks != draft.watches.seen_of(watch.id).missing:
             draft.see_watch(watch.id, missing=looks)
-        if looks >= MISSING_LOOKS and watch.is_looking and draft.watches.has_read:
+        if looks >= MISSING_LOOKS and watch.is_looking and draft.has_read:
             why = f"the topic {missing[0][1]} does not exist"
             give_up(draft, watch, StopReason.SOURCE_UNAVAILABLE, Code.SOURCE_TOPIC_MISSING, why, topic=missing[0][1])
 
 
 def keep_time(draft: WatchDraft) -> None:
     """Check deadlines, and webhooks whose outcome is awaited."""
-    for watch in list(draft.watches.live.values()) if draft.watches.has_read else ():
+    for watch in list(draft.watches.live.values()) if draft.has_read else ():
         until, deadline_ms = watch.spec.until, watch.spec.deadline_ms
         if not watch.is_looking:
             call_again(draft, watch)
@@ -185,6 +184,6 @@ def _params(draft: WatchDraft, watch: Watch, reader: Reader) -> LagParams:
     return replace(draft.params.live.lag_of(reader), allowed_lag=watch.spec.tolerance_records)
 
 
-def forget_looks(draft: WatchDraft, event: BecameLeader) -> None:
+def forget_looks(draft: WatchDraft) -> None:
     """Forget all looks, for a new leader: it uses none from an earlier epoch."""
-    draft.watches = replace(Watches.of(draft.watches), has_read=not event.reads_control)
+    draft.watches = Watches.of(draft.watches)

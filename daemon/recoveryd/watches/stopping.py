@@ -96,7 +96,7 @@ def on_unit_stop_reported(draft: WatchDraft, event: UnitStopReported) -> None:
         done = replace(stop, state=UnitStopState.STOPPED, ended_ms=draft.now_ms, message=event.message)
         draft.notice("unit_stopped", watch.id, {"unit": stop.unit, "why": event.message})
         end(draft, replace(watch, unit_stop=done), State.COMPLETED, f"its condition held, and {stop.unit} is stopped")
-    elif stop.before is None and event.before is not None and draft.watches.has_read:
+    elif stop.before is None and event.before is not None and draft.has_read:
         known = replace(stop, before=dict(event.before), told_ms=draft.now_ms)
         ask(draft, draft.put_watch(changed(watch, draft.now_ms, unit_stop=known)))
     elif event.message != stop.message:

@@ -38,7 +38,7 @@ def held_from(
 
 def are_known(draft: WorkflowDraft) -> bool:
     """Whether all holds are known, also those that were placed while no daemon ran."""
-    return draft.draft.view(HoldDraft).holds.is_complete
+    return draft.draft.has_read
 
 
 def _topic_of(change: Change) -> str:
