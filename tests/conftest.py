@@ -9,7 +9,7 @@ import gc
 import os
 import re
 import uuid
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from itertools import chain, combinations
 from pathlib import Path
@@ -18,6 +18,7 @@ import pytest
 from _pytest.mark.expression import Expression
 from hypothesis import settings
 
+from recoveryd.adapters import proc
 from recoveryd_jobs.shared.garbage import collect_in_own_thread
 from recoveryd_sandbox.broker import Broker
 from recoveryd_sandbox.keeper import end_with_this
@@ -118,6 +119,17 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if path and report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
         with Path(path).open("a", encoding="utf-8") as file:
             file.write(f"FAILED {report.nodeid} ({report.when})\n{report.longreprtext}\n\n")
+
+
+@pytest.fixture
+def see_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """/proc shows no process from then on, as it hides those of another user namespace."""
+
+    def hide() -> None:
+        (tmp_path / "proc").mkdir()
+        monkeypatch.setattr(proc, "PROC", tmp_path / "proc")
+
+    return hide
 
 
 @pytest.fixture(scope="session")

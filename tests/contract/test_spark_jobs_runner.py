@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from recoveryd.adapters import proc
 from recoveryd.adapters.spark import attempt_folders, spare_drivers
 from recoveryd.adapters.spark import command as spark_command
 from recoveryd.adapters.spark.attempt_folders import AttemptFolder, WorkDir
@@ -429,6 +428,19 @@ def test_what_others_keep_in_the_work_folder_is_not_taken_for_attempts(
     assert [(folder / "driver.log").read_text() for folder in theirs] == ["theirs"] * 4
 
 
+async def left_running(earlier: Rig, work: Path, warm: int) -> int:
+    """The number of an attempt's process that a daemon, which has ended, leaves behind."""
+    if warm:
+        await earlier.jobs.start()
+        await until(lambda: has_ready_spare(work))
+    await earlier.jobs.launch(make_launch(PLAN))
+    await until(lambda: "runs" in earlier.log())
+    await earlier.jobs.close()
+    pid = earlier.attempt().read_note("pid")
+    assert pid is not None
+    return pid
+
+
 @pytest.mark.parametrize("warm", [0, 1])
 async def test_what_an_earlier_daemon_started_keeps_its_folder_while_it_runs_and_its_log_is_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm: int
@@ -440,15 +452,7 @@ async def test_what_an_earlier_daemon_started_keeps_its_folder_while_it_runs_and
     (tmp_path / "work").symlink_to(tmp_path / "real")
     work = tmp_path / "work"
     async with rig_of(work, "time.sleep(600)", warm=warm) as earlier:
-        if warm:
-            await earlier.jobs.start()
-            await until(lambda: has_ready_spare(work))
-        await earlier.jobs.launch(make_launch(PLAN))
-        await until(lambda: "runs" in earlier.log())
-        await earlier.jobs.close()
-        folder = earlier.attempt()
-        pid = folder.read_note("pid")
-        assert pid is not None
+        pid, folder = await left_running(earlier, work, warm), earlier.attempt()
         folder.log_file.write_text("x" * 2_000)
         ended = WorkDir(work).make_attempt("r2", 1)
         async with rig_of(work, "") as rig:
@@ -490,17 +494,6 @@ async def test_what_still_runs_under_an_id_that_is_used_again_ends_before_its_fo
         await until(lambda: rig.exits() == [(1, -signal.SIGTERM)])
 
 
-@pytest.fixture
-def see_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """/proc shows no process from then on, as it hides those of another user namespace."""
-
-    def hide() -> None:
-        (tmp_path / "proc").mkdir()
-        monkeypatch.setattr(proc, "PROC", tmp_path / "proc")
-
-    return hide
-
-
 @pytest.mark.parametrize("warm", [0, 1])
 async def test_what_an_earlier_daemon_started_and_cannot_be_seen_keeps_its_folder_and_is_told(
     tmp_path: Path,
@@ -512,14 +505,7 @@ async def test_what_an_earlier_daemon_started_and_cannot_be_seen_keeps_its_folde
     monkeypatch.setattr(attempt_folders, "KEPT_ATTEMPTS", 0)
     work = tmp_path / "work"
     async with rig_of(work, "time.sleep(600)", warm=warm) as earlier:
-        if warm:
-            await earlier.jobs.start()
-            await until(lambda: has_ready_spare(work))
-        await earlier.jobs.launch(make_launch(PLAN))
-        await until(lambda: "runs" in earlier.log())
-        await earlier.jobs.close()
-        pid = earlier.attempt().read_note("pid")
-        assert pid is not None
+        pid = await left_running(earlier, work, warm)
         see_nothing()
         async with rig_of(work, "") as rig:
             await rig.jobs.kill("r1", 1)

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.adapters import proc
 from recoveryd.adapters.control import process as process_module
 from recoveryd.adapters.control.make import make_controls
 from recoveryd.adapters.control.proc_table import process_of
@@ -429,17 +428,6 @@ async def test_nothing_that_it_is_given_is_shown(make: Make, tmp_path: Path) -> 
     report = await running(control, tmp_path)
     application = control._sights["app"].application
     assert "secret" not in f"{report}{application}{read_note(home(tmp_path))}"
-
-
-@pytest.fixture
-def see_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """/proc shows no process from then on, as it hides those of another user namespace."""
-
-    def hide() -> None:
-        (tmp_path / "proc").mkdir()
-        monkeypatch.setattr(proc, "PROC", tmp_path / "proc")
-
-    return hide
 
 
 @pytest.mark.parametrize("desired", list(Desired))

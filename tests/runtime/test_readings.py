@@ -12,12 +12,13 @@ from structlog.testing import capture_logs
 
 from recoveryd.adapters.http.metrics_page import Metrics
 from recoveryd.collectors.canary import CanaryCollector, next_due_s
+from recoveryd.collectors.promql import selectors
 from recoveryd.collectors.queries import DEADLINE_S, LOOKBACK_LEAST_S, Query, QueryCollector
 from recoveryd.collectors.readings import ENOUGH, LatencyWindow, bound_rank
 from recoveryd.kernel.events import Event
 from recoveryd.live.events import ReadingTaken
 from recoveryd.live.freshness import Reading, RejectReason
-from recoveryd.live.promql import look_back_ms, selectors
+from recoveryd.live.look_back import look_back_ms
 from recoveryd.metrics.definitions import CANARY_PRODUCE, METRICS
 from recoveryd.ports import Fate, Probe, QueryAnswer
 from recoveryd.settings.live import MonitorSection
@@ -279,35 +280,29 @@ async def test_a_question_is_over_before_the_next_and_looks_back_a_few_periods(
     assert prometheus.asked == [(query.url, query.query, lookback_s, deadline_s)]
 
 
+async def times_taken(prometheus: ScriptedPrometheus, expression: str, count: int) -> list[int]:
+    """Of the first `count` readings."""
+    query = Query("p99", "main", "http://prometheus:9090", expression, 0.001)
+    collector, events = query_collector(prometheus, [], query, lambda: bool(prometheus.script))
+    running = asyncio.create_task(collector.run())
+    await until(lambda: len(events) == count)
+    running.cancel()
+    return [event.reading.sampled_at_ms for event in events if isinstance(event, ReadingTaken)]
+
+
 async def test_a_reading_bears_the_time_of_the_scrape_behind_it_and_the_same_scrape_is_no_new_one() -> None:
     none = QueryAnswer(None, RejectReason.NO_ANSWER, "0 series", is_empty=True)
     ages = [QueryAnswer(40.0), QueryAnswer(42.0), QueryAnswer(0.5), none]  # a question takes a second
     script = [answer for age in ages for answer in (age, QueryAnswer(0.25))]
     prometheus = ScriptedPrometheus(ManualClock(100_000), script)
-    query = Query("p99", "main", "http://prometheus:9090", "max(p99)", 0.001)
-    collector, events = query_collector(prometheus, [], query, lambda: bool(prometheus.script))
-    running = asyncio.create_task(collector.run())
-    await until(lambda: len(events) == 4)
-    running.cancel()
-    assert [e.reading.sampled_at_ms for e in events if isinstance(e, ReadingTaken)] == [
-        60_000,
-        60_000,
-        103_500,
-        106_000,
-    ]
+    assert await times_taken(prometheus, "max(p99)", 4) == [60_000, 60_000, 103_500, 106_000]
     assert [asked[1] for asked in prometheus.asked[:2]] == ["time() - max(timestamp(p99))", "max(p99)"]
 
 
 async def test_a_reading_over_a_range_bears_the_time_at_which_the_range_begins() -> None:
     script = [QueryAnswer(answer) for age_s in (5.0, 7.0, 0.0) for answer in (age_s, 0.25)]
     prometheus = ScriptedPrometheus(ManualClock(100_000), script)
-    query = Query("p99", "main", "http://prometheus:9090", "max(rate(p99[1m] offset 10s))", 0.001)
-    collector, events = query_collector(prometheus, [], query, lambda: bool(prometheus.script))
-    running = asyncio.create_task(collector.run())
-    await until(lambda: len(events) == 3)
-    running.cancel()
-    taken = [e.reading.sampled_at_ms for e in events if isinstance(e, ReadingTaken)]
-    assert taken == [25_000, 25_000, 34_000]
+    assert await times_taken(prometheus, "max(rate(p99[1m] offset 10s))", 3) == [25_000, 25_000, 34_000]
 
 
 @pytest.mark.parametrize(

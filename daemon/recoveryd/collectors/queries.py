@@ -9,9 +9,10 @@ from typing import Final
 
 import structlog
 
+from recoveryd.collectors.promql import age_query
 from recoveryd.live.events import ReadingTaken
 from recoveryd.live.freshness import Reading, RejectReason
-from recoveryd.live.promql import age_query, look_back_ms
+from recoveryd.live.look_back import look_back_ms
 from recoveryd.ports import Clock, Emit, Queries, QueryAnswer
 
 log = structlog.stdlib.get_logger(__name__)

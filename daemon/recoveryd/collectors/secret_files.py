@@ -13,6 +13,7 @@ from typing import Final
 
 import structlog
 
+from recoveryd.adapters.file_signature import Signature, signature_of
 from recoveryd.errors import RecoverydError
 from recoveryd.ports import Clock
 
@@ -21,7 +22,7 @@ log = structlog.stdlib.get_logger(__name__)
 LOOK_S: Final = 2.0
 AGAIN_S: Final = 60.0
 
-_Signature = tuple[tuple[int, int, int] | None, ...]  # of each file: when written, how long, which; None = not there
+_Signatures = tuple[Signature | None, ...]  # of each file
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +42,11 @@ class _SecretState:
     taken over.
     """
 
-    in_force: _Signature
-    seen: _Signature
+    in_force: _Signatures
+    seen: _Signatures
     not_before_s: float = 0.0
     refused: str = ""
-    rejected: _Signature | None = None
+    rejected: _Signatures | None = None
 
     def forgive(self) -> None:
         """Forget a refusal: what is in force is there again, or was taken over."""
@@ -62,7 +63,7 @@ class SecretFiles:
         self._asked = asyncio.Event()
         self._known: dict[str, _SecretState] = {}
         for secret in secrets:
-            now = _signature(secret.files)
+            now = _signatures(secret.files)
             self._known[secret.name] = _SecretState(now, now)
 
     @property
@@ -89,7 +90,7 @@ class SecretFiles:
 
     async def _look(self, secret: SecretFile, was_asked: bool) -> None:
         known = self._known[secret.name]
-        before, known.seen = known.seen, await asyncio.to_thread(_signature, secret.files)
+        before, known.seen = known.seen, await asyncio.to_thread(_signatures, secret.files)
         if known.refused and known.seen == before == known.in_force != known.rejected:
             known.forgive()
             # Not as `secret`: what a line of the log has under such a key is hidden.
@@ -119,13 +120,5 @@ class SecretFiles:
             log.info("has read a secret again", name=secret.name)
 
 
-def _signature(files: Sequence[Path]) -> _Signature:
-    return tuple(map(_signature_of, files))
-
-
-def _signature_of(file: Path) -> tuple[int, int, int] | None:
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+def _signatures(files: Sequence[Path]) -> _Signatures:
+    return tuple(map(signature_of, files))

@@ -60,6 +60,16 @@ def count_states(kinds: Iterable[str], counts: Mapping[tuple[str, State], int]) 
     return (Sample(RECOVERIES, (kind, state.value), counts.get((kind, state), 0)) for kind in kinds for state in State)
 
 
+def newest_ends(metric: Metric, ends: Iterable[tuple[str, int]]) -> Iterator[Sample]:
+    """By outcome, when the newest of these ended: a count cannot tell of one that ended before its first look. `ends`:
+    outcome and ms.
+    """
+    newest: dict[str, int] = {}
+    for outcome, ended_ms in ends:
+        newest[outcome] = max(ended_ms, newest.get(outcome, 0))
+    return (Sample(metric, (outcome,), ended_ms / 1000) for outcome, ended_ms in newest.items())
+
+
 def _none(_state: CoreState, _now_ms: int) -> Iterable[Sample]:
     return ()
 

@@ -107,7 +107,9 @@ def least_share(claim: Claim, shares: Mapping[str, float]) -> float:
     return min([claim.ceiling, *shares.values()])
 
 
-def shares_by_domain(budgets: Mapping[str, float], recoveries: Mapping[str, Spread]) -> dict[str, Mapping[str, float]]:
+def shares_by_domain(
+    budgets: Mapping[str, float], recoveries: Mapping[str, Spread]
+) -> Mapping[str, Mapping[str, float]]:
     """Per recovery, the rate that each of its domains allows it."""
     found: dict[str, dict[str, float]] = {name: {} for name in recoveries}
     touched = dict.fromkeys(d for spread in recoveries.values() for d, part in spread.parts.items() if part > 0)
@@ -119,4 +121,4 @@ def shares_by_domain(budgets: Mapping[str, float], recoveries: Mapping[str, Spre
             claims.append(replace(claim, floor=claim.floor * part, ceiling=claim.ceiling * part))
         for name, share in zip(members, share_budget(budgets.get(domain, 0.0), claims), strict=True):
             found[name][domain] = share / recoveries[name].parts[domain]
-    return dict(found)
+    return found

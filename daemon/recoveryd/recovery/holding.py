@@ -14,7 +14,7 @@ from recoveryd.kernel.states import State
 from recoveryd.recovery.attempts import may_be_held
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.draft import RecoveryDraft
-from recoveryd.recovery.model import WORKING, Finding, Recovery, Severity
+from recoveryd.recovery.model import RESTING, WORKING, Finding, Recovery, Severity
 from recoveryd.recovery.pausing import LEAVING, TOPIC_HELD, begin_resume, hold, paused_why
 from recoveryd.recovery.spec import Spec
 
@@ -47,7 +47,7 @@ def obey_holds(case: Case) -> None:
         held = held_now(case)
         if held is not None:
             hold(case, TOPIC_HELD, f"paused by a hold: {held.message}", {"code": held.code.value})
-    elif recovery.held == TOPIC_HELD and recovery.state in _RESTING:
+    elif recovery.held == TOPIC_HELD and recovery.state in RESTING:
         if held_now(case) is None and not may_be_held(case):
             begin_resume(case, "goes on by itself: its topics are no longer held")
         elif recovery.state is State.PAUSED and recovery.why != (why := why_it_rests(case, recovery)):
@@ -56,8 +56,8 @@ def obey_holds(case: Case) -> None:
 
 def go_on_after_rest(case: Case) -> None:
     """What an earlier daemon held because it ended."""
-    is_at_rest = case.recovery.held == LEAVING and case.recovery.state in _RESTING
-    if is_at_rest and not may_be_held(case) and not hand_to_hold(case):
+    is_at_rest = case.recovery.held == LEAVING and case.recovery.state in RESTING
+    if is_at_rest and is_let_go(case):
         begin_resume(case, "a daemon runs again: goes on at its exact position")
 
 
@@ -69,8 +69,15 @@ def resume_once_known(case: Case, why: str) -> None:
         case.revise(held=TOPIC_HELD, why=why)
 
 
-def hand_to_hold(case: Case) -> bool:
-    """Let a hold keep what the daemon itself had paused for another reason, which is over. True if one is there."""
+def is_let_go(case: Case) -> bool:
+    """Of what the daemon itself had paused for another reason, which is over: whether it may go on. A hold that is
+    there keeps it from now on.
+    """
+    return not may_be_held(case) and not _hand_to_hold(case)
+
+
+def _hand_to_hold(case: Case) -> bool:
+    """True if a hold is there."""
     held = held_now(case)
     if held is None:
         return False
@@ -87,4 +94,3 @@ def why_it_rests(case: Case, recovery: Recovery) -> str:
 
 
 _UNREAD = "what was sent while no daemon ran is not read yet"
-_RESTING = frozenset({State.PAUSING, State.PAUSED})

@@ -10,11 +10,11 @@ from itertools import islice
 
 from recoveryd.kernel.metrics import Sample
 from recoveryd.kernel.state import CoreState
-from recoveryd.kernel.states import State, Stop
+from recoveryd.kernel.states import Stop
 from recoveryd.live.params import LOOK_COUNTS_LEAST_MS
 from recoveryd.live.slice import LIVE
 from recoveryd.recovery import metrics as m
-from recoveryd.recovery.model import PartitionProgress, Recovery
+from recoveryd.recovery.model import RESTING, PartitionProgress, Recovery
 from recoveryd.recovery.observed import Observed
 from recoveryd.recovery.progress import verified_ratio
 from recoveryd.recovery.recoveries import is_over
@@ -27,7 +27,6 @@ PARTITIONS_AT_MOST = 1_000
 EVIDENCE_AT_MOST = 20
 _SILENT_MS = 20_000
 _ANSWERS = ("accepted", "rejected", "duplicate", "expired")
-_RESTING = frozenset({State.PAUSING, State.PAUSED})
 _PARTITION_STATES = ("waiting", "copying", "paused", "blocked", "done")
 
 
@@ -60,7 +59,7 @@ def _is_shown(recovery: Recovery, now_ms: int) -> bool:
 
 def _of(recovery: Recovery, ends: Mapping[int, int]) -> Iterator[Sample]:
     yield Sample(m.RECOVERY_STATE, (recovery.id, recovery.state.value), 1)
-    if recovery.held and recovery.state in _RESTING:
+    if recovery.held and recovery.state in RESTING:
         yield Sample(m.RECOVERY_HELD, (recovery.id, recovery.held), 1)
     yield Sample(m.ATTEMPT_NUMBER, (recovery.id,), recovery.attempt.number)
     yield Sample(m.ATTEMPT_FAILURES, (recovery.id,), recovery.attempt.failures)

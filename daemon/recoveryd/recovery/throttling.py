@@ -23,12 +23,11 @@ from recoveryd.live.law.assessment import fresh_values
 from recoveryd.live.law.types import ControlDecision, ControllerParams, ControllerState, ControlVerdict
 from recoveryd.live.on_live import refresh_lags
 from recoveryd.live.protecting import Ingress, Protecting, grown
-from recoveryd.recovery.attempts import may_be_held
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.crowding import crowding
 from recoveryd.recovery.directing import renew
 from recoveryd.recovery.draft import RecoveryDraft
-from recoveryd.recovery.holding import hand_to_hold
+from recoveryd.recovery.holding import is_let_go
 from recoveryd.recovery.left_out import LeftOut, domains_now, left_out, told_left_out
 from recoveryd.recovery.limits import ceiling_bytes_per_s, floor_bytes_per_s, mode_of, touched_domains, with_limits
 from recoveryd.recovery.model import WORKING, Recovery
@@ -43,7 +42,7 @@ _BLIND: Final = frozenset({ControlVerdict.BLIND, ControlVerdict.PAUSED})
 _LISTED_MOST: Final = 20
 _SLACK_MS: Final = 500
 _SETTLED_MS: Final = 60_000  # so long the start of lanes and the way to their share may take
-_LATE_MS = 3_000  # heartbeats come each second
+_LATE_MS: Final = 3_000  # heartbeats come each second
 _RAISE, _CUT = 1.10, 0.95  # factors: a smaller change of a recovery's share waits for the next renewal of the lease
 
 
@@ -326,7 +325,7 @@ def _without_controller(case: Case, why: str) -> None:
 
 def _release_if_held(case: Case, why: str) -> None:
     is_held = case.recovery.held == TELEMETRY and case.recovery.state in _DRAINED
-    if is_held and not may_be_held(case) and not hand_to_hold(case):
+    if is_held and is_let_go(case):
         begin_resume(case, why, is_granted=True)
 
 

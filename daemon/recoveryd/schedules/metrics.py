@@ -1,10 +1,10 @@
 """The metrics about schedules, and their values."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
-from recoveryd.kernel.metrics import Measures, Sample, count_states, counter, gauge
+from recoveryd.kernel.metrics import Measures, Sample, count_states, counter, gauge, newest_ends
 from recoveryd.kernel.state import CoreState
 from recoveryd.schedules.draft import SCHEDULES
 from recoveryd.schedules.following import counted_as
@@ -54,7 +54,9 @@ def _gauges(state: CoreState, now_ms: int) -> Iterator[Sample]:
     waiting = [since_ms for schedule in known.live.values() for since_ms in _waits_since_ms(schedule)]
     if waiting:
         yield Sample(OVERDUE_SECONDS, (), max(0, now_ms - min(waiting)) / 1000)
-    yield from (Sample(RUN_ENDED, (outcome,), at_ms / 1000) for outcome, at_ms in _ends_ms(known).items())
+    last = (schedule.last_run for schedule in known)
+    ends = ((counted_as(run.outcome), run.ended_ms) for run in last if run is not None and run.ended_ms is not None)
+    yield from newest_ends(RUN_ENDED, ends)
 
 
 def _waits_since_ms(schedule: Schedule) -> Iterator[int]:
@@ -63,17 +65,6 @@ def _waits_since_ms(schedule: Schedule) -> Iterator[int]:
         yield schedule.next_run_ms
     if schedule.run is not None and schedule.run.control_offset < 0:
         yield schedule.run.fired_ms
-
-
-def _ends_ms(schedules: Iterable[Schedule]) -> Mapping[str, int]:
-    """By outcome, the newest end of a last run. A counter cannot tell of one that ended before its first look."""
-    found: dict[str, int] = {}
-    for schedule in schedules:
-        run = schedule.last_run
-        if run is not None and run.ended_ms is not None:
-            outcome = counted_as(run.outcome)
-            found[outcome] = max(run.ended_ms, found.get(outcome, 0))
-    return found
 
 
 def _increments(before: CoreState, after: CoreState) -> Iterator[Sample]:

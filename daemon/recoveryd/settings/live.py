@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, PlainSerializer, model_validator
 
-from recoveryd.live.promql import look_back_ms
+from recoveryd.live.look_back import look_back_ms
 from recoveryd.settings.kinds import Duration, Section, Size, TopicName, Word, option
 from recoveryd.settings.secrets import MASK
 from recoveryd.settings.webhooks import check_whole

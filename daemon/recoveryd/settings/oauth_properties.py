@@ -9,9 +9,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import urlsplit
 
 from recoveryd.settings import jaas
+from recoveryd.settings.addresses import http_parts
 from recoveryd.settings.jaas import PropertyProblem, read_jaas
 
 MECHANISM: Final = "OAUTHBEARER"
@@ -105,12 +105,8 @@ def oauth_for_librdkafka(oauth: OAuth) -> dict[str, str]:
 
 def _endpoint(properties: Mapping[str, str]) -> str:
     endpoint = properties.get(ENDPOINT, "")
-    try:
-        parts = urlsplit(endpoint)
-        is_url = parts.scheme in {"https", "http"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_url = False
-    if not is_url or not endpoint.isprintable() or " " in endpoint:
+    parts = http_parts(endpoint)
+    if parts is None:
         raise PropertyProblem(ENDPOINT, "is missing or no URL", "Write https://HOST/PATH of the token endpoint.")
     if parts.username or parts.password:
         hint = f"Write them as clientId and clientSecret in {jaas.KEY}."

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, PlainSerializer, model_validator
 
 from recoveryd.kernel.states import State
+from recoveryd.settings.addresses import http_parts
 from recoveryd.settings.kinds import Secret, Section, Stored, option
 from recoveryd.settings.secrets import MASK, read_secret, refers, shown_secret
 from recoveryd.settings.sources import Key, Origin, problem_at
@@ -22,12 +23,8 @@ URL_CHARS_MOST: Final = 2_000
 
 
 def check_url(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_usable = False
-    if not is_usable or not url.isprintable() or " " in url:
+    parts = http_parts(url)
+    if parts is None:
         raise ValueError("must be an http or https address such as https://ops.example.org/hooks/1")
     if parts.username or parts.password:
         raise ValueError("must not hold a user or password; the signature says who calls")

@@ -52,6 +52,6 @@ class UnitsDraft(View):
     def finish(self, state: CoreState) -> CoreState:
         after = UnitsSlice(self.reread, self.problem, self.short, self.approvals)
         before = self._before
-        is_same = after.reread is before.reread and after.problem == before.problem and after.short is before.short
-        is_same = is_same and after.approvals is before.approvals
+        is_read_again = after.reread is not before.reread or after.approvals is not before.approvals
+        is_same = not is_read_again and after.problem == before.problem and after.short is before.short
         return state if is_same else state.having(UNITS, after)

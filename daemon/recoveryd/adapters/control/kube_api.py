@@ -17,6 +17,7 @@ from threading import Lock
 from typing import Any, Final
 
 from recoveryd.adapters.control.login_files import LoginFiles
+from recoveryd.adapters.file_signature import Signature, signature_of
 from recoveryd.adapters.http.asking import HttpRefusal
 
 ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -54,7 +55,7 @@ class KubeApi:
         self._timeout_s = timeout_s
         self._files = files
         self._client: Any = None
-        self._read: tuple[int, int, int] | None = None  # what the file looked like by which the client was made
+        self._read: Signature | None = None  # what the file looked like by which the client was made
         self._lock = Lock()
 
     def check(self) -> str:
@@ -142,7 +143,7 @@ class KubeApi:
 
     def _logged_in(self) -> Any:
         with self._lock:
-            found = _signature_of(self._account / "ca.crt" if self._kubeconfig is None else self._kubeconfig)
+            found = signature_of(self._account / "ca.crt" if self._kubeconfig is None else self._kubeconfig)
             if self._client is None:
                 self._client, self._read = self._made(), found
             elif found is not None and found != self._read:
@@ -206,15 +207,6 @@ class KubeApi:
         if self._kubeconfig is not None:
             return f"the kubeconfig {self._kubeconfig} cannot be used: {type(error).__name__}"
         return f"this is not a pod of Kubernetes with an account: {error if 'xist' in str(error) else 'no address'}"
-
-
-def _signature_of(file: Path) -> tuple[int, int, int] | None:
-    """When written, how long, which one; None = not there."""
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _configuration() -> Any:

@@ -98,7 +98,8 @@ class Metrics(Collector):
 
     def _fresh(self) -> list[Sample]:
         oldest_s = time.monotonic() - self._live_kept_s
-        self._live = {of: entry for of, entry in self._live.items() if entry[1] >= oldest_s and self.is_leader()}
+        kept = self._live if self.is_leader() else {}
+        self._live = {of: entry for of, entry in kept.items() if entry[1] >= oldest_s}
         shown = (sample for samples, _ in self._live.values() for sample in samples)
         largest = {(s.metric.name, s.labels): s for s in sorted(shown, key=lambda s: s.value)}  # the last one stays
         return list(largest.values())
