@@ -7,13 +7,15 @@ recoveryd there is the command `verify`.
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from tests.builders.history import create_topics
 from tests.e2e.asking import await_progress
+from tests.e2e.conftest import PLAIN_PARTITIONS
+from tests.e2e.data import fill_plain
 from tests.e2e.follower import Document
 from tests.e2e.log_reader import whole_log
 from tests.e2e.stack import Stack
@@ -21,6 +23,7 @@ from tests.e2e.tampering import Plain, Tampering, delete_records, fill
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.usefixtures("daemon")]
 
+_EACH = 20_000  # records of a source partition: more than are copied while a busy machine pauses a replay some times
 _numbers = itertools.count(1)
 _DIFFERENCES = 9
 _DOUBLED = 50
@@ -30,6 +33,15 @@ def recoveryctl(stack: Stack, *arguments: str) -> tuple[int, str]:
     """(exit code, output)."""
     done = stack.recoveryctl(*arguments)
     return done.exit_code, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def plain(stack: Stack) -> Iterator[str]:
+    """As for the other tests, with `_EACH` records in each partition."""
+    topic = f"{stack.mark}-long"
+    fill_plain(stack.bootstrap, topic, PLAIN_PARTITIONS, _EACH)
+    with stack.unchanged(topic):
+        yield topic
 
 
 def tampered_replay(
@@ -179,12 +191,12 @@ def test_missing_altered_and_doubled_records_fail_a_copy_with_their_places_and_e
 
 @pytest.fixture(scope="module")
 def keyed(stack: Stack) -> str:
-    """Two partitions of 5,000 records of five keys each; of each key, every other value is null."""
+    """Two partitions of `_EACH` records of five keys each; of each key, every other value is null."""
     topic = f"{stack.mark}-keyed"
     create_topics(stack.bootstrap, {topic: 2})
     fill(stack.bootstrap, topic, (
         Plain(p, b"%d-%d" % (p, n % 5), b"%d-%d" % (p, n) if n % 2 else None, 1_357_000_000_000 + n)
-        for n in range(5_000) for p in range(2)
+        for n in range(_EACH) for p in range(2)
     ))  # fmt: skip
     return topic
 
@@ -214,11 +226,11 @@ def test_missing_altered_and_turned_records_of_a_repartitioned_copy_and_a_double
 
 
 def numbered(stack: Stack) -> str:
-    """A new topic of two partitions of 3,000 records."""
+    """A new topic of two partitions of `_EACH` records."""
     topic = f"{stack.mark}-numbered{next(_numbers)}"
     create_topics(stack.bootstrap, {topic: 2})
     fill(stack.bootstrap, topic, (
-        Plain(p, b"%d" % n, b"%d-%d" % (p, n), 1_357_000_000_000 + n) for n in range(3_000) for p in range(2)
+        Plain(p, b"%d" % n, b"%d-%d" % (p, n), 1_357_000_000_000 + n) for n in range(_EACH) for p in range(2)
     ))  # fmt: skip
     return topic
 
@@ -238,7 +250,7 @@ def test_a_copy_whose_source_lost_a_part_of_a_chunk_is_proved_by_the_rest_and_re
     )
     found = ended["verification"]
     assert (ended["state"], found["result"], found["scope"]) == ("completed", "match", "mixed")
-    assert (found["source_records"], found["records_by_receipts"]) == (6_000, left[0][0])
+    assert (found["source_records"], found["records_by_receipts"]) == (2 * _EACH, left[0][0])
 
 
 def test_readable_records_that_a_receipt_calls_skipped_are_named_where_the_source_lost_a_part_of_a_chunk(
@@ -281,8 +293,9 @@ def test_a_chunk_of_another_recovery_in_a_target_that_both_append_to_is_counted_
 ) -> None:
     ended = tampered_replay(stack, plain, lambda t: append_another(stack, t.target, 300), target_on_existing="append")
     found = ended["verification"]
-    assert (ended["state"], found["result"], found["source_records"]) == ("completed", "match", 20_000)
-    assert (found["extra_records"], found["target_records"]) == (300, 20_300)
+    copied = PLAIN_PARTITIONS * _EACH
+    assert (ended["state"], found["result"], found["source_records"]) == ("completed", "match", copied)
+    assert (found["extra_records"], found["target_records"]) == (300, copied + 300)
     assert "others wrote to the target meanwhile: 300 in partition 0" in found["why"]
 
 
