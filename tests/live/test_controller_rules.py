@@ -352,6 +352,18 @@ def test_4_it_does_not_go_beyond_what_was_safe_before_samples_tell_of_that(
     assert least * 20.0 < rates[-1] < most * 20.0
 
 
+def test_5_for_lags_alone_it_does_not_go_beyond_what_was_safe_before_samples_tell_of_that() -> None:
+    rig = Rig(replace(PARAMS, protections=PARAMS.protections[1:]))
+    rig.state = ControllerState(memory=Memory().with_safe(20.0, rig.now_ms))
+    rig.rest()
+    delay_ticks = PARAMS.loop_delay_ms // PERIOD_MS
+    told = [rig.tick(None, lag_s=1.0) for _ in range(delay_ticks)]
+    assert {d.wanted_bytes_per_s for d in told} == {20.0}
+    assert told[-1].rule is Rule.GATE
+    rig.tick(None, lag_s=1.0)
+    assert rig.tick(None, lag_s=1.0).wanted_bytes_per_s > 20.0
+
+
 @pytest.mark.parametrize("z", [1.0, 1.02])
 def test_9_a_rise_after_it_began_at_what_was_safe_is_ours(z: float) -> None:
     """From nothing to that is the largest raise of all."""

@@ -15,7 +15,7 @@ DOMAINS = {"main": PARAMS}
 
 
 def controlled(floor: float = 1.0, ceiling: float = 100.0, *, weight: float = 1.0, **more: object) -> Claimant:
-    more.setdefault("achieved_bytes_per_s", 1e9)
+    more.setdefault("heard_bytes_per_s", more.setdefault("achieved_bytes_per_s", 1e9))
     return Claimant(Mode.CONTROLLED, Claim(floor, ceiling, weight), ALONE, **more)  # type: ignore[arg-type]
 
 
@@ -84,6 +84,25 @@ class Shared:
         return found
 
 
+def told_with_some_silent(heard: float) -> list[float]:
+    """Budgets over two minutes in which lanes use what they are granted, of which only this share is heard of."""
+    states: dict[str, ControllerState] = {}
+    now_ms, budgets = START_MS, [0.0]
+    for i in range(15 + 24):
+        now_ms += PERIOD_MS
+        copying = controlled(achieved_bytes_per_s=budgets[-1], heard_bytes_per_s=heard * budgets[-1])
+        made = throttle(states, {"main": signals(now_ms)}, {"r1": copying} if i >= 15 else {}, now_ms, DOMAINS)
+        states = dict(made.states)
+        budgets.append(made.decisions["main"].rate_bytes_per_s)
+    return budgets[16:]
+
+
+def test_one_silent_lane_of_eight_holds_no_rate_and_one_of_two_does() -> None:
+    assert told_with_some_silent(7 / 8)[-1] == told_with_some_silent(1.0)[-1] == 100.0
+    held = told_with_some_silent(1 / 2)
+    assert max(held) <= 2 * held[0]
+
+
 def test_an_idle_or_limited_neighbour_keeps_nobody_at_a_fraction() -> None:
     for wants in ({"b": 1e9, "f": 0.1}, {"b": 1e9, "f": 10.0}, {"b": 1e9, "f": 10.0, "g": 0.0, "h": 3.0}):
         found = Shared(wants, dict.fromkeys(wants, 100.0), capacity=1e9).run(120)
@@ -125,7 +144,7 @@ def test_a_recovery_outside_of_all_domains_has_its_own_ceiling() -> None:
 
 
 def test_a_recovery_over_two_domains_gets_the_lesser() -> None:
-    both = Claimant(Mode.CONTROLLED, Claim(1.0, 100.0), {"b1": 0.5, "b2": 0.5}, 1e9)
+    both = Claimant(Mode.CONTROLLED, Claim(1.0, 100.0), {"b1": 0.5, "b2": 0.5}, 1e9, 1e9)
     states: dict[str, ControllerState] = {}
     now_ms = START_MS
     for i in range(30):
@@ -140,8 +159,8 @@ def test_a_recovery_over_two_domains_gets_the_lesser() -> None:
 
 def test_the_domain_that_is_told_is_the_one_whose_share_is_the_least_and_not_whose_budget_is() -> None:
     params = {"lone": replace(PARAMS, most_bytes_per_s=20.0), "shared": replace(PARAMS, most_bytes_per_s=50.0)}
-    both = Claimant(Mode.CONTROLLED, Claim(1.0, 100.0), {"lone": 1.0, "shared": 1.0}, 1e9)
-    others = {f"r{i}": Claimant(Mode.CONTROLLED, Claim(1.0, 100.0), {"shared": 1.0}, 1e9) for i in range(1, 5)}
+    both = Claimant(Mode.CONTROLLED, Claim(1.0, 100.0), {"lone": 1.0, "shared": 1.0}, 1e9, 1e9)
+    others = {f"r{i}": Claimant(Mode.CONTROLLED, Claim(1.0, 100.0), {"shared": 1.0}, 1e9, 1e9) for i in range(1, 5)}
     states: dict[str, ControllerState] = {}
     now_ms = START_MS
     for i in range(45):

@@ -56,7 +56,7 @@ def step(
         baselines={LATENCY: rest},
         counted={LATENCY: counted},
     )
-    seen = Assessment(signals or (signal(),), (), (), (), (), 10_000, None, frozenset())
+    seen = Assessment(signals or (signal(),), (), (), (), (), 10_000, None, frozenset(), {})
     return step_with_room(state, seen, START_MS, PARAMS)
 
 

@@ -45,19 +45,20 @@ class Claimant:
 
     `parts`: by domain, how many times each of its bytes counts there: less than 1 when only a part of its bytes does,
     more than 1 where its bytes crowd on one broker of the domain. `writes`: the domains to which it brings records;
-    elsewhere it only reads. `achieved_bytes_per_s` None = no lane was heard yet. `is_late`: that of some lane is some
-    seconds old, so it raises nothing and shows no rate to be safe; what others leave to it stays as it was.
-    `required_bytes_per_s`: the rate that meets its deadline. `has_settled`: it has had time to use what it is granted.
+    elsewhere it only reads. `achieved_bytes_per_s`: what its lanes told last, None = nothing yet; what others leave to
+    it goes by that. `heard_bytes_per_s`: the part of it that lanes told within some seconds, None = none of them did.
+    So much is used at least, and no more than that raises a rate or shows it to be safe. `required_bytes_per_s`: the
+    rate that meets its deadline. `has_settled`: it has had time to use what it is granted.
     """
 
     mode: Mode
     claim: Claim
     parts: Mapping[str, float]
     achieved_bytes_per_s: float | None = None
+    heard_bytes_per_s: float | None = None
     required_bytes_per_s: float | None = None
     writes: frozenset[str] = frozenset()
     has_settled: bool = False
-    is_late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,16 +172,17 @@ def _with_room(used: float) -> float:
 def _inputs(domain: str, signals: DomainSignals, controlled: Mapping[str, Claimant], most: float) -> Inputs:
     """All claims on the domain as one: floors, ceilings and achieved rates, summed in proportion to their parts."""
     members = [(c, c.parts[domain]) for c in controlled.values() if c.parts.get(domain, 0.0) > 0]
-    known = [c.achieved_bytes_per_s * part for c, part in members if c.achieved_bytes_per_s is not None]
+    heard = [c.heard_bytes_per_s * part for c, part in members if c.heard_bytes_per_s is not None]
     return Inputs(
         readings=signals.readings,
         ingress=signals.ingress,
         ingress_since_ms=signals.ingress_since_ms,
-        achieved_bytes_per_s=sum(known) if known and not any(c.is_late for c, _ in members) else None,
+        achieved_bytes_per_s=sum(heard) if heard else None,
         floor_bytes_per_s=sum(c.claim.floor * part for c, part in members),
         ceiling_bytes_per_s=min(most, sum(c.claim.ceiling * part for c, part in members)),
         active=bool(members),
         work=_work_of({domain in c.writes for c, _ in members}),
+        all_heard=all((c.heard_bytes_per_s or 0.0) >= (c.achieved_bytes_per_s or 0.0) for c, _ in members),
     )
 
 

@@ -9,7 +9,7 @@ from recoveryd.live import metrics as m
 from recoveryd.live.freshness import RejectReason
 from recoveryd.live.lag.book import Reader
 from recoveryd.live.lag.verdicts import SEVERITY, LagVerdict
-from recoveryd.live.law.assessment import fresh_ms
+from recoveryd.live.law.assessment import timing
 from recoveryd.live.law.types import ControlVerdict, Rule
 from recoveryd.live.params import LiveParams
 from recoveryd.live.protecting import Protecting, ReaderLag
@@ -103,7 +103,7 @@ def _of_domain(domain: str, protecting: Protecting, live: LiveParams, now_ms: in
             continue
         yield Sample(m.SIGNAL_AGE, labels, max(0, now_ms - track.times_ms[-1]) / 1000)
         if decision is not None:
-            stale_ms = fresh_ms(track, decision.loop_delay_ms, live.domains[domain])
+            stale_ms = timing(track, decision.loop_delay_ms, live.domains[domain]).fresh_ms
             yield Sample(m.SIGNAL_STALE_AFTER, labels, stale_ms / 1000)
     if decision is None:
         return

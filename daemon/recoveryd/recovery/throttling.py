@@ -6,7 +6,7 @@ directives, pauses and events. It also steps when no recovery runs, because it m
 before one starts.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -146,15 +146,17 @@ def _claimant(draft: RecoveryDraft, recovery: Recovery, domains: Sequence[str], 
         parts={domain: crowding(draft, recovery, domain) for domain in domains},
         writes=frozenset({recovery.spec.target.cluster} if recovery.brings_records else ()),
         achieved_bytes_per_s=recovery.progress.bytes_per_s if is_heard else None,
+        heard_bytes_per_s=_heard_bytes_per_s(workers, draft.now_ms) if is_heard else None,
         required_bytes_per_s=_required(recovery, draft.now_ms),
-        is_late=is_heard and any(_is_late(worker, draft.now_ms) for worker in workers),
         has_settled=is_resting or (is_heard and draft.now_ms - begun_ms >= _SETTLED_MS),
     )
 
 
-def _is_late(worker: Heard, now_ms: int) -> bool:
-    """Whether what it last told may not be so any more. One that is done tells nothing further."""
-    return worker.heartbeat.state != "done" and now_ms - worker.received_ms > _LATE_MS
+def _heard_bytes_per_s(workers: Collection[Heard], now_ms: int) -> float | None:
+    """What these told so lately that it is still so; those that are done use nothing. None: no other one was heard."""
+    working = [worker for worker in workers if worker.heartbeat.state != "done"]
+    heard = [worker.heartbeat.bytes_per_s for worker in working if now_ms - worker.received_ms <= _LATE_MS]
+    return sum(heard) if heard or not working else None
 
 
 def _required(recovery: Recovery, now_ms: int) -> float | None:

@@ -6,7 +6,7 @@ half of the SLO, because lag shows harm late.
 """
 
 from recoveryd.live.law.assessment import Assessment
-from recoveryd.live.law.moves import Move, at_floor, bounds, cut_to, displaced, elapsed_ms, limited
+from recoveryd.live.law.moves import Move, at_floor, bounds, cut_to, displaced, elapsed_ms, limited, untold_begin
 from recoveryd.live.law.types import ControllerParams, ControllerState, Inputs, Law, Rule
 
 
@@ -26,10 +26,10 @@ def halve(state: ControllerState, seen: Assessment, floor: float, params: Contro
 
 
 def step_up(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int, params: ControllerParams) -> Move:
-    """5. One step up per period, unless the lanes do not use what they have."""
-    limit = limited(state, inputs, params)
-    if limit is not None:
-        return limit
+    """5. One step up per period, unless the lanes do not use what they have, or samples tell nothing of that yet."""
+    held = limited(state, inputs, params) or untold_begin(state, seen.delay_ms, now_ms, params)
+    if held is not None:
+        return held
     periods = min(2.0, elapsed_ms(state.informed_ms, now_ms) / params.period_ms)
     rate = state.rate + params.additive_share * bounds(inputs)[1] * periods
     return Move(rate, Rule.TRACK, f"pressure {seen.share or 0.0:.2f}: one step up", rate + displaced(state))

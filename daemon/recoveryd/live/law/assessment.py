@@ -5,9 +5,10 @@ No rate is chosen here. Readings with a name that is not protected are refused a
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 from recoveryd.live.freshness import RejectReason, Track, counted, loop_delay_ms, with_late_alarm, with_reading
 from recoveryd.live.law.types import ControllerParams, ControllerState, Inputs
@@ -27,14 +28,21 @@ _DRIFT_MOST = 2.0
 FAR_SHARE = 0.2  # of the target: so little of an SLO is far below it, however near zero rest is
 
 
+class Timing(NamedTuple):
+    """`delay_ms`: the loop delay of this signal alone. `fresh_ms`: so old a sample of it may be."""
+
+    delay_ms: int
+    fresh_ms: float
+
+
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """`unseen`: signals never seen. `lost`: last seen over five minutes ago. `stale`: older than the loop delay.
+    """`unseen`: signals never seen. `lost`: last seen over five minutes ago. `stale`: older than a fresh one may be.
     `gated`: without a sample since the last cut.
 
     `share` (pressure, of the SLO) and `strain` are the maxima over usable signals, `room` is the least. `newest`:
-    signals of which this step brought a usable sample. `live_bytes_per_s`: what live traffic writes, None unless it is
-    known and fresh.
+    signals of which this step brought a usable sample. `delay_ms`: the loop delay of the slowest signal. `timings`: by
+    name, of those that were ever seen. `live_bytes_per_s`: what live traffic writes, None unless it is known and fresh.
     """
 
     pressures: tuple[Pressure, ...]
@@ -45,6 +53,7 @@ class Assessment:
     delay_ms: int
     oldest_age_ms: int | None
     newest: frozenset[str]
+    timings: Mapping[str, Timing]
     live_bytes_per_s: float | None = None
 
     @property
@@ -164,15 +173,20 @@ def fresh_values(state: ControllerState, now_ms: int, params: ControllerParams) 
             yield protection, track.values[-1]
 
 
-def fresh_ms(track: Track, delay_ms: int, params: ControllerParams) -> float:
-    """How old a fresh sample may be. The loop delay allows for one missed sample at our own period; a signal with a
-    longer period may miss one as well.
+def timing(track: Track, delay_ms: int, params: ControllerParams) -> Timing:
+    """Of one signal, which another one that is slower (`delay_ms`, of the slowest) does not excuse: a canary that fell
+    silent must not count as fresh for as long as a latency over a range of a minute does. The loop delay allows for one
+    missed sample at our own period; a signal with a longer period may miss one as well.
     """
-    return min(params.lost_after_ms, delay_ms + (track.gap_ms if track.gap_ms > params.period_ms else 0.0))
+    own_ms = delay_ms
+    if params.measure_delay:
+        own_ms = min(own_ms, loop_delay_ms([track], params.period_ms, params.raise_latency_ms, params.loop_delay_ms))
+    missed_ms = track.gap_ms if track.gap_ms > params.period_ms else 0.0
+    return Timing(own_ms, min(params.lost_after_ms, own_ms + missed_ms))
 
 
 def _is_fresh(track: Track, delay_ms: int, now_ms: int, params: ControllerParams) -> bool:
-    return track.newest_ms is not None and now_ms - track.newest_ms <= fresh_ms(track, delay_ms, params)
+    return track.newest_ms is not None and now_ms - track.newest_ms <= timing(track, delay_ms, params).fresh_ms
 
 
 def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: ControllerParams) -> Assessment:
@@ -186,6 +200,7 @@ def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: Co
     stale: list[str] = []
     gated: list[str] = []
     ages: list[int] = []
+    timings: dict[str, Timing] = {}
     for protection in params.protections:
         name = protection.name
         if name in state.dropped:
@@ -199,7 +214,8 @@ def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: Co
             continue
         age_ms = max(0, now_ms - track.newest_ms)
         ages.append(age_ms)
-        if age_ms > fresh_ms(track, delay_ms, params):
+        timings[name] = timing(track, delay_ms, params)
+        if age_ms > timings[name].fresh_ms:
             (lost if age_ms > params.lost_after_ms else stale).append(name)
             continue
         count = peak_count(track.times_ms, max(raised_ms, track.newest_ms - delay_ms))
@@ -220,6 +236,7 @@ def assess(state: ControllerState, news: frozenset[str], now_ms: int, params: Co
         delay_ms,
         max(ages, default=None),
         frozenset(usable & news),
+        timings,
         state.ingress.values[-1] if _is_fresh(state.ingress, delay_ms, now_ms, params) else None,
     )
 

@@ -104,15 +104,27 @@ def has_just_leapt(state: ControllerState, within_ms: int, now_ms: int) -> bool:
     return state.used_ms is None or 0 <= now_ms - max(state.leapt_ms, state.used_ms) < within_ms
 
 
+def untold_begin(state: ControllerState, delay_ms: int, now_ms: int, params: ControllerParams) -> Move | None:
+    """2. It began at a rate that was safe before, and samples tell only of rest yet: no raise. The loop delay runs from
+    when a rate is told; here lanes use it, so what they needed to follow is over.
+    """
+    is_there = state.comfortable is not None and state.rate >= state.comfortable
+    if not is_there or not has_just_leapt(state, delay_ms - params.raise_latency_ms, now_ms):
+        return None
+    return Move(state.rate, Rule.GATE, "it began at a rate that was safe before: waits for samples of that")
+
+
 def limited(state: ControllerState, inputs: Inputs, params: ControllerParams) -> Move | None:
     """6. Do not raise a rate that the lanes do not use. Compared with the lowest rate granted within the last loop
-    delay, since lanes need a slice to follow.
+    delay, since lanes need a slice to follow; while some are silent, with all that is granted, which the others have to
+    use.
     """
     achieved = inputs.achieved_bytes_per_s
     if achieved is None or not math.isfinite(achieved):
         return Move(state.rate, Rule.NO_WINDUP, "the achieved rate is not known")
-    granted = granted_least(state)
+    granted = granted_least(state) if inputs.all_heard else state.published
     if achieved >= params.achieved_least * granted:
         return None
-    why = f"the lanes use {achieved / 1e6:.2f} of {granted / 1e6:.2f} MB/s: something else limits them"
+    limit = "something else limits them" if inputs.all_heard else "some were not heard just now"
+    why = f"the lanes use {achieved / 1e6:.2f} of {granted / 1e6:.2f} MB/s: {limit}"
     return Move(state.rate, Rule.NO_WINDUP, why)

@@ -36,10 +36,10 @@ from recoveryd.live.law.moves import (
     displaced,
     elapsed_ms,
     granted_least,
-    has_just_leapt,
     is_below_safe,
     limited,
     told,
+    untold_begin,
 )
 from recoveryd.live.law.types import SAFE_SHARE, ControllerParams, ControllerState, Inputs, Law, Rule
 from recoveryd.live.law.usual import step_with_room
@@ -139,7 +139,7 @@ def _decay(state: ControllerState, seen: Assessment, floor: float, now_ms: int, 
         return Move(floor, Rule.STALE, why, min(state.budget, floor + displaced(state)))
     periods = min(2.0, elapsed_ms(state.stepped_ms, now_ms) / params.period_ms)
     rate = max(floor, state.rate * params.stale_factor**periods)
-    why = f"{seen.stale[0]} is older than {seen.delay_ms / 1000:.0f} s: the rate decays to the floor"
+    why = f"{seen.stale[0]} is older than {seen.timings[seen.stale[0]].fresh_ms / 1000:.0f} s: the rate decays to the floor"
     comfortable = _remembered(state, seen, now_ms)
     return Move(rate, Rule.STALE, why, min(state.budget, rate + displaced(state)), is_first, comfortable)
 
@@ -161,7 +161,7 @@ def _guard(
     if not over:
         return None
     first = begin_rate(state, inputs, now_ms, params)
-    start = _of_start(state, seen, first, now_ms)
+    start = _of_start(state, max(seen.timings[p.name].delay_ms for p in over), first, now_ms)
     if start is not None and all(p.kind is SignalKind.LATENCY and p.name not in state.alarmed for p in over):
         return Move(min(state.rate, first), Rule.FOREIGN, f"{told(over[0])}, and {start}: waits")
     floor = bounds(inputs)[0]
@@ -182,14 +182,14 @@ def _guard(
     return move._replace(causes=after_cut(state, doubts, worst, now_ms))
 
 
-def _of_start(state: ControllerState, seen: Assessment, first: float, now_ms: int) -> str | None:
+def _of_start(state: ControllerState, delay_ms: int, first: float, now_ms: int) -> str | None:
     """Why what live traffic feels may come from the start of lanes and not from their rate, if so: a JVM and its
-    workers take the machine before anything is copied, and samples of that come in for a loop delay longer. `first`:
-    the rate that a recovery begins with; what is higher may do harm of its own.
+    workers take the machine before anything is copied, and samples of that come in for a loop delay longer, `delay_ms`
+    that of signals that are over. `first`: the rate that a recovery begins with; what is higher may do harm of its own.
     """
     if state.used_ms is None:
         return "nothing is copied yet, so no cut would change it"
-    is_new = now_ms - state.used_ms < seen.delay_ms and state.rate <= first
+    is_new = now_ms - state.used_ms < delay_ms and state.rate <= first
     return "lanes have only begun to copy" if is_new else None
 
 
@@ -251,18 +251,11 @@ def _steer(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int
     if doubted is not None:
         why = f"pressure {pressure:.2f}; {doubted} was at its SLO just now: raises nothing"
         return Move(state.rate, Rule.FOREIGN, why)
-    if _is_untold(state, seen, now_ms, params):
-        return Move(state.rate, Rule.GATE, "it began at a rate that was safe before: waits for samples of that")
+    untold = untold_begin(state, seen.delay_ms, now_ms, params)
+    if untold is not None:
+        return untold
     quick = None if growth is None else _recover(state, seen, growth, share, inputs, now_ms, params)
     return quick or _track(state, pressure, error, share * params.gain_up, params)
-
-
-def _is_untold(state: ControllerState, seen: Assessment, now_ms: int, params: ControllerParams) -> bool:
-    """Whether it began at a rate that was safe before, and samples tell only of rest yet. The loop delay runs from when
-    a rate is told; here lanes use it, so what they needed to follow is over.
-    """
-    is_there = state.comfortable is not None and state.rate >= state.comfortable
-    return is_there and has_just_leapt(state, seen.delay_ms - params.raise_latency_ms, now_ms)
 
 
 def _error(state: ControllerState, seen: Assessment, growth: _Growth | None, params: ControllerParams) -> float:

@@ -140,7 +140,7 @@ class Inputs:
     from before cannot be compared with it. `ceiling` is what all claims together can use: a measured ceiling or an
     operator's cap. The start is a share of it, so an infinite one counts as not known and allows only the floor.
     `active`: some recovery of the domain wants to copy or to compare. `work`: of all of them together.
-    `achieved_bytes_per_s` None = not known.
+    `achieved_bytes_per_s`: what lanes use at least, None = not known; with `all_heard` it is all that they use.
     """
 
     readings: tuple[Reading, ...]
@@ -151,6 +151,7 @@ class Inputs:
     active: bool = True
     work: WorkKind = WorkKind.WRITE
     ingress_since_ms: int | None = None
+    all_heard: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,65 @@
+"""Signals of one domain that come at different delays: each is as fresh as it can be, whatever the slowest one is."""
+
+import pytest
+
+from recoveryd.live.freshness import Reading
+from recoveryd.live.law.controller import step
+from recoveryd.live.law.types import ControlDecision, ControllerParams, ControllerState, Inputs, Rule
+from recoveryd.live.pressure import Protection, SignalKind
+from tests.live.control_rig import START_MS
+
+PROTECTIONS = tuple(Protection(name, SignalKind.LATENCY, 0.3) for name in ("canary", "p99"))
+PARAMS = ControllerParams(protections=PROTECTIONS)
+PERIOD_S, SCRAPED_S, REST_STEPS = 2, 15, 150
+SOON_S = 20
+RANGES = pytest.mark.parametrize("range_s", [0, 60, 90])
+
+
+class Domain:
+    """A canary each period, and a Prometheus that tells with each scrape of the last `range_s`."""
+
+    def __init__(self, range_s: int) -> None:
+        self.range_s = range_s
+        self.state, self.steps, self.now_ms = ControllerState(), 0, START_MS
+        for _ in range(REST_STEPS):
+            self.step(0.02, active=False)
+
+    def step(self, canary_s: float | None, *, active: bool = True, used: float | None = None) -> ControlDecision:
+        """`used`: what lanes achieve, None = what they were granted."""
+        self.now_ms += 1_000 * PERIOD_S
+        readings = [Reading("canary", canary_s, self.now_ms - 100)] if canary_s is not None else []
+        if self.steps * PERIOD_S % SCRAPED_S < PERIOD_S:
+            readings.append(Reading("p99", 0.02, self.now_ms - 1_000 * self.range_s - 500))
+        self.steps += 1
+        achieved = self.state.published if used is None else used
+        inputs = Inputs(tuple(readings), None, achieved, 1e6, 100e6, active)
+        self.state, decision = step(self.state, inputs, self.now_ms, PARAMS)
+        return decision
+
+
+@RANGES
+def test_a_canary_that_falls_silent_is_noticed_as_soon_beside_a_latency_over_a_range(range_s: int) -> None:
+    domain = Domain(range_s)
+    climbing = [domain.step(0.02).wanted_bytes_per_s for _ in range(6)]
+    assert climbing[-1] >= 10e6
+    silent = [domain.step(None) for _ in range(2 * SOON_S // PERIOD_S)]
+    first = next(n for n, told in enumerate(silent) if told.rule is Rule.STALE)
+    assert (first + 1) * PERIOD_S <= SOON_S
+    assert "canary is older than" in silent[first].why
+    own_s = int(domain.state.tracks["canary"].gap_ms / 1000) + 3 * PERIOD_S
+    later = [climbing[-1], *(told.wanted_bytes_per_s for told in silent)][own_s // PERIOD_S :]
+    assert later == sorted(later, reverse=True), "nothing rises without the canary"
+    assert later[-1] < climbing[-1]
+
+
+@RANGES
+def test_harm_that_the_canary_sees_soon_after_lanes_have_begun_is_cut_as_soon_beside_a_latency_over_a_range(
+    range_s: int,
+) -> None:
+    domain = Domain(range_s)
+    domain.step(0.02, used=0.0)
+    domain.step(0.02)
+    assert domain.state.used_ms is not None
+    told = [domain.step(0.45) for _ in range(SOON_S // PERIOD_S)]
+    assert any(decision.rule is Rule.GUARD for decision in told)
+    assert told[-1].wanted_bytes_per_s < 10e6
