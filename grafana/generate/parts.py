@@ -139,15 +139,15 @@ def stat_panel(
     title: str, description: str, unit: str, asked: Sequence[Query], *,
     width: int = 4, height: int = 4, levels: dashboard.ThresholdsConfig | None = None,
     shown: dict[str, tuple[str, str]] | None = None,
-    name_only: bool = False,
+    name_only: bool = False, absent: str = NOT_KNOWN,
 ) -> stat.Panel:  # fmt: skip
     """One big value of now per series, coloured by `levels` or named by `shown`; `name_only` shows the series' name
-    instead of its value.
+    instead of its value. `absent` is said where there is no series, which may be so on purpose.
     """
     panel = stat.Panel().title(title).description(description).unit(unit).datasource(SOURCE).span(width).height(height)
     panel.targets([*_now(asked)]).graph_mode(kinds.BigValueGraphMode.NONE).color_mode(kinds.BigValueColorMode.VALUE)
     panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).fields("").values(False))
-    panel.thresholds(levels or thresholds(NEUTRAL)).no_value(NOT_KNOWN)
+    panel.thresholds(levels or thresholds(NEUTRAL)).no_value(absent)
     if shown:
         panel.mappings(mapping(shown))
     if unit == "none":

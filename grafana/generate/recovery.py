@@ -13,7 +13,8 @@ from grafana.generate.queries import JOB, STATE_COLORS, WORK_LOOKS, highest, sho
 
 _ONE = f'{JOB}, recovery="$recovery"'
 _LAG = f'{JOB}, traffic="replay", group="$recovery"'
-_AT_WORK_ONLY = "Only while it runs"
+_NO_ENDS = "Not known, or it does not run"  # of one that follows and cannot look at its source
+_NOT_VERIFIED = "not verified, or not known"
 _OUTCOMES = (
     Look("copied", LIVE), Look("filtered", "light-blue"), Look("skipped", "yellow"), Look("lost", BAD),
     Look("unexplained", "dark-red"),
@@ -68,6 +69,7 @@ def _now() -> list[Any]:
         parts.stat_panel(
             "Verified", "What reading the target back found.", "none",
             [Query(f"max by (result) (recoveryd_verification_records{{{_ONE}}})", "{{result}}")], name_only=True,
+            absent=_NOT_VERIFIED,
         ),
     ]  # fmt: skip
 
@@ -139,10 +141,10 @@ def _partitions() -> list[Any]:
             "Durable position of each partition and the offset it stops before. While the recovery follows, the stop "
             "is the newest known end. The first 1,000 partitions of all recoveries at work.", "partition",
             [Column("Position", position), Column("Stop", stop), Column("Left", f"{stop} - {position}")], width=8,
-            absent=_AT_WORK_ONLY,
+            absent=_NO_ENDS,
         ),
         parts.bar_gauge("Offsets left", "What each partition has still to do.", "short",
-            [Query(f"{stop} - {position}", "{{partition}}")], width=8, absent=_AT_WORK_ONLY),
+            [Query(f"{stop} - {position}", "{{partition}}")], width=8, absent=_NO_ENDS),
         parts.timeseries(
             "Partitions by state", "Planned partitions that are waiting, copying, paused, blocked or done.", "none",
             [Query(f"max by (state) (recoveryd_partitions{{{_ONE}}}) > 0", "{{state}}")], width=8, stacked=True,
@@ -173,7 +175,7 @@ def _completeness() -> list[Any]:
             "Verification",
             "Records of the source range, records read in the target, and those that belong to no copy (extra).", "short",
             [Query(f"max by (side, result) (recoveryd_verification_records{{{_ONE}}})", "{{side}} ({{result}})")],
-            width=6,
+            width=6, absent=_NOT_VERIFIED,
         ),
     ]  # fmt: skip
 

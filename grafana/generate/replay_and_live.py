@@ -120,7 +120,7 @@ def _now() -> list[Any]:
         parts.stat_panel(
             "Replay share now", "Part of all records written to the topics in play that replays write.", "percentunit",
             [Query(share)],
-            levels=parts.thresholds(NEUTRAL, (0.001, REPLAY)),
+            levels=parts.thresholds(NEUTRAL, (0.001, REPLAY)), absent="nothing is written, or not known",
         ),
         parts.stat_panel(
             "Least headroom", "What is left of the SLO of the protected signal that is nearest to it; nothing when reached.",
@@ -130,6 +130,7 @@ def _now() -> list[Any]:
         parts.stat_panel(
             "Budget", "What all controlled recoveries may take together now.", "Bps",
             [Query(f"sum(max by (domain) (recoveryd_budget_bytes_per_second{{{_DOMAIN}}}))")],
+            absent="no replay, or not known",
         ),
         parts.stat_panel(
             "SLO broken by replays",

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from grafana.generate.boards import make_files
 from grafana.pictures.board_file import BOARDS, BoardFile, PanelFile, load
 from grafana.pictures.looks import mappings_of
 from recoveryd.kernel.metrics import MetricKind
@@ -129,6 +130,24 @@ def test_a_single_value_is_that_of_now_and_says_when_it_is_not_known(pair: tuple
     if panel.kind in {"stat", "bargauge", "table"}:
         assert {target.is_instant for target in panel.targets} == {True}
         assert panel.kind == "table" or panel.raw["fieldConfig"]["defaults"]["noValue"]
+
+
+def test_where_there_may_be_no_series_on_purpose_a_panel_says_so_besides() -> None:
+    said = {
+        panel["title"]: panel["fieldConfig"]["defaults"].get("noValue", "not known")
+        for made in make_files().values()
+        for row in json.loads(made)["panels"]
+        for panel in (row, *row.get("panels", ()))
+        if panel["type"] in {"stat", "bargauge", "table"}
+    }
+    assert {title: text for title, text in said.items() if text not in {"not known", "No recovery"}} == {
+        "Budget": "no replay, or not known",
+        "Replay share now": "nothing is written, or not known",
+        "Verified": "not verified, or not known",
+        "Verification": "not verified, or not known",
+        "Position against stop": "Not known, or it does not run",
+        "Offsets left": "Not known, or it does not run",
+    }
 
 
 @pytest.mark.parametrize("board", LOADED, ids=lambda b: b.name)
