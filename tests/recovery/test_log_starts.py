@@ -18,7 +18,10 @@ def sample(at_s: float, log_start: int) -> TopicSample:
 
 
 class KeptBySize:
-    """`per_s` records arrive; it holds at least `kept` of them, and each `check_s` lets go whole segments beyond."""
+    """`per_s` records arrive; it holds at least `kept` of them, and each `check_s` lets go whole segments beyond. Where
+    the old ones are half as large as the new ones, twice as many of them go: that is a log with twice as many that
+    arrive.
+    """
 
     def __init__(self, per_s: int, segment: int, check_s: int, kept: int) -> None:
         self.per_s, self.segment, self.check_s, self.kept = per_s, segment, check_s, kept
@@ -50,7 +53,7 @@ def slack_s(log: KeptBySize, start: LogStart, position: int, at_s: int) -> float
     check_s=st.sampled_from([5, 30, 60, 300]),
     segments=st.integers(1, 20),
 )
-def test_the_slack_is_never_much_longer_than_the_true_one_nor_a_segment_shorter(
+def test_no_pace_is_told_beyond_the_true_one_by_more_than_a_segment_and_no_slack_much_longer_than_the_true_one(
     per_s: int, every_s: int, check_s: int, segments: int
 ) -> None:
     segment = per_s * every_s
@@ -60,12 +63,30 @@ def test_the_slack_is_never_much_longer_than_the_true_one_nor_a_segment_shorter(
         if not start.rounds:
             continue
         looked += 1
+        seen_s = (start.rounds[-1].ended_ms - start.rounds[0].ended_ms) / 1000
+        assert start.per_s(at_s * 1000) * seen_s <= per_s * (seen_s + SAMPLE_S) + segment
+        beyond = 1 + (every_s + SAMPLE_S) / seen_s if start.per_s(at_s * 1000) else 1
         for part in (0.05, 0.5, 0.95):
             position = start.offset + 1 + int(part * log.kept)
             true_s, told_s = log.deleted_s(position) - at_s, slack_s(log, start, position, at_s)
             assert told_s <= true_s + check_s + 2 * SAMPLE_S
-            assert told_s >= true_s / 1.1 - every_s - check_s - 2 * SAMPLE_S
+            assert told_s >= true_s / beyond - every_s - check_s - 2 * SAMPLE_S
     assert looked
+
+
+@pytest.mark.parametrize("segments", [1, 3, 100])
+def test_from_the_fourth_round_on_the_pace_is_about_true_just_after_a_round_and_just_before_the_next(
+    segments: int,
+) -> None:
+    log = KeptBySize(2_000, 600_000 // segments, 300, 6_000_000)
+    told: dict[int, list[float]] = {}
+    for at_s, start in log.looks(3_300 + 14 * 300):
+        told.setdefault(len(start.rounds), []).append(start.per_s(at_s * 1000) / log.per_s)
+    assert told.keys() == set(range(11))
+    assert max(told[1] + told[2]) == 0, "two rounds tell of no pace"
+    least = {rounds: round(min(each), 2) for rounds, each in told.items() if rounds > 2}
+    assert least == {3: 0.83, 4: 0.92, 5: 0.95, 6: 0.97, 7: 0.98, 8: 0.98, 9: 0.99, 10: 0.99}
+    assert max(share for each in told.values() for share in each) <= 1
 
 
 @pytest.mark.parametrize("check_s", [5, 300])
@@ -93,6 +114,13 @@ def steps(*moves: tuple[int, int]) -> LogStart:
 def test_one_step_tells_of_no_rate_however_few_samples_are_around_it() -> None:
     assert steps((95, 1_000_000)).per_s(95_000) == 0
     assert steps((95, 400_000), (100, 1_000_000)).per_s(100_000) == 0, "one round that was seen as two"
+
+
+def test_a_pace_wears_off_only_once_the_next_round_is_later_than_usual() -> None:
+    rounds = steps(*((300 * number, 600_000 * number) for number in range(1, 6)))
+    paces = [rounds.per_s((1_500 + late_s) * 1000) for late_s in (0, 299, 300, 600, 1_500, 86_400)]
+    assert paces[:3] == [pytest.approx(1_900)] * 3
+    assert paces[3:] == [pytest.approx(1_520), pytest.approx(950), pytest.approx(26, abs=1)]
 
 
 def test_a_log_start_that_moves_on_without_anything_that_arrives_is_seen_within_minutes() -> None:

@@ -9,8 +9,10 @@ from itertools import pairwise
 import pytest
 
 from recoveryd.kernel.states import State, StopReason
+from recoveryd.recovery.log_starts import DeletionRound
 from recoveryd.recovery.metrics import ETA_BOUND, RETENTION_SLACK, SPEEDUP
 from recoveryd.recovery.plan_facts import PlanFacts
+from recoveryd.recovery.slice import RECOVERY
 from recoveryd.recovery.spec import CaughtUp, Limits
 from tests.builders.core import BOOK, NOW_MS, command, make_facts, make_spec
 from tests.builders.world import World
@@ -196,6 +198,10 @@ def kept_by_size(*, segment: int, every_s: int) -> World:
     return world
 
 
+def rounds(world: World) -> tuple[DeletionRound, ...]:
+    return world.state.of(RECOVERY).observed["r1"].log_starts.known[0].rounds
+
+
 def test_a_segment_that_is_deleted_takes_no_hours_of_slack_away() -> None:
     world = kept_by_size(segment=150_000, every_s=150)
     told = []
@@ -218,9 +224,22 @@ def test_one_that_more_is_deleted_from_than_arrives_is_raced_by_that() -> None:
     world.speed = 4_000
     world.second(1_100)
     found = world.recovery().progress.forecast
-    at = next(p.position for p in world.recovery().progress.partitions)
     assert found is not None
-    assert found.slack_s < (at - world.log_starts[0]) / 1_400
+    while world.recovery().progress.forecast.at_ms == found.at_ms:
+        world.second()
+    at = next(p.position for p in world.recovery().progress.partitions)
+    passed_s = (world.now_ms - rounds(world)[-1].ended_ms) / 1_000
+    slack_s = world.recovery().progress.forecast.slack_s
+    assert slack_s == pytest.approx((at - world.log_starts[0]) / 2_000 - passed_s, rel=0.05)
+
+
+def test_a_copy_that_is_slower_than_what_goes_has_lost_its_race_by_the_fourth_round() -> None:
+    world = kept_by_size(segment=300_000, every_s=150)
+    world.second(100)
+    world.speed = 1_500
+    stopped = world.run_until(State.STOPPED, seconds=600)
+    assert stopped.stop.reason is StopReason.RETENTION_RACE
+    assert len(rounds(world)) == 4
 
 
 def test_while_nobody_knows_what_arrives_the_slack_of_before_shrinks() -> None:

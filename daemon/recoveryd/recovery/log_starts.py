@@ -12,6 +12,7 @@ In memory only: a new daemon begins with the next round.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 from recoveryd.live.events import TopicSample
@@ -40,13 +41,18 @@ class LogStart(NamedTuple):
     rounds: tuple[DeletionRound, ...] = ()
 
     def per_s(self, now_ms: int) -> float:
-        """Offsets/s at which it moves at least, over the last rounds; 0 with too few of them. It wears off where
-        nothing follows. A step less than was seen: a log that is pushed by what arrives is never further ahead of it.
+        """Offsets/s at which it moves, over the last rounds; 0 with too few of them. It wears off once the next round
+        is later than usual. What arrived lies up to a segment before or behind where a round leads to, and a round is
+        one segment or many: so a part of the smallest one is left out, and what is told is never ahead of what is true
+        by more than a segment.
         """
         if len(self.rounds) < _ROUNDS_LEAST:
             return 0.0
-        first = self.rounds[0]
-        return max(0, self.offset - first.offset - self.step) * 1000 / max(1, now_ms - first.ended_ms)
+        first, newest = self.rounds[0], self.rounds[-1]
+        least = min(after.offset - before.offset for before, after in pairwise(self.rounds))
+        usual_ms = (newest.ended_ms - first.ended_ms) / (len(self.rounds) - 1)
+        passed_ms = max(newest.ended_ms, now_ms - usual_ms) - first.ended_ms
+        return max(0.0, newest.offset - first.offset - least / len(self.rounds)) * 1000 / max(1.0, passed_ms)
 
     def ahead(self, per_s: float, now_ms: int) -> float:
         """How far it would have gone on by now at `per_s`. No further than another step would lead: none was seen, as
