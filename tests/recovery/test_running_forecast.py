@@ -3,6 +3,7 @@ last verdict, and a stop when retention is faster.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 
@@ -251,6 +252,80 @@ def test_while_nobody_knows_what_arrives_the_slack_of_before_shrinks() -> None:
     world.second(100)
     assert world.recovery().progress.forecast.at_ms <= known.at_ms + 60_000
     assert values(world)[RETENTION_SLACK.name, ("r1",)] == pytest.approx(slack - 100, abs=1)
+
+
+def unseen_of(world: World, partition: int) -> None:
+    """As while its leader is away: samples hold the other partitions only."""
+    whole = world.sample
+
+    def partial():
+        event = whole()
+        seen = tuple(
+            replace(t, **{name: without(getattr(t, name), partition) for name in ("log_start", "high_watermark")})
+            for t in event.topics
+        )
+        return replace(event, topics=seen)
+
+    world.sample = partial
+
+
+def without(offsets: Mapping[int, int], partition: int) -> Mapping[int, int]:
+    return {number: at for number, at in offsets.items() if number != partition}
+
+
+def of_two(records: tuple[int, int], **configs: str) -> PlanFacts:
+    """Two partitions of a second of event time for each record; as planned the copy is fast."""
+    facts = make_facts(records, bytes_per_s=1e8, rate_source="measured", source_configs=configs)
+    first_ms = NOW_MS - max(records) * 1_000
+    rows = tuple(
+        replace(row, first_ms=first_ms, last_ms=first_ms + held * 1_000, recent_at=-1)
+        for row, held in zip(facts.source_partitions, records, strict=True)
+    )
+    return replace(facts, source_partitions=rows)
+
+
+def test_one_partition_of_which_nobody_knows_what_arrives_keeps_the_forecast_of_before() -> None:
+    """The one that is nearer to its log start."""
+    world = running(of_two((6_000_000, 6_000_000), **{"retention.bytes": "1000000000"}), speed=10_000, live=1_000)
+    began_ms, sample = world.now_ms, world.sample
+
+    def deleting():
+        moved = (world.now_ms - began_ms) // 150_000 * 150_000
+        world.log_starts = {0: moved // 2, 1: moved}
+        return sample()
+
+    world.sample = deleting
+    world.second(300)
+    unseen_of(world, 1)
+    world.second(5)
+    known, slack = world.recovery().progress.forecast, values(world)[RETENTION_SLACK.name, ("r1",)]
+    world.second(120)
+    assert world.recovery().progress.forecast == known
+    assert values(world)[RETENTION_SLACK.name, ("r1",)] == pytest.approx(slack - 120, abs=0.1)
+    world.sample = deleting
+    world.second(20)
+    assert world.recovery().progress.forecast.at_ms > known.at_ms + 120_000
+
+
+def test_of_a_partition_that_is_copied_nobody_has_to_know_what_arrives() -> None:
+    world = running(of_two((6_000_000, 1_000), **{"retention.bytes": "1000000000"}), speed=10_000, live=1_000)
+    world.second(100)
+    unseen_of(world, 1)
+    world.second(5)
+    known = world.recovery().progress.forecast
+    world.second(70)
+    assert world.recovery().progress.forecast.at_ms > known.at_ms
+
+
+def test_what_arrives_in_one_partition_unseen_is_not_nothing_to_a_copy_that_follows() -> None:
+    world = running(of_two((200_000, 200_000)), speed=100, spec=make_spec(stop=CaughtUp()), live=60)
+    world.second(100)
+    unseen_of(world, 1)
+    world.second(5)
+    known = world.recovery().progress.forecast
+    world.second(120)
+    assert world.recovery().progress.forecast == known
+    assert known.live_per_s == pytest.approx(120)
 
 
 def test_metrics_tell_the_interval_less_the_time_since_then() -> None:

@@ -99,10 +99,9 @@ def _pace_of(seen: Observed, lane: int) -> RateEstimate | None:
 def _question(case: Case) -> ForecastQuestion | None:
     """What is left, lane by lane; None while that is not known."""
     recovery, plan, seen, now_ms = case.recovery, case.plan, case.seen, case.now_ms
-    history = case.source_history
-    live = sampled_rates(history, now_ms)
-    if not live and (plan.is_following or plan.retention_bytes is not None):
-        return None  # what arrives pushes the end away, or the log start on
+    history, live = case.source_history, _arriving(case)
+    if live is None:
+        return None
     rows = {p.partition: p for p in recovery.progress.partitions}
     times = event_times(seen)
     lanes = []
@@ -126,6 +125,26 @@ def _question(case: Case) -> ForecastQuestion | None:
         deadline_s=_deadline_s(recovery, now_ms),
         live_sigma=math.hypot(*(rate.sigma for rate in live.values())) if live else 0.0,
     )
+
+
+def _arriving(case: Case) -> Mapping[int, RateEstimate] | None:
+    """What arrives in each partition; None while that is not known of one where it counts. The ends are looked for
+    first: while one is missing, this is asked with each heartbeat.
+    """
+    history, needed = case.source_history, _pushed(case)
+    newest = history.newest
+    if needed and (newest is None or not needed <= newest.high_watermark.keys()):
+        return None
+    live = sampled_rates(history, case.now_ms)
+    return live if needed <= live.keys() else None
+
+
+def _pushed(case: Case) -> set[int]:
+    """The partitions where what arrives pushes away the end, or the log start towards what is left."""
+    plan = case.plan
+    if not plan.is_following and plan.retention_bytes is None:
+        return set()
+    return {row.partition for row in case.recovery.progress.partitions if row.stop is None or row.position < row.stop}
 
 
 def _climbing(case: Case, lanes: list[LaneWork]) -> list[LaneWork]:
