@@ -100,3 +100,25 @@ def test_once_its_copy_is_over_nothing_is_left_whatever_comes_in() -> None:
     world.sees_source = False
     world.second(15)
     assert shown(world)["lag_records", *LAG] == 0
+    ended = world.run_until(State.COMPLETED)
+    assert (ended.progress.lag_records, shown(world)["lag_records", *LAG]) == (0, 0)
+
+
+def test_a_copy_that_was_stopped_leaves_no_lag_behind_an_end_that_goes_on() -> None:
+    world = behind()
+    assert shown(world)["lag_records", *LAG] > 0
+    world.feed(command("stop", offset=1))
+    stopped = world.run_until(State.STOPPED)
+    assert stopped.progress.lag_records
+    assert {name for name in shown(world) if name[0].startswith("lag_")} == set()
+
+
+def test_what_a_stopped_copy_left_of_a_pinned_range_is_told_for_an_hour() -> None:
+    world = World(make_facts((2_000, 2_000)), speed=10)
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    world.second(10)
+    world.feed(command("stop", offset=1))
+    stopped = world.run_until(State.STOPPED)
+    left = 4_000 - sum(world.receipts["r1"].values())
+    assert shown(world)["lag_records", *LAG] == stopped.progress.lag_records == left > 0

@@ -124,12 +124,15 @@ def _of_recovery(recovery: Recovery, history: SampleHistory | None, now_ms: int,
 
 
 def _lag(recovery: Recovery, ends: Mapping[int, int], history: SampleHistory | None, now_ms: int) -> Iterator[Sample]:
+    has_ended = is_over(recovery)
     if recovery.plan is None or recovery.progress.lag_records is None:
         return
+    if has_ended and recovery.plan.is_following and recovery.state is not State.COMPLETED:
+        return  # the end goes on, and nobody looks at it any more
     labels = ("replay", recovery.plan.source.topic, recovery.id)
     yield Sample(live.LAG_RECORDS, labels, recovery.progress.lag_records)
     seconds = lag_seconds(*_position_lags(recovery, ends), history, now_ms)
-    if seconds is not None and not is_over(recovery):
+    if seconds is not None and not has_ended:
         yield Sample(live.LAG_SECONDS, labels, seconds)
 
 
