@@ -9,7 +9,7 @@ import pytest
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.decision import Decision
-from recoveryd.kernel.events import CommandReceived, ControlRead, Event
+from recoveryd.kernel.events import CommandReceived, ControlRead, ControlUnread, Event
 from recoveryd.kernel.states import State
 from recoveryd.recovery.spec import Earliest
 from recoveryd.units.approvals import ApprovalBy, ApprovalRule, ApprovedVerb
@@ -175,6 +175,47 @@ def test_of_what_nobody_can_say_how_it_runs_that_is_said_after_one_look() -> Non
     world.hear(message="no answer")
     world.looks(1)
     assert (world.watch().state, "no answer" in world.watch().why) == (State.FAILED, True)
+
+
+def test_what_was_looked_at_while_commands_were_unread_was_not_told_to_stop() -> None:
+    world = fulfilled()
+    world.feed(ControlUnread())
+    why = world.watch().why
+    world.now_ms += NOBODY_LED_MS
+    world.hear(before={"replicas": 3}, message="3 of 3 run")
+    assert world.watch().why == why, "nobody was asked to stop it"
+    world.feed(ControlRead())
+    world.looks(2)
+    assert world.watch().state is State.RUNNING
+    assert world.asked[-1].before is None
+    world.hear(before={"replicas": 3})
+    assert world.asked[-1].before == {"replicas": 3}
+    world.looks(100)
+    assert world.watch().state is State.RUNNING, "its time counts from when it was told"
+
+
+@pytest.mark.parametrize("is_heard", [False, True])
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_after_commands_were_unread_it_is_asked_once_more_before_it_is_given_up(
+    is_heard: bool, is_stopped: bool
+) -> None:
+    world = fulfilled()
+    world.hear(before={"replicas": 3})
+    world.hear(message="2 of 3 are gone")
+    world.feed(ControlUnread())
+    world.now_ms += NOBODY_LED_MS
+    world.looks(3)
+    if is_heard:
+        world.hear(message="1 of 3 is left")
+    asked = len(world.asked)
+    world.feed(ControlRead())
+    assert (world.watch().state, len(world.asked)) == (State.RUNNING, asked + 1)
+    assert world.asked[-1].before == {"replicas": 3}
+    world.looks(3)
+    assert world.watch().state is State.RUNNING
+    world.hear(stopped=is_stopped, message="0 of 3 are left" if is_stopped else "1 of 3 is left")
+    world.looks(1)
+    assert world.watch().state is (State.COMPLETED if is_stopped else State.FAILED)
 
 
 def test_a_record_of_an_earlier_release_does_not_say_when_it_was_told() -> None:

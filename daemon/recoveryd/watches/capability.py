@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from recoveryd.kernel.capability import Capability, StatusForm, Subject, begins, on, steers
 from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.decision import Noun
-from recoveryd.kernel.events import BecameLeader, ControlRead, Tick
+from recoveryd.kernel.events import BecameLeader, ControlRead, ControlUnread, Tick
 from recoveryd.kernel.keeping import overdue_ids
 from recoveryd.kernel.metrics import Measures, Sample, count_states
 from recoveryd.kernel.state import CoreState
@@ -21,7 +21,7 @@ from recoveryd.watches.looking import forget_looks, keep_time, on_offsets_of_wat
 from recoveryd.watches.model import KIND, Watch
 from recoveryd.watches.params import WatchParams
 from recoveryd.watches.spec import StartWatch
-from recoveryd.watches.stopping import on_unit_stop_reported
+from recoveryd.watches.stopping import ask_anew, on_unit_stop_reported
 from recoveryd.watches.wire.command import FORM
 from recoveryd.watches.wire.status import WatchForm
 
@@ -44,6 +44,7 @@ def make_watches(params: WatchParams, find_workflow: FindWorkflow) -> Capability
             on(WebhookEnded, on_webhook_ended),
             on(UnitStopReported, on_unit_stop_reported),
             on(BecameLeader, lambda draft, _: forget_looks(draft)),
+            on(ControlUnread, lambda draft, _: ask_anew(draft)),
         ),
         forms={StartWatch.verb: FORM},
         steer=_steer,

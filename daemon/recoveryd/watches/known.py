@@ -27,7 +27,7 @@ class Span:
 class WatchSeen:
     """What is not journaled of one watch; a time of 0 means never. `missing`: looks in a row at which a topic did not
     exist, as the broker said, `narrow`: by topic, at which it had no such partition. `is_answered`: of an application
-    that is to stop, whether this daemon was told how far it is.
+    that is to stop, whether this daemon was told how far it is since it knows all commands.
     """
 
     span: Span | None = None

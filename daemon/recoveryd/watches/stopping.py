@@ -2,8 +2,8 @@
 it.
 
 How it ran is looked at and journaled first. Then it is asked to stop, again and again, until a report says that it is
-stopped; asking twice is harmless. That it did not stop in time is said only by a daemon that has heard of it: it may
-have stopped while none ran.
+stopped; asking twice is harmless. That it did not stop in time is said only by a daemon that has asked and heard of it
+since it knows all commands: it may have stopped while none ran, or while nobody was asked.
 """
 
 from dataclasses import replace
@@ -86,17 +86,28 @@ def ask_again(draft: WatchDraft, watch: Watch) -> None:
     ask(draft, watch)
 
 
+def ask_anew(draft: WatchDraft) -> None:
+    """Nobody is asked until all commands are known. Then each application is asked for at once, and what was heard
+    before says nothing of it any more.
+    """
+    for watch in draft.watches.live.values():
+        if watch.unit_stop is not None:
+            draft.see_watch(watch.id, is_answered=False, called_ms=0)
+
+
 def on_unit_stop_reported(draft: WatchDraft, event: UnitStopReported) -> None:
     watch = draft.watches.live.get(event.watch)
     stop = None if watch is None else watch.unit_stop
     if watch is None or stop is None:
         return  # it ended meanwhile
-    draft.see_watch(watch.id, is_answered=True)
+    if stop.before is None and event.before is not None and not draft.has_read:
+        return  # it is looked at once more, by who may then have it stopped
+    draft.see_watch(watch.id, is_answered=draft.has_read)
     if event.is_stopped and stop.before is not None:
         done = replace(stop, state=UnitStopState.STOPPED, ended_ms=draft.now_ms, message=event.message)
         draft.notice("unit_stopped", watch.id, {"unit": stop.unit, "why": event.message})
         end(draft, replace(watch, unit_stop=done), State.COMPLETED, f"its condition held, and {stop.unit} is stopped")
-    elif stop.before is None and event.before is not None and draft.has_read:
+    elif stop.before is None and event.before is not None:
         known = replace(stop, before=dict(event.before), told_ms=draft.now_ms)
         ask(draft, draft.put_watch(changed(watch, draft.now_ms, unit_stop=known)))
     elif event.message != stop.message:
