@@ -143,6 +143,7 @@ def command(
     offset: int = 0,
     previous: Seen | None = None,
     source: str = "//ops/alice",
+    broker_ms: int = NOW_MS,
     **more: object,
 ) -> CommandReceived:
     """The event of a command, as the codec makes it."""
@@ -160,7 +161,7 @@ def command(
         "hold": lambda: StartHold(meta, more.get("spec") or make_hold()),  # type: ignore[arg-type]
         "release": lambda: Release(meta, "main", more.get("topics")),  # type: ignore[arg-type]
     }[verb]()
-    return CommandReceived(offset=offset, broker_ms=NOW_MS, command=made, previous=previous)
+    return CommandReceived(offset=offset, broker_ms=broker_ms, command=made, previous=previous)
 
 
 STATUS = make_status_topic()

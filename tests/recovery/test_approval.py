@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from recoveryd.kernel.catalogue import Code
-from recoveryd.kernel.events import Tick
+from recoveryd.kernel.events import ControlRead, ControlUnread, Tick
 from recoveryd.kernel.states import State
 from recoveryd.recovery.effects import CreateTarget
 from recoveryd.recovery.events import EffectFailed, FactsGathered
 from recoveryd.recovery.plan_facts import PlanFacts, TopicFacts
 from recoveryd.replay.spec import ReplaySpec, TargetRef
-from tests.builders.core import command, make_facts, make_spec, make_target
+from tests.builders.core import NOW_MS, command, make_facts, make_spec, make_target
 from tests.builders.world import PARAMS, World
 
 HOUR_MS = 3_600_000
@@ -28,10 +28,56 @@ def waiting(spec: ReplaySpec | None = None, facts: PlanFacts | None = None) -> W
     return world
 
 
-def approve(world: World, subject: str = "r1", offset: int = 1) -> None:
+def approve(world: World, subject: str = "r1", offset: int = 1, sent_ms: int = NOW_MS) -> None:
     plan = world.recovery(subject).plan
     assert plan is not None
-    world.feed(command("approve", subject, offset=offset, plan_hash=plan.hash))
+    world.feed(command("approve", subject, offset=offset, broker_ms=sent_ms, plan_hash=plan.hash))
+
+
+def test_an_approval_that_came_in_time_while_no_daemon_ran_counts() -> None:
+    world = waiting()
+    world.now_ms += 25 * HOUR_MS
+
+    def unread() -> None:
+        assert world.recovery().state is State.AWAITING_APPROVAL
+        approve(world, sent_ms=NOW_MS + 23 * HOUR_MS)
+
+    world.restart_daemon(unread=unread)
+    assert world.answers[-1].kind == "accepted"
+    assert world.run_until(State.COMPLETED)
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_without_one_it_expires_once_everything_is_read(is_late: bool) -> None:
+    world = waiting()
+    world.now_ms += 25 * HOUR_MS
+
+    def unread() -> None:
+        if is_late:
+            approve(world, sent_ms=NOW_MS + 24 * HOUR_MS)
+            assert (world.answers[-1].kind, world.answers[-1].code) == ("rejected", Code.APPROVAL_EXPIRED.value)
+            assert "2027-01-16T08:00:00.000Z" in world.answers[-1].message
+        assert world.recovery().state is State.AWAITING_APPROVAL
+
+    world.restart_daemon(unread=unread)
+    assert (world.recovery().state, world.recovery().error_code) == (State.EXPIRED, Code.APPROVAL_EXPIRED.value)
+    assert world.launches == []
+
+
+def test_nor_does_it_expire_while_the_daemon_is_without_the_control_topic() -> None:
+    world = waiting()
+    world.feed(ControlUnread())
+    world.now_ms += 25 * HOUR_MS
+    world.second(2)
+    assert world.recovery().state is State.AWAITING_APPROVAL
+    world.feed(ControlRead())
+    assert world.recovery().state is State.EXPIRED
+
+
+def test_a_clock_that_is_behind_that_of_the_broker_makes_no_approval_late() -> None:
+    world = waiting()
+    approve(world, sent_ms=NOW_MS + 25 * HOUR_MS)
+    assert world.answers[-1].kind == "accepted"
 
 
 def test_two_approved_replays_into_one_topic_do_not_both_run_one_after_the_other() -> None:

@@ -493,6 +493,29 @@ def test_an_approval_that_nobody_gives_expires() -> None:
     assert (world.workflow.state, world.workflow.error_code) == (State.EXPIRED, Code.APPROVAL_EXPIRED.value)
 
 
+@pytest.mark.parametrize("sent_after_h", [23, 24, None])
+def test_an_approval_that_came_while_no_daemon_ran_is_read_before_it_expires(sent_after_h: int | None) -> None:
+    hour_ms = 3_600_000
+    world = GroupWorld(OWNED)
+    world.reset()
+    begun_ms = world.now_ms
+    world.now_ms += 25 * hour_ms
+
+    def unread() -> None:
+        assert world.workflow.state is State.AWAITING_APPROVAL
+        if sent_after_h is not None:
+            told = world.approve("//ops/kim", sent_ms=begun_ms + sent_after_h * hour_ms)
+            assert told == ("accepted" if sent_after_h == 23 else "rejected")
+
+    world.lead(unread)
+    if sent_after_h == 23:
+        world.pass_time(5)
+        assert world.workflow.state is State.COMPLETED
+        return
+    assert (world.workflow.state, world.workflow.error_code) == (State.EXPIRED, Code.APPROVAL_EXPIRED.value)
+    assert sent_after_h is None or world.answers[-1].code == Code.APPROVAL_EXPIRED.value
+
+
 def test_two_workflows_on_one_group_are_refused_by_name() -> None:
     world = GroupWorld()
     world.members = [BUSY]

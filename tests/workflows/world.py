@@ -75,21 +75,26 @@ class WorkflowWorld:
     def stop(self) -> str:
         return self.send(StopCommand)
 
-    def approve(self, source: str, plan_hash: str | None = None) -> str:
+    def approve(self, source: str, plan_hash: str | None = None, sent_ms: int | None = None) -> str:
         wanted = plan_hash or (self.workflow.plan.hash if self.workflow.plan else "")
-        return self.send(lambda meta: Approve(meta, wanted), source)
+        return self.send(lambda meta: Approve(meta, wanted), source, sent_ms=sent_ms)
 
     def reject(self) -> str:
         return self.send(lambda meta: Reject(meta, ""), "//ops/kim")
 
     def send(
-        self, make: Callable[[Meta], Command], source: str = "//ops/ann", subject: str = "w1", command: str = ""
+        self,
+        make: Callable[[Meta], Command],
+        source: str = "//ops/ann",
+        subject: str = "w1",
+        command: str = "",
+        sent_ms: int | None = None,
     ) -> str:
-        """The kind of the answer. `command`: its id."""
+        """The kind of the answer. `command`: its id; `sent_ms`: None = now."""
         self.offset += 1
         meta = Meta(command or f"c{self.offset}", source, subject, "r", f"h{self.offset}")
         told = len(self.answers)
-        self.feed(CommandReceived(self.offset, self.now_ms, make(meta)))
+        self.feed(CommandReceived(self.offset, self.now_ms if sent_ms is None else sent_ms, make(meta)))
         return self.answers[told].kind if len(self.answers) > told else ""
 
     def have_recovery(self, recovery: Recovery, *, is_foreign: bool = False) -> None:

@@ -138,6 +138,13 @@ class View:
         self.draft = draft
         self.now_ms = draft.now_ms
 
+    @property
+    def has_read(self) -> bool:
+        """Whether it is known what was sent while no daemon ran, or while this one stood still: a hold, an approval or
+        a stop may lie there.
+        """
+        return self.draft.has_read
+
     def notice(self, kind: str, subject: str, data: Mapping[str, object], causation_id: str = "") -> None:
         self.draft.notice(kind, subject, data, causation_id)
 

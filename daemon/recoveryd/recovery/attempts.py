@@ -39,7 +39,7 @@ def ensure_application(case: Case, *, launch: bool = True) -> None:
 
 def may_be_held(case: Case) -> bool:
     """Whether its target may be held by a command that was sent while no daemon ran, and is not read yet."""
-    return case.recovery.brings_records and not case.draft.are_holds_known
+    return case.recovery.brings_records and not case.draft.has_read
 
 
 def is_due(retry_at_ms: int, now_ms: int, params: Params) -> bool:

@@ -54,6 +54,13 @@ class Case:
         return self.draft.params
 
     @property
+    def approval_ends_ms(self) -> int:
+        """Until when its plan, which must be made already, may be approved. Not since it was last changed: a throttle
+        is no reason to wait longer.
+        """
+        return self.as_of_now(self.plan.pinned_at_ms) + self.params.approval_ttl_ms
+
+    @property
     def end_began_ms(self) -> int:
         """When the recovery began to end. What was seen since then is newer than the end."""
         stop = self.recovery.stop

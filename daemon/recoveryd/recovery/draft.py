@@ -116,11 +116,6 @@ class RecoveryDraft(View):
         """Consumer groups whose application a workflow keeps stopped, and those that one works on."""
         return self._beside.groups(self.draft.before)
 
-    @property
-    def are_holds_known(self) -> bool:
-        """Whether all holds are known, also those that were placed while no daemon ran."""
-        return self.draft.has_read
-
     def history(self, topic: Topic) -> SampleHistory:
         return self.protection.history(topic)
 

@@ -11,6 +11,7 @@ from recoveryd.kernel.commands import Command, Meta, StopCommand
 from recoveryd.kernel.events import CommandReceived
 from recoveryd.kernel.refusals import id_in_use, not_in_this_state
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
+from recoveryd.kernel.times import format_time_ms
 from recoveryd.recovery.admission import refuse_over_limit, refuse_recovery
 from recoveryd.recovery.beside import refuse_taken_away, taken_away_now
 from recoveryd.recovery.case import Case
@@ -185,6 +186,9 @@ def _approve(case: Case, event: CommandReceived, command: Approve) -> None:
         _reject(case, event, Code.STALE_PLAN, f"the plan waiting for approval has the hash {recovery.plan.hash}")
     elif recovery.approved:
         _accept(case, event, f"{recovery.id} is approved already")
+    elif min(event.broker_ms, case.now_ms) >= case.approval_ends_ms:  # it ends once all that was sent is read
+        until = format_time_ms(case.approval_ends_ms)
+        _reject(case, event, Code.APPROVAL_EXPIRED, f"the plan of {recovery.id} could be approved until {until}")
     elif refused := held_now(case) or refuse_over_limit(case.draft.live(), case.params):
         case.draft.refuse(event, refused)
     elif conflict := target_conflict(recovery, case.draft.live()):

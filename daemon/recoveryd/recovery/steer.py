@@ -71,14 +71,12 @@ def _planning(case: Case) -> None:
 
 
 def _awaiting_approval(case: Case) -> None:
-    # Not since it was last changed: a throttle is no reason to wait longer.
-    ends_ms = case.as_of_now(case.plan.pinned_at_ms) + case.params.approval_ttl_ms
     if case.recovery.approved:
         _planning(case)
-    elif case.now_ms >= ends_ms:
+    elif case.now_ms < case.approval_ends_ms:
+        case.effect(WakeAt(case.approval_ends_ms))
+    elif case.draft.has_read:  # until then one that came in time may lie unread
         case.move(S.EXPIRED, "nobody approved the plan in time", error_code=Code.APPROVAL_EXPIRED.value)
-    else:
-        case.effect(WakeAt(ends_ms))
 
 
 def _starting(case: Case) -> None:
@@ -109,7 +107,7 @@ def _create_target(case: Case) -> None:
     if error is not None and error.effect == "create_target" and not error.retriable:
         case.observe(effect_error=None)
         begin_end(case, StopReason.TARGET_UNAVAILABLE, S.FAILED, error.message, code=Code.TARGET_CREATE_FAILED)
-    elif not case.draft.are_holds_known:
+    elif not case.draft.has_read:
         return  # what does not exist yet may be held, too
     elif not seen.target_wanted_ms or case.now_ms - seen.target_wanted_ms >= case.params.facts_retry_ms:
         case.observe(target_wanted_ms=case.now_ms)

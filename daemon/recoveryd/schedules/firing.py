@@ -34,7 +34,7 @@ def fire_what_is_due(draft: ScheduleDraft, schedule: Schedule) -> None:
     """Take the next step of a schedule whose run was looked at already. A new leader first reads what came while none
     led: the command that was sent, or one that ends the schedule.
     """
-    if not draft.draft.has_read:
+    if not draft.has_read:
         return
     if schedule.run is not None and schedule.run.control_offset < 0:
         send(draft, schedule)  # it may still be refused, so nothing is left out because of it

@@ -28,13 +28,6 @@ class WatchDraft(View):
         """The sentence that names a workflow on this group, or None."""
         return self._find_workflow(self.draft.before, cluster, group)
 
-    @property
-    def has_read(self) -> bool:
-        """Whether it is known what was sent while no daemon ran. Until then nothing ends a watch, and nothing is called
-        or stopped for one: a command that ends it may lie there.
-        """
-        return self.draft.has_read
-
     def put_watch(self, watch: Watch) -> Watch:
         """Keep and journal it."""
         self.draft.journal(watch)

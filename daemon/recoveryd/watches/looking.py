@@ -1,4 +1,7 @@
-"""How watches change by looks at their groups and by time."""
+"""How watches change by looks at their groups and by time. Until it is known what was sent while no daemon ran, none of
+this ends a watch, and nothing is called or stopped for one: a command that ends it may lie there. What had been asked
+before may end it.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -36,11 +36,6 @@ def held_from(
     return refuse_held(holds, [(cluster, topic) for topic in topics], [(cluster, topic) for topic in reads])
 
 
-def are_known(draft: WorkflowDraft) -> bool:
-    """Whether all holds are known, also those that were placed while no daemon ran."""
-    return draft.draft.has_read
-
-
 def _topic_of(change: Change) -> str:
     return change.name.partition(" ")[0] if change.what == "config" else change.name
 

@@ -7,14 +7,14 @@ from recoveryd.kernel.states import State
 from recoveryd.workflows.machine.changing import is_at_rest, is_called_off
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.ends import fail, is_back
-from recoveryd.workflows.machine.holding import are_known, held_from, held_from_steps
+from recoveryd.workflows.machine.holding import held_from, held_from_steps
 from recoveryd.workflows.model.actions import CHANGES, RunChildren
 from recoveryd.workflows.model.workflow import NOT_ENDED, Workflow, WorkflowStep
 
 
 def waits_for_holds(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> bool:
     """Whether a hold may be in the way that this daemon has not read yet. It goes on once all are known."""
-    is_waiting = _is_held_back(workflow, step) and not are_known(draft)
+    is_waiting = _is_held_back(workflow, step) and not draft.has_read
     if is_waiting:
         draft.due(workflow.id, draft.now_ms)
     return is_waiting

@@ -9,6 +9,7 @@ from recoveryd.kernel.events import CommandReceived
 from recoveryd.kernel.refusals import id_in_use, internal_topic, not_in_this_state, refuse_cluster, too_many
 from recoveryd.kernel.refused import Refused, nearest_name
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
+from recoveryd.kernel.times import format_time_ms
 from recoveryd.recovery.commands import Approve, Pause, Reject, Resume
 from recoveryd.workflows.machine.changing import is_changing
 from recoveryd.workflows.machine.children.steering import steer_children
@@ -19,7 +20,7 @@ from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.ends import end, stopped_by
 from recoveryd.workflows.machine.holding import held_from, held_from_steps
 from recoveryd.workflows.machine.kind import BeginsWorkflow, Knows, WorkflowKind
-from recoveryd.workflows.machine.planning import asked_for_approval, gather
+from recoveryd.workflows.machine.planning import approval_ends_ms, asked_for_approval, gather
 from recoveryd.workflows.machine.sizing import asked_for_size
 from recoveryd.workflows.machine.steps import done, go_on, take_again, take_anew
 from recoveryd.workflows.machine.undoing import set_by, with_left_open, without_lost_places
@@ -95,6 +96,11 @@ def on_approve(draft: WorkflowDraft, event: CommandReceived, command: Approve) -
     elif workflow.plan is not None and command.plan_hash != workflow.plan.hash:
         message = f"the plan of {workflow.id} has the hash {workflow.plan.hash}"
         draft.answer(event, "rejected", message, Code.STALE_PLAN.value)
+    elif not workflow.approved and min(event.broker_ms, draft.now_ms) >= (
+        until_ms := approval_ends_ms(draft, workflow)
+    ):
+        message = f"{workflow.id} could be approved until {format_time_ms(until_ms)}"
+        draft.answer(event, "rejected", message, Code.APPROVAL_EXPIRED.value)
     elif held := held_from(draft, workflow, workflow.plan, workflow.reads):
         draft.refuse(event, held)
     else:

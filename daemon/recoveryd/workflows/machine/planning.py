@@ -134,8 +134,8 @@ def _proceed(draft: WorkflowDraft, workflow: Workflow, size: str) -> None:
     elif asked is not None or too_large is not None:
         waits = f"waits for approval: {too_large}" if asked is None else asked.wait(workflow.command.source)
         why = f"{waits}: {size}"
-        draft.move(workflow, State.AWAITING_APPROVAL, why, told)
-        draft.effect(WakeAt(draft.now_ms + draft.params.approval_ttl_ms))
+        waiting = draft.move(workflow, State.AWAITING_APPROVAL, why, told)
+        draft.effect(WakeAt(approval_ends_ms(draft, waiting)))
     else:
         go_on(draft, draft.move(workflow, State.RUNNING, f"plan made: {size}", told))
 
@@ -146,6 +146,11 @@ def asked_for_approval(draft: WorkflowDraft, workflow: Workflow) -> Approval | N
     names = dict.fromkeys((*([] if workflow.unit is None else [workflow.unit]), *named))
     units = [params.units[name] for name in names if name in params.units]
     return approval_of_all(params.approvals, workflow.verb, units[0], params.units, units[1:]) if units else None
+
+
+def approval_ends_ms(draft: WorkflowDraft, workflow: Workflow) -> int:
+    """Until when one that waits for its approval may be approved."""
+    return workflow.updated_ms + draft.params.approval_ttl_ms
 
 
 def _waiting(draft: WorkflowDraft, event: WorkflowFacts | GatheringFailed) -> Workflow | None:

@@ -1,5 +1,6 @@
 """What passes with time: a step or a question of which nothing was heard, a wait that is due, an approval that nobody
-gave, and ended ones to forget.
+gave, and ended ones to forget. No approval expires before it is known what was sent while no daemon ran: it may lie
+there.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -15,7 +16,7 @@ from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.ends import leave
 from recoveryd.workflows.machine.guarding import guarded
 from recoveryd.workflows.machine.patience import with_time_of
-from recoveryd.workflows.machine.planning import ask_again, refuse
+from recoveryd.workflows.machine.planning import approval_ends_ms, ask_again, refuse
 from recoveryd.workflows.machine.steps import take_again
 from recoveryd.workflows.model.actions import RollBackChildren, RunChildren
 from recoveryd.workflows.model.size import ENDED_BYTES_MOST
@@ -58,7 +59,7 @@ def _waits_for(workflow: Workflow, ended: Collection[str]) -> bool:
 
 def _look_at_clock(draft: WorkflowDraft, workflow: Workflow) -> None:
     if workflow.state is State.AWAITING_APPROVAL and not workflow.approved:
-        if draft.now_ms - workflow.updated_ms >= draft.params.approval_ttl_ms:
+        if draft.has_read and draft.now_ms >= approval_ends_ms(draft, workflow):
             code = Code.APPROVAL_EXPIRED.value
             draft.move(workflow, State.EXPIRED, "nobody approved it in time", {"code": code}, error_code=code)
     elif draft.now_ms < draft.workflows.due_ms.get(workflow.id, 0):
