@@ -42,6 +42,26 @@ def test_a_quota_that_is_left_is_named_with_the_command_for_its_client(before: d
     assert "quota of my app is not put back" in world.workflow.report["open"]  # type: ignore[index]
 
 
+@pytest.mark.parametrize("is_given_up", [True, False])
+def test_that_a_person_gave_up_while_no_daemon_ran_is_read_before_its_time_is_over(is_given_up: bool) -> None:
+    world = RunbookWorld()
+    world.fault = refuse_quotas
+    world.begin(RunbookPath.RESUME, quotas={"my app": 2_000_000.0})
+    world.go_through()
+    world.now_ms += 25 * 3_600_000
+
+    def unread() -> None:
+        assert world.workflow.state is State.CLOSING
+        assert world.workflow.why.endswith("it is tried once more when what was sent while no daemon ran is read")
+        if is_given_up:
+            assert world.stop() == "accepted"
+
+    world.lead(unread)
+    world.pass_time(120)
+    assert world.workflow.state is (State.COMPLETED if is_given_up else State.FAILED)
+    assert ("given up by" if is_given_up else "tried for long enough (no)") in world.workflow.why
+
+
 def left(*rows: ConfigUndo, ending: Ending) -> Ending:
     world = RunbookWorld()
     world.begin(RunbookPath.RESUME)

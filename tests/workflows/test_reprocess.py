@@ -403,6 +403,34 @@ def test_what_is_asked_of_a_person_survives_the_daemon() -> None:
     assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.ACK_EXPIRED.value)
 
 
+@pytest.mark.parametrize("is_answered", [True, False], ids=["answered", "not answered"])
+@pytest.mark.parametrize("is_said", [True, False])
+def test_what_a_person_said_in_time_while_no_daemon_ran_is_read_before_it_is_given_up(
+    is_said: bool, is_answered: bool
+) -> None:
+    world = begun()
+    if is_answered:
+        world.stops()
+    else:
+        world.fail_at("stop_application", retriable=True)
+        world.pass_time(60)
+    step = world.waits_at
+    world.now_ms = world.workflow.waiting_for.deadline_ms + 3_600_000  # type: ignore[union-attr,operator]
+
+    def unread() -> None:
+        assert world.waits_at == step
+        if is_said:
+            assert world.ack(step) == "accepted"
+
+    world.lead(unread)
+    world.pass_time(60)
+    if is_said:
+        assert world.workflow.state is State.WAITING
+        assert world.waits_at == ("start_application" if is_answered else "await_empty")
+    else:
+        assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.ACK_EXPIRED.value)
+
+
 def test_an_ack_is_for_a_step_that_waits_for_a_person() -> None:
     world = begun()
     assert world.ack("no_such_step") == "rejected"

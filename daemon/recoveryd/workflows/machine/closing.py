@@ -41,9 +41,11 @@ def is_over(workflow: Workflow, now_ms: int) -> bool:
     return ending is not None and ending.deadline_ms is not None and now_ms >= ending.deadline_ms
 
 
-def told_try(workflow: Workflow) -> str:
+def told_try(workflow: Workflow, now_ms: int) -> str:
     """How long it is tried."""
     ending = workflow.ending
+    if is_over(workflow, now_ms):
+        return "it is tried once more when what was sent while no daemon ran is read"
     until = "" if ending is None or ending.deadline_ms is None else f" until {format_time_ms(ending.deadline_ms)}"
     return f"it is tried again{until}; `recoveryctl stop {workflow.id} --reason TEXT` leaves it changed"
 

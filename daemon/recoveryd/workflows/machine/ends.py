@@ -31,10 +31,11 @@ def fail(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, why: str,
     if workflow.state is State.CLOSING:
         if why != step.why:
             draft.notice("step_failed", workflow.id, {"step": step.name, "why": why, "code": code})
-        if is_over(workflow, draft.now_ms):
+        if is_over(workflow, draft.now_ms) and _is_left(draft, workflow):
             leave(draft, workflow, step, why)
             return
-        draft.revise(workflow.with_step(replace(step, why=why, failures=0)), why=f"{told}; {told_try(workflow)}")
+        tries = told_try(workflow, draft.now_ms)
+        draft.revise(workflow.with_step(replace(step, why=why, failures=0)), why=f"{told}; {tries}")
         draft.due(workflow.id, draft.now_ms + draft.params.close_every_ms)
         return
     if isinstance(step.action, RunChildren) and has_children(draft, workflow):
@@ -44,6 +45,11 @@ def fail(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, why: str,
     draft.notice("step_failed", workflow.id, {"step": step.name, "why": why, "code": code})
     failed = workflow.with_step(ended)
     end(draft, failed, Ending(State.FAILED, "; ".join((told, *_told_after(draft, failed))), code))
+
+
+def _is_left(draft: WorkflowDraft, workflow: Workflow) -> bool:
+    """Once what was sent while no daemon ran is known; a last try began after that."""
+    return draft.has_read or (workflow.ending is not None and workflow.ending.is_last_try)
 
 
 def _told_after(draft: WorkflowDraft, failed: Workflow) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """What passes with time: a step or a question of which nothing was heard, a wait that is due, an approval that nobody
-gave, and ended ones to forget. No approval expires before it is known what was sent while no daemon ran: it may lie
-there.
+gave, and ended ones to forget. Nothing ends by its time before it is known what was sent while no daemon ran: what a
+person said may lie there.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -77,7 +77,9 @@ def _look_at_clock(draft: WorkflowDraft, workflow: Workflow) -> None:
 
 def _put_back(draft: WorkflowDraft, workflow: Workflow) -> None:
     """What is put back is tried once more when it was tried for long enough, as nobody may have led."""
-    if workflow.ending is not None and workflow.ending.is_last_try and workflow.step is not None:
+    if not draft.has_read:
+        take_again(draft, workflow)
+    elif workflow.ending is not None and workflow.ending.is_last_try and workflow.step is not None:
         leave(draft, workflow, workflow.step, "nothing was heard of the last try")
     elif is_over(workflow, draft.now_ms):
         take_again(draft, draft.revise(with_last_try(workflow)))

@@ -1,5 +1,6 @@
 """A step is not done yet, or the look for it was not answered: it is asked for again after a while, until its deadline.
-What it waits for, and for how long it may, is in `patience`.
+What it waits for, and for how long it may, is in `patience`. Nothing is given up before it is known what was sent while
+no daemon ran: who is waited for may have answered in time.
 """
 
 from dataclasses import replace
@@ -29,8 +30,7 @@ def wait(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, event: St
         return
     waiting = workflow.waiting_for
     waits_for = waited_for(waiting, step, event, draft.now_ms, draft.params)
-    is_over = waits_for.deadline_ms is not None and draft.now_ms >= waits_for.deadline_ms
-    if is_over and not is_near(event):
+    if _is_over(draft, waits_for) and not is_near(event):
         fail(draft, workflow, step, f"{event.why}, and was waited for long enough", GIVEN_UP[waits_for.kind].value)
         return
     seen = evidence_after(waits_for, step, event, draft.now_ms)
@@ -50,7 +50,7 @@ def wait_unanswered(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep
     params, waiting = draft.params, workflow.waiting_for
     waits_for = unanswered(waiting, step, event, draft.now_ms, params)
     why = told_unanswered(waits_for, step)
-    if waits_for.deadline_ms is not None and draft.now_ms >= waits_for.deadline_ms:
+    if _is_over(draft, waits_for):
         fail(draft, workflow, step, f"{why}; it was waited for long enough", given_up_unanswered(waits_for, event))
         return
     waits = workflow.with_step(replace(step, state=StepState.WAITING, failures=step.failures + 1))
@@ -64,6 +64,10 @@ def wait_unanswered(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep
     later_ms = params.look_every_ms * 2 ** min(step.failures + 1, 10)
     draft.due(workflow.id, draft.now_ms + min(later_ms, params.unanswered_every_ms))
     draft.reason = f"{step.name}: {why}"
+
+
+def _is_over(draft: WorkflowDraft, waits_for: WaitingFor) -> bool:
+    return draft.has_read and waits_for.deadline_ms is not None and draft.now_ms >= waits_for.deadline_ms
 
 
 def _tell_wait(draft: WorkflowDraft, waits: Workflow, waits_for: WaitingFor, why: str) -> None:
