@@ -12,7 +12,7 @@ from recoveryd.holds.spec import HoldSpec
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.decision import Answer
 from recoveryd.kernel.effects import WakeAt
-from recoveryd.kernel.events import Tick
+from recoveryd.kernel.events import ControlRead, ControlUnread, Tick
 from recoveryd.kernel.states import State, StopReason
 from recoveryd.live.events import OffsetsSampled, TopicSample
 from recoveryd.recovery.params import Params
@@ -246,6 +246,9 @@ def test_what_ended_is_forgotten_later_and_what_holds_is_not() -> None:
     world.hold("b", subject="h2")
     world.send("release")
     world.now_ms += PARAMS.keep_terminal_ms + DAY_MS
+    world.feed(ControlUnread())
+    assert world.feed(Tick()).forgotten == ()
+    world.feed(ControlRead())
     decision = world.feed(Tick())
     assert set(decision.forgotten) == {"h1"}
     assert [hold.id for hold in world.holds] == ["h2"]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from recoveryd.kernel.decision import Decision
 from recoveryd.kernel.effects import Effect
-from recoveryd.kernel.events import BecameLeader, Event, Tick
+from recoveryd.kernel.events import BecameLeader, ControlRead, ControlUnread, Event, Tick
 from recoveryd.kernel.states import State
 from recoveryd.recovery.effects import EndedRecovery, ForgetRecoveries, SetQuota
 from recoveryd.recovery.events import ForgettingFailed, RecoveriesForgotten
@@ -72,6 +72,18 @@ def test_a_recovery_that_ended_long_ago_is_taken_away_outside_and_then_forgotten
         True,
         ["r2"],
     )
+
+
+def test_nothing_is_forgotten_before_it_is_known_what_was_sent_about_it() -> None:
+    world = Remembering(keep_terminal_ms=KEPT_MS)
+    world.complete("r1")
+    world.feed(ControlUnread())
+    world.now_ms += KEPT_MS
+    world.feed(Tick())
+    assert world.asked == []
+    world.feed(ControlRead())
+    world.feed(Tick())
+    assert [ended.id for effect in world.asked for ended in effect.recoveries] == ["r1"]
 
 
 def test_of_too_many_the_oldest_are_forgotten_early() -> None:
@@ -187,7 +199,9 @@ def test_watches_that_ended_are_forgotten_by_age_and_number_and_live_ones_are_no
     assert decision.forgotten == ()
     assert sorted(w.id for w in world.state.of(WATCHES)) == ["w2", "w3", "w4"]
     world.now_ms = world.watch("w3").updated_ms + KEPT_MS
-    decision = world.feed(Tick())
+    world.feed(ControlUnread())
+    assert world.feed(Tick()).forgotten == ()
+    decision = world.feed(ControlRead())
     assert (decision.forgotten, decision.needs_journal) == (("w2", "w3"), True)
     assert [w.id for w in world.state.of(WATCHES)] == ["w4"]
     assert world.send("watch", "w1", spec=CAUGHT_UP).kind == "accepted", "the id is free"

@@ -8,7 +8,7 @@ import pytest
 from recoveryd.cli.send.again import begun_by, rest_of
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.effects import Effect
-from recoveryd.kernel.events import Event
+from recoveryd.kernel.events import ControlUnread, Event, Tick
 from recoveryd.kernel.states import State
 from recoveryd.kernel.times import format_time_ms
 from recoveryd.recovery.effects import GatherFacts, ReadLedger
@@ -376,6 +376,19 @@ def test_after_an_end_that_is_not_known_exactly_nothing_is_continued() -> None:
     assert (schedule.state, schedule.error_code) == (State.FAILED, Code.LAST_END_UNKNOWN.value)
     assert len(world.runs()) == 1
     assert world.add(data=CONTINUED).code == Code.ID_IN_USE.value
+
+
+def test_one_that_was_made_again_before_its_record_went_goes_on_also_when_that_is_read_later() -> None:
+    world = ScheduleWorld(ends=(1_000, 1_000), speed=500)
+    world.add(data=CONTINUED)
+    world.second(60)
+    world.command("unschedule")
+    world.feed(ControlUnread())
+    world.now_ms += PARAMS.keep_terminal_ms
+    world.feed(Tick())
+    assert world.add(data=CONTINUED).kind == "accepted"
+    assert world.schedule().last_end is not None
+    assert world.schedule().last_end.offsets == {0: 1_000, 1: 1_000}
 
 
 def test_a_schedule_that_was_ended_keeps_its_reason_whatever_becomes_of_its_last_run() -> None:

@@ -555,6 +555,16 @@ def test_a_stop_ends_a_wait_at_once_and_a_change_that_is_under_way_is_heard_of_f
     assert world.committed == BEFORE
 
 
+def test_a_rollback_that_was_sent_while_it_was_kept_puts_back_also_when_it_is_read_later() -> None:
+    world = GroupWorld()
+    world.reset()
+    assert world.committed != BEFORE
+    world.now_ms += world.params.keep_terminal_ms
+    answers: list[str] = []
+    world.lead(lambda: answers.append(world.rollback()))
+    assert (answers, world.committed) == (["accepted"], BEFORE)
+
+
 def test_where_nothing_was_committed_a_rollback_takes_the_commits_away() -> None:
     world = GroupWorld()
     world.committed, world.exists = {}, False

@@ -1,5 +1,6 @@
 """Which ended nouns to forget: each some time after its end, and the oldest when there are too many, so that a daemon
-of many years costs no more than a new one.
+of many years costs no more than a new one. Nothing is forgotten before it is known what was sent while no daemon ran: a
+command may be about it.
 """
 
 from collections.abc import Iterator, Mapping

@@ -152,7 +152,8 @@ def _steer(draft: WorkflowDraft, event: object) -> None:
         take_over_time(draft, is_set=bool(event.why))
     if isinstance(event, _TIME):
         keep_time(draft)
-        forget_old(draft)
+        if draft.has_read:
+            forget_old(draft)
         forget_idle(draft)
     if isinstance(event, CommandReceived):
         command = event.command
