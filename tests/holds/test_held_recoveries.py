@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from recoveryd.kernel.catalogue import Code
-from recoveryd.kernel.events import BecameLeader, Leaving
+from recoveryd.kernel.events import BecameLeader, ControlRead, ControlUnread, Leaving
 from recoveryd.kernel.states import State
 from recoveryd.recovery.events import FactsGathered
 from recoveryd.recovery.model import Wanted
@@ -285,10 +285,21 @@ def test_a_hold_that_was_placed_while_no_daemon_ran_lets_no_attempt_start() -> N
     assert illegal_moves(world) == []
 
 
+UNTIL_READ = "all commands on the control topic are read; every position is in a receipt"
+
+
 def test_where_nobody_holds_its_topics_it_goes_on_once_that_is_known() -> None:
     world = rested()
     launches = len(world.launches)
-    world.restart_daemon(unread=lambda: world.hold("other"))
+    assert world.recovery().why == "rests until a daemon runs again; every position is in a receipt"
+
+    def unread() -> None:
+        assert world.recovery().why == f"rests until {UNTIL_READ}"
+        world.send("resume", "r1")
+        assert world.answers[-1].message.endswith("exact position once all commands on the control topic are read")
+        world.hold("other")
+
+    world.restart_daemon(unread=unread)
     assert (world.recovery().state, len(world.launches)) == (S.STARTING, launches + 1)
     assert world.run_until(S.COMPLETED).state is S.COMPLETED
 
@@ -333,7 +344,7 @@ def test_where_no_other_hold_keeps_it_it_goes_on_with_the_application_that_runs(
     world = held_for_a_minute()
 
     def unread() -> None:
-        assert world.recovery().why.startswith("paused until its topics are free: what was sent while no daemon ran is")
+        assert world.recovery().why == f"paused until its topics are free and {UNTIL_READ}"
 
     world.restart_daemon(unread=unread)
     assert (world.recovery().state, len(world.launches)) == (S.RUNNING, 1)
@@ -362,7 +373,8 @@ def test_an_operators_resume_waits_for_a_hold_that_was_sent_after_it() -> None:
 
     def unread() -> None:
         world.send("resume", "r1")
-        assert world.answers[-1].kind == "accepted"
+        told = "r1 goes on at its exact position once all commands on the control topic are read"
+        assert (world.answers[-1].kind, world.answers[-1].message) == ("accepted", told)
         world.second(5)
         assert copied(world) == before
         world.hold()
@@ -371,6 +383,15 @@ def test_an_operators_resume_waits_for_a_hold_that_was_sent_after_it() -> None:
     assert (world.recovery().state, world.recovery().held, copied(world)) == (S.PAUSED, "topic_held", before)
     world.release()
     assert world.run_until(S.COMPLETED).state is S.COMPLETED
+
+
+def test_one_that_rests_while_its_daemon_ends_waits_for_the_next_whatever_is_read() -> None:
+    world = HeldWorld(speed=2).running()
+    world.feed(ControlUnread())
+    world.feed(Leaving())
+    world.run_until(S.PAUSED)
+    world.second(2)
+    assert world.recovery().why == "rests until a daemon runs again; every position is in a receipt"
 
 
 def test_nor_is_its_target_made() -> None:
@@ -408,6 +429,22 @@ def test_a_daemon_that_takes_over_where_hold_and_recovery_disagree_obeys_the_hol
     world.state = world.decider.restore(world.state.daemon, {**nouns, "r1": running}, {})
     world.feed(BecameLeader(9, "control"))
     assert world.run_until(S.PAUSED).held == "topic_held"
+
+
+def test_telemetry_that_comes_back_is_not_enough_while_a_hold_may_lie_unread() -> None:
+    world = LiveWorld().copying()
+    healthy, world.latency_s = world.latency_s, None
+    world.live(320)
+    world.feed(ControlUnread())
+    world.latency_s = healthy
+    world.live(60)
+    why = f"paused by itself until live traffic is measured again and {UNTIL_READ}"
+    assert (world.recovery().state, world.recovery().why) == (S.PAUSED, why)
+    world.feed(command("resume", "r1", offset=50))
+    assert (world.answers[-1].kind, world.answers[-1].message) == ("rejected", f"r1: {why}")
+    world.feed(ControlRead())
+    world.live(5)
+    assert world.recovery().state is S.RUNNING
 
 
 def test_telemetry_that_comes_back_hands_the_pause_over_to_the_hold() -> None:

@@ -211,8 +211,9 @@ def test_what_was_due_while_no_daemon_led_expires_at_take_over() -> None:
     world.hold(expires_ms=NOW_MS + 60_000)
     world.hold("b", subject="h2")
     world.now_ms += 120_000
-    world.restart_daemon()
+    world.restart_daemon(unread=lambda: None)
     assert (world.of().state, world.of("h2").state) == (State.EXPIRED, State.RUNNING)
+    assert world.of().why == "its time is over: no release was read before"
 
 
 def test_a_restart_forgets_nothing_and_keeps_the_order_of_holders() -> None:

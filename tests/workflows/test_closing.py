@@ -52,7 +52,7 @@ def test_that_a_person_gave_up_while_no_daemon_ran_is_read_before_its_time_is_ov
 
     def unread() -> None:
         assert world.workflow.state is State.CLOSING
-        assert world.workflow.why.endswith("it is tried once more when what was sent while no daemon ran is read")
+        assert world.workflow.why.endswith("it is tried once more when all commands on the control topic are read")
         if is_given_up:
             assert world.stop() == "accepted"
 

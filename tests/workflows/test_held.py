@@ -53,6 +53,25 @@ def test_a_reset_in_a_held_topic_is_refused_by_name_of_the_hold() -> None:
     assert world.committed == at(LOG[0])
 
 
+def test_a_resume_that_is_read_before_everything_else_says_what_it_waits_for() -> None:
+    world = GroupWorld()
+    world.members = [BUSY]
+    world.reset()
+    assert world.send(Pause) == "accepted"
+    world.members = []
+
+    def unread() -> None:
+        assert world.send(Resume) == "accepted"
+        told = "w1 goes on; what changes something waits until all commands on the control topic are read"
+        assert world.answers[-1].message == told
+        world.pass_time(5)
+        assert world.committed == BEFORE
+        hold(world)
+
+    world.lead(unread)
+    assert (world.workflow.state, world.committed) == (State.FAILED, BEFORE)
+
+
 def test_a_hold_on_another_topic_is_not_in_the_way() -> None:
     world = GroupWorld()
     hold(world, "other")

@@ -40,7 +40,10 @@ def end(draft: HoldDraft, hold: Hold, state: State, reason: StopReason, why: str
 
 
 def expire(draft: HoldDraft) -> None:
-    """End the holds whose time has come."""
+    """End the holds whose time has come, also while a release may lie unread: a topic is not held for longer than was
+    said, and no command makes that longer.
+    """
+    unless = "nobody released it before" if draft.has_read else "no release was read before"
     for hold in list(draft.holds.live.values()):
         if hold.expires_ms is not None and draft.now_ms >= hold.expires_ms:
-            end(draft, hold, State.EXPIRED, StopReason.DEADLINE, "its time is over: nobody released it before")
+            end(draft, hold, State.EXPIRED, StopReason.DEADLINE, f"its time is over: {unless}")

@@ -19,6 +19,9 @@ from recoveryd_jobs.contract import Directive
 V = TypeVar("V", bound="View")
 MakeView = Callable[["Draft"], Any]
 
+ALL_READ: Final = (
+    "all commands on the control topic are read"  # of what waits for `has_read`: until, or once, that is so
+)
 _REFUSALS: Final = frozenset({"rejected", "expired"})
 _NEXT_STEPS: Final[Mapping[str, str]] = {code.value: code.next_step for code in Code}
 

@@ -7,6 +7,8 @@ not at the command that changed them, so nothing depends on the order of the two
 it is not known what was held while no daemon ran, nothing that pauses goes on to write.
 """
 
+from typing import Final
+
 from recoveryd.holds.draft import HoldDraft
 from recoveryd.holds.held import refuse_held
 from recoveryd.kernel.refused import Refused
@@ -15,8 +17,10 @@ from recoveryd.recovery.attempts import may_be_held
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.model import RESTING, WORKING, Finding, Recovery, Severity
-from recoveryd.recovery.pausing import LEAVING, TOPIC_HELD, begin_resume, hold, paused_why
+from recoveryd.recovery.pausing import LEAVING, TELEMETRY, TOPIC_HELD, begin_resume, hold, paused_why
 from recoveryd.recovery.spec import Spec
+
+_BY_ITSELF: Final = frozenset({TELEMETRY, TOPIC_HELD, LEAVING})  # what was paused for these goes on by itself
 
 
 def held_from(draft: RecoveryDraft, spec: Spec) -> Refused | None:
@@ -47,11 +51,21 @@ def obey_holds(case: Case) -> None:
         held = held_now(case)
         if held is not None:
             hold(case, TOPIC_HELD, f"paused by a hold: {held.message}", {"code": held.code.value})
-    elif recovery.held == TOPIC_HELD and recovery.state in RESTING:
-        if held_now(case) is None and not may_be_held(case):
-            begin_resume(case, "goes on by itself: its topics are no longer held")
-        elif recovery.state is State.PAUSED and recovery.why != (why := why_it_rests(case, recovery)):
-            case.revise(why=why)  # another hold keeps it now
+    elif recovery.held == TOPIC_HELD and recovery.state in RESTING and _is_free(case):
+        begin_resume(case, "goes on by itself: its topics are no longer held")
+    elif recovery.held in _BY_ITSELF and recovery.state is State.PAUSED:
+        _tell_why(case)
+
+
+def _tell_why(case: Case) -> None:
+    """Something else may keep it now."""
+    why = why_it_rests(case, case.recovery)
+    if why != case.recovery.why:
+        case.revise(why=why)
+
+
+def _is_free(case: Case) -> bool:
+    return held_now(case) is None and not may_be_held(case)
 
 
 def go_on_after_rest(case: Case) -> None:
@@ -90,7 +104,5 @@ def _hand_to_hold(case: Case) -> bool:
 def why_it_rests(case: Case, recovery: Recovery) -> str:
     """The sentence of a paused recovery, with the hold that keeps it, if one does."""
     held = held_now(case) if recovery.held == TOPIC_HELD else None
-    return paused_why(recovery, held.message if held else _UNREAD if may_be_held(case) else "")
-
-
-_UNREAD = "what was sent while no daemon ran is not read yet"
+    is_for_next = recovery.held == LEAVING and case.draft.is_leaving
+    return paused_why(recovery, held.message if held else "", is_unread=may_be_held(case) and not is_for_next)

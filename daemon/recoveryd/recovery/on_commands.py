@@ -8,11 +8,13 @@ from typing import Protocol, TypeVar
 from recoveryd.kernel.capability import Verb, steers
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import Command, Meta, StopCommand
+from recoveryd.kernel.draft import ALL_READ
 from recoveryd.kernel.events import CommandReceived
 from recoveryd.kernel.refusals import id_in_use, not_in_this_state
 from recoveryd.kernel.states import CommandRef, State, Stop, StopReason
 from recoveryd.kernel.times import format_time_ms
 from recoveryd.recovery.admission import refuse_over_limit, refuse_recovery
+from recoveryd.recovery.attempts import may_be_held
 from recoveryd.recovery.beside import refuse_taken_away, taken_away_now
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.commands import Approve, Pause, Reject, Resume, Throttle
@@ -20,7 +22,7 @@ from recoveryd.recovery.conflicts import target_conflict
 from recoveryd.recovery.directing import retell
 from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.ending import begin_end
-from recoveryd.recovery.holding import held_from, held_now, resume_once_known
+from recoveryd.recovery.holding import held_from, held_now, resume_once_known, why_it_rests
 from recoveryd.recovery.lifecycle import is_reusable
 from recoveryd.recovery.limits import changed_limits, lacks_rate, with_limits
 from recoveryd.recovery.model import ACTIVE, WORKING, Recovery, Wanted
@@ -130,12 +132,14 @@ def _resume(case: Case, event: CommandReceived, command: Resume) -> None:
         _wrong_state(case, event)
         return
     if recovery.held == TELEMETRY:
-        _reject(case, event, Code.LIVE_UNKNOWN, f"{recovery.id}: {recovery.rule}")
+        why = why_it_rests(case, recovery) if may_be_held(case) else recovery.rule
+        _reject(case, event, Code.LIVE_UNKNOWN, f"{recovery.id}: {why}")
         return
     if refused := held_now(case) or taken_away_now(case.draft, recovery):
         case.draft.refuse(event, refused)
         return
-    _accept(case, event, f"{recovery.id} goes on {'verifying' if recovery.is_proving else 'at its exact position'}")
+    goes_on = f"{recovery.id} goes on {'verifying' if recovery.is_proving else 'at its exact position'}"
+    _accept(case, event, f"{goes_on} once {ALL_READ}" if may_be_held(case) else goes_on)
     resume_once_known(case, f"resumed by {command.meta.who}")
 
 

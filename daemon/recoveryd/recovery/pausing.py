@@ -11,6 +11,7 @@ held for `topic_held` goes on by itself once nobody holds its topics (`recoveryd
 from collections.abc import Mapping
 from typing import Final
 
+from recoveryd.kernel.draft import ALL_READ
 from recoveryd.kernel.states import State
 from recoveryd.recovery.attempts import release_application
 from recoveryd.recovery.case import Case
@@ -58,17 +59,20 @@ def hold(case: Case, reason: str, why: str, evidence: Mapping[str, object]) -> N
     begin_pause(case, why, reason)
 
 
-def paused_why(recovery: Recovery, held: str = "") -> str:
-    """The sentence (`why`) of a paused recovery; `held` is the one of the hold that keeps it, if one does."""
+def paused_why(recovery: Recovery, held: str = "", *, is_unread: bool = False) -> str:
+    """The sentence (`why`) of a paused recovery. `held` is the one of the hold that keeps it, if one does; `is_unread`:
+    a command that keeps it may lie unread.
+    """
+    too = f" and {ALL_READ}" if is_unread else ""
     rest = "the verification reads nothing" if recovery.is_proving else "every position is in a receipt"
     if recovery.held == TELEMETRY:
-        return f"paused by itself until live traffic is measured again; {rest}"
+        return f"paused by itself until live traffic is measured again{too}; {rest}"
     if recovery.held == LIVE_SLO:
         return f"paused by itself, live traffic stayed over its SLO: look at it, then resume; {rest}"
     if recovery.held == TOPIC_HELD:
-        return f"paused until its topics are free{f': {held}' if held else ''}; {rest}"
+        return f"paused until its topics are free{f': {held}' if held else too}; {rest}"
     if recovery.held == LEAVING:
-        return f"rests until a daemon runs again; {rest}"
+        return f"rests until {ALL_READ if is_unread else 'a daemon runs again'}; {rest}"
     return f"paused: {rest}" if recovery.is_proving else f"paused: no chunk is open and {rest}"
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.draft import ALL_READ
 from recoveryd.kernel.states import State
 from recoveryd.kernel.times import format_time_ms
 from recoveryd.units.kafka_tools import alter_configs
@@ -45,7 +46,7 @@ def told_try(workflow: Workflow, now_ms: int) -> str:
     """How long it is tried."""
     ending = workflow.ending
     if is_over(workflow, now_ms):
-        return "it is tried once more when what was sent while no daemon ran is read"
+        return f"it is tried once more when {ALL_READ}"
     until = "" if ending is None or ending.deadline_ms is None else f" until {format_time_ms(ending.deadline_ms)}"
     return f"it is tried again{until}; `recoveryctl stop {workflow.id} --reason TEXT` leaves it changed"
 

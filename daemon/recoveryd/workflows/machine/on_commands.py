@@ -5,6 +5,7 @@ from typing import Any
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import StopCommand
+from recoveryd.kernel.draft import ALL_READ
 from recoveryd.kernel.events import CommandReceived
 from recoveryd.kernel.refusals import id_in_use, internal_topic, not_in_this_state, refuse_cluster, too_many
 from recoveryd.kernel.refused import Refused, nearest_name
@@ -199,7 +200,8 @@ def on_resume(draft: WorkflowDraft, event: CommandReceived, command: Resume) -> 
     if workflow.state not in {State.PAUSED, State.PAUSING}:
         wrong_state(draft, event, workflow)
         return
-    draft.answer(event, "accepted", f"{workflow.id} goes on")
+    later = "" if draft.has_read else f"; what changes something waits until {ALL_READ}"
+    draft.answer(event, "accepted", f"{workflow.id} goes on{later}")
     was_paused, step = workflow.state is State.PAUSED, workflow.step
     if step is not None and not was_paused:
         workflow = workflow.with_step(replace(step, failures=0))  # looks that failed meanwhile are no tries
