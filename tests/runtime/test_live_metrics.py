@@ -85,7 +85,7 @@ def test_a_signal_is_stale_by_the_age_that_the_controller_goes_by() -> None:
     controller = world.params.live.domains["main"]
     assert assess(state, frozenset(), world.now_ms, controller).stale == ()
     late_ms = world.now_ms + round((limit_s - age_s) * 1000) + 1
-    assert assess(state, frozenset(), late_ms, controller).stale == ("checkout_p99",)
+    assert assess(state, frozenset(), late_ms, controller).stale == ("produce_latency", "checkout_p99")
 
 
 def test_the_same_group_on_two_clusters_is_shown_once_by_the_one_in_more_trouble() -> None:
