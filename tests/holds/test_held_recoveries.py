@@ -447,6 +447,21 @@ def test_telemetry_that_comes_back_is_not_enough_while_a_hold_may_lie_unread() -
     assert world.recovery().state is S.RUNNING
 
 
+def test_an_application_is_kept_in_a_pause_for_no_longer_because_commands_were_unread() -> None:
+    world = LiveWorld().copying()
+    world.latency_s = None
+    world.live(320)
+    version = world.recovery().version
+    assert not world.recovery().attempt.released
+    for _ in range(world.params.paused_keep_application_ms // 60_000 + 1):
+        world.feed(ControlUnread())
+        world.live(2)
+        world.feed(ControlRead())
+        world.live(58)
+    assert world.recovery().attempt.released
+    assert world.recovery().version > version, "each change of what keeps it is told"
+
+
 def test_telemetry_that_comes_back_hands_the_pause_over_to_the_hold() -> None:
     world = LiveWorld().copying()
     healthy, world.latency_s = world.latency_s, None

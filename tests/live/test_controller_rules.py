@@ -7,8 +7,9 @@ from itertools import pairwise
 import pytest
 
 from recoveryd.live.freshness import Reading, RejectReason
+from recoveryd.live.law.controller import step
 from recoveryd.live.law.memory import HOUR_MS, Memory, hour_of
-from recoveryd.live.law.types import ControllerState, ControlVerdict, Law, Rule
+from recoveryd.live.law.types import ControllerState, ControlVerdict, Inputs, Law, Rule
 from recoveryd.live.pressure import Protection, SignalKind, latency_strain
 from tests.live.control_rig import (
     CEILING,
@@ -350,6 +351,14 @@ def test_4_it_does_not_go_beyond_what_was_safe_before_samples_tell_of_that(
     rates = [rig.tick(0.0, lag_s=1.0).wanted_bytes_per_s for _ in range(delay_ticks + 1)]
     assert 20.0 < rates[1] < rates[2]
     assert least * 20.0 < rates[-1] < most * 20.0
+
+
+def test_6_of_lanes_that_were_not_all_heard_no_achieved_rate_is_told() -> None:
+    rig = started(40.0)
+    inputs = Inputs((), None, 20.0, FLOOR, CEILING)
+    assert step(rig.state, inputs, rig.now_ms + PERIOD_MS, PARAMS)[1].achieved_bytes_per_s == 20.0
+    some = replace(inputs, all_heard=False)
+    assert step(rig.state, some, rig.now_ms + PERIOD_MS, PARAMS)[1].achieved_bytes_per_s is None
 
 
 def test_5_for_lags_alone_it_does_not_go_beyond_what_was_safe_before_samples_tell_of_that() -> None:

@@ -24,12 +24,14 @@ class Domain:
         for _ in range(REST_STEPS):
             self.step(0.02, active=False)
 
-    def step(self, canary_s: float | None, *, active: bool = True, used: float | None = None) -> ControlDecision:
+    def step(
+        self, canary_s: float | None, *, p99_s: float = 0.02, active: bool = True, used: float | None = None
+    ) -> ControlDecision:
         """`used`: what lanes achieve, None = what they were granted."""
         self.now_ms += 1_000 * PERIOD_S
         readings = [Reading("canary", canary_s, self.now_ms - 100)] if canary_s is not None else []
         if self.steps * PERIOD_S % SCRAPED_S < PERIOD_S:
-            readings.append(Reading("p99", 0.02, self.now_ms - 1_000 * self.range_s - 500))
+            readings.append(Reading("p99", p99_s, self.now_ms - 1_000 * self.range_s - 500))
         self.steps += 1
         achieved = self.state.published if used is None else used
         inputs = Inputs(tuple(readings), None, achieved, 1e6, 100e6, active)
@@ -53,13 +55,27 @@ def test_a_canary_that_falls_silent_is_noticed_as_soon_beside_a_latency_over_a_r
 
 
 @RANGES
-def test_harm_that_the_canary_sees_soon_after_lanes_have_begun_is_cut_as_soon_beside_a_latency_over_a_range(
-    range_s: int,
+def test_a_short_silence_of_the_canary_costs_no_loop_delay_of_a_latency_over_a_range(range_s: int) -> None:
+    """That one's samples from before tell of a higher rate than the one to which it decayed."""
+    domain = Domain(range_s)
+    for _ in range(450):
+        before = domain.step(0.02)
+    silent = [domain.step(None).wanted_bytes_per_s for _ in range(6)]
+    assert silent[-1] < before.wanted_bytes_per_s
+    back = [domain.step(0.02).wanted_bytes_per_s for _ in range(45)]
+    assert back[0] == silent[-1], "no sample tells yet of the rate to which it decayed"
+    assert back[-1] >= 0.95 * before.wanted_bytes_per_s
+
+
+@pytest.mark.parametrize("both", [False, True])
+@RANGES
+def test_harm_soon_after_lanes_have_begun_is_cut_as_soon_beside_a_latency_over_a_range(
+    range_s: int, *, both: bool
 ) -> None:
     domain = Domain(range_s)
     domain.step(0.02, used=0.0)
-    domain.step(0.02)
-    assert domain.state.used_ms is not None
-    told = [domain.step(0.45) for _ in range(SOON_S // PERIOD_S)]
-    assert any(decision.rule is Rule.GUARD for decision in told)
+    told = [domain.step(0.45, p99_s=0.45 if both else 0.02) for _ in range(SOON_S // PERIOD_S)]
+    assert "lanes have only begun to copy" in told[0].why
+    first = next(n for n, decision in enumerate(told) if decision.rule is Rule.GUARD)
+    assert first * PERIOD_S <= SOON_S // 2
     assert told[-1].wanted_bytes_per_s < 10e6

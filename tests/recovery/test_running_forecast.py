@@ -10,6 +10,7 @@ from itertools import pairwise
 import pytest
 
 from recoveryd.kernel.states import State, StopReason
+from recoveryd.recovery import forecast_run
 from recoveryd.recovery.log_starts import DeletionRound
 from recoveryd.recovery.metrics import ETA_BOUND, RETENTION_SLACK, SPEEDUP
 from recoveryd.recovery.plan_facts import PlanFacts
@@ -305,6 +306,18 @@ def test_one_partition_of_which_nobody_knows_what_arrives_keeps_the_forecast_of_
     world.sample = deleting
     world.second(20)
     assert world.recovery().progress.forecast.at_ms > known.at_ms + 120_000
+
+
+def test_a_forecast_that_cannot_be_made_is_not_tried_with_each_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = running(of_two((600_000, 600_000)), speed=100, spec=make_spec(stop=CaughtUp()), live=60)
+    world.second(100)
+    unseen_of(world, 1)
+    world.second(70)
+    tried = list[int]()
+    question = forecast_run._question
+    monkeypatch.setattr(forecast_run, "_question", lambda case: tried.append(world.now_ms) or question(case))
+    world.second(60)
+    assert 5 <= len(tried) <= 7
 
 
 def test_of_a_partition_that_is_copied_nobody_has_to_know_what_arrives() -> None:

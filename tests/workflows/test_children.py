@@ -9,7 +9,7 @@ import pytest
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.effects import SendCommand
-from recoveryd.kernel.events import CommandNotSent, Tick
+from recoveryd.kernel.events import CommandNotSent, ControlRead, ControlUnread, Tick
 from recoveryd.kernel.states import State
 from recoveryd.recovery.commands import Pause, Resume
 from recoveryd.recovery.model import Recovery
@@ -286,6 +286,18 @@ def test_a_child_that_is_never_seen_is_not_waited_for_for_ever() -> None:
     assert (world.workflow.state, world.workflow.error_code) == (State.FAILED, Code.STEP_FAILED.value)
     assert "the command for w1-anew was not read" in world.workflow.why
     assert read(world, world.sent[0]) == "rejected"
+
+
+def test_a_child_is_waited_for_while_the_daemon_reads_no_commands() -> None:
+    world = restoring()
+    world.pass_time(1_000, every_s=2)
+    world.feed(ControlUnread())
+    world.pass_time(1_900, every_s=2)
+    assert world.workflow.state is State.WAITING
+    world.feed(ControlRead())
+    world.pass_time(60)
+    assert read(world, world.sent[0]) == "accepted"
+    assert world.workflow.state is State.WAITING
 
 
 def test_time_in_which_no_daemon_led_is_not_waited_for() -> None:

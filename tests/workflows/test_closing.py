@@ -62,6 +62,35 @@ def test_that_a_person_gave_up_while_no_daemon_ran_is_read_before_its_time_is_ov
     assert ("given up by" if is_given_up else "tried for long enough (no)") in world.workflow.why
 
 
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_the_last_try_of_a_daemon_that_died_is_not_the_last_before_what_was_sent_since_then_is_read(
+    is_stopped: bool,
+) -> None:
+    world = RunbookWorld()
+    world.fault = refuse_quotas
+    world.begin(RunbookPath.RESUME, quotas={"my app": 2_000_000.0})
+    world.go_through()
+    world.now_ms += 25 * 3_600_000
+    world.lost = True
+    for _ in range(200):
+        world.pass_time(1)
+        if world.workflow.ending is not None and world.workflow.ending.is_last_try:
+            break
+    assert world.workflow.ending is not None
+    assert world.workflow.ending.is_last_try
+    world.lost = False
+
+    def unread() -> None:
+        assert world.workflow.state is State.CLOSING
+        if is_stopped:
+            assert world.stop() == "accepted"
+
+    world.lead(unread)
+    world.pass_time(120)
+    assert world.workflow.state is (State.COMPLETED if is_stopped else State.FAILED)
+    assert ("given up by" if is_stopped else "tried for long enough (no)") in world.workflow.why
+
+
 def left(*rows: ConfigUndo, ending: Ending) -> Ending:
     world = RunbookWorld()
     world.begin(RunbookPath.RESUME)

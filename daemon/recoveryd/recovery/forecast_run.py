@@ -41,10 +41,10 @@ def review(case: Case) -> None:
     _take_pace(case)
     seen = case.seen
     track = seen.track if seen.track.outlook is not None else _track_of(recovery)
-    # A forecast goes over all partitions: with too few samples, it is not tried again before the next sample.
     is_due = track.is_due(case.now_ms)
     is_moved = seen.pace is not known and has_moved(_granted(case))  # what was told a minute ago is not true any more
-    if not (is_due or is_moved) or (seen.pace is known and _lacks_pace(seen, plan)):
+    # A forecast goes over all partitions: where it cannot be made, it is not tried again before the next sample.
+    if seen.pace is known or not (is_due or is_moved):
         return
     question = _question(case)
     if question is None:
@@ -88,10 +88,6 @@ def _take_pace(case: Case) -> None:
     case.observe(pace=(*known, Pace(now_ms, counts, granted))[-PACES_MOST:])
 
 
-def _lacks_pace(seen: Observed, plan: Plan) -> bool:
-    return any(_pace_of(seen, number) is None for number in range(len(plan.lanes)))
-
-
 def _pace_of(seen: Observed, lane: int) -> RateEstimate | None:
     return estimate_rate([CountSample(s.at_ms / 1000, s.lanes[lane]) for s in seen.pace])
 
@@ -128,14 +124,9 @@ def _question(case: Case) -> ForecastQuestion | None:
 
 
 def _arriving(case: Case) -> Mapping[int, RateEstimate] | None:
-    """What arrives in each partition; None while that is not known of one where it counts. The ends are looked for
-    first: while one is missing, this is asked with each heartbeat.
-    """
-    history, needed = case.source_history, _pushed(case)
-    newest = history.newest
-    if needed and (newest is None or not needed <= newest.high_watermark.keys()):
-        return None
-    live = sampled_rates(history, case.now_ms)
+    """What arrives in each partition; None while that is not known of one where it counts."""
+    needed = _pushed(case)
+    live = sampled_rates(case.source_history, case.now_ms)
     return live if needed <= live.keys() else None
 
 

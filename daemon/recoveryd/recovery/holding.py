@@ -58,10 +58,10 @@ def obey_holds(case: Case) -> None:
 
 
 def _tell_why(case: Case) -> None:
-    """Something else may keep it now."""
+    """Something else may keep it now. It rests as long as before: its application is kept for no longer by that."""
     why = why_it_rests(case, case.recovery)
     if why != case.recovery.why:
-        case.revise(why=why)
+        case.journal(why=why, version=case.recovery.version + 1)
 
 
 def _is_free(case: Case) -> bool:

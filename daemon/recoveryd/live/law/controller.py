@@ -85,10 +85,12 @@ def step(
 
 
 def _tells_of_before(state: ControllerState, seen: Assessment) -> bool:
-    """Whether a signal has no sample yet of this kind of work, or from since the rate decayed."""
-    since_ms = max((at_ms for at_ms in (state.untold_ms, state.decayed_ms) if at_ms is not None), default=None)
-    newest = (state.tracks[p.name].newest_ms for p in seen.pressures)
-    return since_ms is not None and any(at_ms is None or at_ms <= since_ms for at_ms in newest)
+    """Whether a signal has no sample yet of this kind of work, or one that was stale none from since the rate
+    decayed. Older ones of others tell of a higher rate than this, which shows no less.
+    """
+    untold_ms = -1 if state.untold_ms is None else state.untold_ms
+    newest = {p.name: state.tracks[p.name].newest_ms or 0 for p in seen.pressures}
+    return any(at_ms <= max(untold_ms, state.decayed.get(name, -1)) for name, at_ms in newest.items())
 
 
 def _with_live_load(
@@ -139,7 +141,7 @@ def _moved(
         probing_ms=_probing_ms(state, move, rate, now_ms),
         causes=relieved(state.causes if move.causes is None else move.causes, seen, now_ms),
         is_stale=bool(seen.stale or seen.lost),
-        decayed_ms=now_ms + params.cut_latency_ms if seen.stale or seen.lost else state.decayed_ms,
+        decayed={**state.decayed, **dict.fromkeys(seen.stale + seen.lost, now_ms + params.cut_latency_ms)},
         is_unseen=bool(seen.unseen) or (state.is_unseen and not may_rise(seen, params)),
         floor=floor,
         floor_since_ms=since_ms if at_floor else None,

@@ -38,7 +38,8 @@ def published(
     state, verdict = _with_verdict(state, move, seen, now_ms, params)
     if verdict is ControlVerdict.UNATTRIBUTABLE:
         move = _unattributed(state, move, seen, now_ms)
-    return state, decision(state, move, verdict, publish, seen, inputs.achieved_bytes_per_s)
+    achieved = inputs.achieved_bytes_per_s if inputs.all_heard else None
+    return state, decision(state, move, verdict, publish, seen, achieved)
 
 
 def _in_force(

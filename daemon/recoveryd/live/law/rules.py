@@ -126,14 +126,14 @@ def _wait(state: ControllerState, seen: Assessment) -> Move | None:
 
 
 def _decay(state: ControllerState, seen: Assessment, floor: float, now_ms: int, params: ControllerParams) -> Move:
-    """1. What is not known cannot be protected: x0.8 per period down to the floor; pause after five minutes. A cut only
-    with the first step of it: samples of other signals go on counting, or no harm that they show would be cut.
+    """1. What is not known cannot be protected: x0.8 per period down to the floor; pause after five minutes. But
+    for the pause it is no cut: samples of other signals go on counting, since the higher rate that they tell of can
+    only show more harm.
     """
-    is_first = not state.is_stale
     if seen.lost:
         why = f"{seen.lost[0]} was last measured over {params.lost_after_ms / 60_000:.0f} min ago: pauses"
         comfortable = _remembered(state, seen, now_ms)
-        return Move(0.0, Rule.STALE, why, min(state.budget, displaced(state)), is_first, comfortable, True)
+        return Move(0.0, Rule.STALE, why, min(state.budget, displaced(state)), state.rate > 0, comfortable, True)
     if seen.unseen:
         why = f"{seen.unseen[0]} was never measured without a replay: stays at the floor"
         return Move(floor, Rule.STALE, why, min(state.budget, floor + displaced(state)))
@@ -141,7 +141,7 @@ def _decay(state: ControllerState, seen: Assessment, floor: float, now_ms: int, 
     rate = max(floor, state.rate * params.stale_factor**periods)
     why = f"{seen.stale[0]} is older than {seen.timings[seen.stale[0]].fresh_ms / 1000:.0f} s: the rate decays to the floor"
     comfortable = _remembered(state, seen, now_ms)
-    return Move(rate, Rule.STALE, why, min(state.budget, rate + displaced(state)), is_first, comfortable)
+    return Move(rate, Rule.STALE, why, min(state.budget, rate + displaced(state)), comfortable=comfortable)
 
 
 def _remembered(state: ControllerState, seen: Assessment, now_ms: int) -> float | None:
@@ -161,9 +161,10 @@ def _guard(
     if not over:
         return None
     first = begin_rate(state, inputs, now_ms, params)
-    start = _of_start(state, max(seen.timings[p.name].delay_ms for p in over), first, now_ms)
-    if start is not None and all(p.kind is SignalKind.LATENCY and p.name not in state.alarmed for p in over):
-        return Move(min(state.rate, first), Rule.FOREIGN, f"{told(over[0])}, and {start}: waits")
+    waited = {p.name: _of_start(state, seen, p, first, now_ms) for p in over}
+    if all(waited.values()):
+        return Move(min(state.rate, first), Rule.FOREIGN, f"{told(over[0])}, and {waited[over[0].name]}: waits")
+    over = [p for p in over if not waited[p.name]]
     floor = bounds(inputs)[0]
     if state.rate <= floor:
         return _from_floor(state, seen, over, inputs, now_ms, params)
@@ -182,14 +183,16 @@ def _guard(
     return move._replace(causes=after_cut(state, doubts, worst, now_ms))
 
 
-def _of_start(state: ControllerState, delay_ms: int, first: float, now_ms: int) -> str | None:
-    """Why what live traffic feels may come from the start of lanes and not from their rate, if so: a JVM and its
-    workers take the machine before anything is copied, and samples of that come in for a loop delay longer, `delay_ms`
-    that of signals that are over. `first`: the rate that a recovery begins with; what is higher may do harm of its own.
+def _of_start(state: ControllerState, seen: Assessment, over: Pressure, first: float, now_ms: int) -> str | None:
+    """Why what a latency shows may come from the start of lanes and not from their rate, if so: a JVM and its workers
+    take the machine before anything is copied, and samples of that come in for a loop delay of the signal longer.
+    `first`: the rate that a recovery begins with; what is higher may do harm of its own.
     """
+    if over.kind is not SignalKind.LATENCY or over.name in state.alarmed:
+        return None
     if state.used_ms is None:
         return "nothing is copied yet, so no cut would change it"
-    is_new = now_ms - state.used_ms < delay_ms and state.rate <= first
+    is_new = now_ms - state.used_ms < seen.timings[over.name].delay_ms and state.rate <= first
     return "lanes have only begun to copy" if is_new else None
 
 

@@ -36,6 +36,14 @@ def with_last_try(workflow: Workflow) -> Workflow:
     return replace(workflow, ending=replace(workflow.ending, is_last_try=True))
 
 
+def without_last_try(workflow: Workflow) -> Workflow:
+    """Unless a person asked for it: while it is not known what was sent, none may be the last."""
+    ending = workflow.ending
+    if ending is None or not ending.is_last_try or ending.given_up_by:
+        return workflow
+    return replace(workflow, ending=replace(ending, is_last_try=False))
+
+
 def is_over(workflow: Workflow, now_ms: int) -> bool:
     """Whether it was tried for long enough."""
     ending = workflow.ending

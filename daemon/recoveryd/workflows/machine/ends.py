@@ -10,7 +10,7 @@ from recoveryd.kernel.states import State
 from recoveryd.workflows.machine.asking import ask_for, begin
 from recoveryd.workflows.machine.children.steering import steer_children
 from recoveryd.workflows.machine.children.whose import FAILED, has_children
-from recoveryd.workflows.machine.closing import is_over, told_try, with_deadline, without
+from recoveryd.workflows.machine.closing import is_over, told_try, with_deadline, without, without_last_try
 from recoveryd.workflows.machine.deciding import told_appended
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.undoing import (
@@ -34,6 +34,7 @@ def fail(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, why: str,
         if is_over(workflow, draft.now_ms) and _is_left(draft, workflow):
             leave(draft, workflow, step, why)
             return
+        workflow = workflow if draft.has_read else without_last_try(workflow)
         tries = told_try(workflow, draft.now_ms)
         draft.revise(workflow.with_step(replace(step, why=why, failures=0)), why=f"{told}; {tries}")
         draft.due(workflow.id, draft.now_ms + draft.params.close_every_ms)
@@ -48,8 +49,8 @@ def fail(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, why: str,
 
 
 def _is_left(draft: WorkflowDraft, workflow: Workflow) -> bool:
-    """Once what was sent while no daemon ran is known; a last try began after that."""
-    return draft.has_read or (workflow.ending is not None and workflow.ending.is_last_try)
+    """Once what was sent while no daemon ran is known, or where a person gave it up."""
+    return draft.has_read or (workflow.ending is not None and bool(workflow.ending.given_up_by))
 
 
 def _told_after(draft: WorkflowDraft, failed: Workflow) -> Iterator[str]:

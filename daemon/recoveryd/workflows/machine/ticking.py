@@ -11,7 +11,7 @@ from recoveryd.kernel.effects import WakeAt
 from recoveryd.kernel.keeping import overdue
 from recoveryd.kernel.states import State
 from recoveryd.workflows.machine.children.steering import remind_children
-from recoveryd.workflows.machine.closing import is_over, with_last_try
+from recoveryd.workflows.machine.closing import is_over, with_last_try, without_last_try
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.ends import leave
 from recoveryd.workflows.machine.guarding import guarded
@@ -78,7 +78,8 @@ def _look_at_clock(draft: WorkflowDraft, workflow: Workflow) -> None:
 def _put_back(draft: WorkflowDraft, workflow: Workflow) -> None:
     """What is put back is tried once more when it was tried for long enough, as nobody may have led."""
     if not draft.has_read:
-        take_again(draft, workflow)
+        further = without_last_try(workflow)
+        take_again(draft, workflow if further is workflow else draft.revise(further))
     elif workflow.ending is not None and workflow.ending.is_last_try and workflow.step is not None:
         leave(draft, workflow, workflow.step, "nothing was heard of the last try")
     elif is_over(workflow, draft.now_ms):

@@ -62,7 +62,8 @@ def look_at_children(draft: WorkflowDraft, workflow: Workflow, step: WorkflowSte
         return _told(workflow, step, Outcome.DONE, f"{named} completed", evidence=kept, logs=logs)
     runs, sent = step.action.runs, _sent(step)
     unread = [run for run in unseen if run in runs[:sent]]
-    if unread and step.tries - _first_try(step) >= draft.params.ready_wait_ms // draft.params.look_every_ms:
+    looks = step.tries - _first_try(step) if draft.has_read else 0
+    if unread and looks >= draft.params.ready_wait_ms // draft.params.look_every_ms:
         why = f"the command for {unread[0].recovery} was not read for {draft.params.ready_wait_ms // 60_000} minutes"
         return _told(workflow, step, Outcome.FAILED, why, code=Code.STEP_FAILED.value)
     fresh = runs[sent : sent + max(0, AT_ONCE - len(live) - len(unread))]  # of more than may be begun at once
@@ -75,6 +76,8 @@ def look_at_children(draft: WorkflowDraft, workflow: Workflow, step: WorkflowSte
     said = "; ".join(str(part) for part in (_said(asked or live), refused) if part)
     why = f"{len(completed)} of {named} completed" + (f": {said}" if said else "")
     begun = {SENT: sent + len(fresh), FIRST_TRY: step.tries} if fresh else {}
+    if unread and is_due and not draft.has_read:
+        begun = {**begun, FIRST_TRY: step.tries}  # while nothing is read, the wait for it does not begin
     more: dict[str, object] = {**begun, **({COMPLETED: completed} if completed else {})}
     if asked or APPROVALS in step.evidence:
         more[APPROVALS] = [child.id for child in asked]
