@@ -79,3 +79,31 @@ def test_harm_soon_after_lanes_have_begun_is_cut_as_soon_beside_a_latency_over_a
     first = next(n for n, decision in enumerate(told) if decision.rule is Rule.GUARD)
     assert first * PERIOD_S <= SOON_S // 2
     assert told[-1].wanted_bytes_per_s < 10e6
+
+
+HARM = 40e6  # from this rate on the latency is over its SLO
+
+
+@pytest.mark.parametrize("silent_after_s", range(12, 18, 2))
+def test_harm_from_before_a_silence_is_that_of_the_rate_which_did_it(silent_after_s: int) -> None:
+    """A Prometheus tells that a fifth of the last minute was over the SLO. Soon after that begins the canary falls
+    silent for half a minute, and the rate decays.
+    """
+    domain, granted = Domain(60), list[float]()
+
+    def go(canary_s: float | None) -> ControlDecision:
+        granted.append(domain.state.published)
+        window = granted[-30:]
+        decision = domain.step(canary_s, p99_s=0.36 if sum(rate >= HARM for rate in window) >= 6 else 0.02)
+        assert decision.rule is not Rule.GUARD or domain.state.comfortable >= 0.4 * HARM
+        return decision
+
+    while domain.state.published < HARM:
+        go(0.02)
+    for _ in range(silent_after_s // PERIOD_S):
+        go(0.02)
+    for _ in range(15):
+        go(None)
+    told = [go(0.02) for _ in range(60)]
+    assert any(decision.rule is Rule.GUARD for decision in told)
+    assert min(domain.state.memory.safe.values()) >= 0.4 * HARM

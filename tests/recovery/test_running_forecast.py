@@ -308,6 +308,37 @@ def test_one_partition_of_which_nobody_knows_what_arrives_keeps_the_forecast_of_
     assert world.recovery().progress.forecast.at_ms > known.at_ms + 120_000
 
 
+def test_a_race_that_one_partition_loses_is_called_while_another_is_unseen() -> None:
+    world = running(of_two((6_000_000, 6_000_000), **{"retention.bytes": "1000000000"}), speed=1_500, live=1_000)
+    began_ms, sample = world.now_ms, world.sample
+
+    def deleting():
+        world.log_starts = {0: (world.now_ms - began_ms) // 150_000 * 300_000, 1: 0}
+        return sample()
+
+    world.sample = deleting
+    world.second(100)
+    assert world.recovery().progress.forecast.outlook == "ok"
+    unseen_of(world, 1)
+    world.second(900)
+    assert world.recovery().progress.forecast.outlook == "retention_loss"
+
+
+def test_what_somebody_deletes_once_is_no_pace() -> None:
+    """Of a million, beside a segment of 150,000 each 150 s; the copy is three times as fast as that."""
+    world = running(timed(6_000_000, **{"retention.bytes": "1000000000"}), speed=3_000, live=1_000)
+    began_ms, sample = world.now_ms, world.sample
+
+    def deleting():
+        passed_s = (world.now_ms - began_ms) // 1_000
+        world.log_starts = {0: passed_s // 150 * 150_000 + 1_000_000 * (passed_s >= 510)}
+        return sample()
+
+    world.sample = deleting
+    world.second(1_500)
+    assert world.recovery().state is State.RUNNING
+
+
 def test_a_forecast_that_cannot_be_made_is_not_tried_with_each_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
     world = running(of_two((600_000, 600_000)), speed=100, spec=make_spec(stop=CaughtUp()), live=60)
     world.second(100)
@@ -315,7 +346,7 @@ def test_a_forecast_that_cannot_be_made_is_not_tried_with_each_heartbeat(monkeyp
     world.second(70)
     tried = list[int]()
     question = forecast_run._question
-    monkeypatch.setattr(forecast_run, "_question", lambda case: tried.append(world.now_ms) or question(case))
+    monkeypatch.setattr(forecast_run, "_question", lambda *a: tried.append(world.now_ms) or question(*a))
     world.second(60)
     assert 5 <= len(tried) <= 7
 

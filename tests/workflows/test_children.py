@@ -292,8 +292,9 @@ def test_a_child_is_waited_for_while_the_daemon_reads_no_commands() -> None:
     world = restoring()
     world.pass_time(1_000, every_s=2)
     world.feed(ControlUnread())
+    version = world.workflow.version
     world.pass_time(1_900, every_s=2)
-    assert world.workflow.state is State.WAITING
+    assert (world.workflow.state, world.workflow.version) == (State.WAITING, version)
     world.feed(ControlRead())
     world.pass_time(60)
     assert read(world, world.sent[0]) == "accepted"

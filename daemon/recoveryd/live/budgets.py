@@ -47,8 +47,8 @@ class Claimant:
     more than 1 where its bytes crowd on one broker of the domain. `writes`: the domains to which it brings records;
     elsewhere it only reads. `achieved_bytes_per_s`: what its lanes told last, None = nothing yet; what others leave to
     it goes by that. `heard_bytes_per_s`: the part of it that lanes told within some seconds, None = none of them did.
-    So much is used at least, and no more than that raises a rate or shows it to be safe. `required_bytes_per_s`: the
-    rate that meets its deadline. `has_settled`: it has had time to use what it is granted.
+    So much is used at least, with `all_heard` no more; and no more than that raises a rate or shows it to be safe.
+    `required_bytes_per_s`: the rate that meets its deadline. `has_settled`: it has had time to use what it is granted.
     """
 
     mode: Mode
@@ -59,6 +59,7 @@ class Claimant:
     required_bytes_per_s: float | None = None
     writes: frozenset[str] = frozenset()
     has_settled: bool = False
+    all_heard: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,7 @@ def _inputs(domain: str, signals: DomainSignals, controlled: Mapping[str, Claima
         ceiling_bytes_per_s=min(most, sum(c.claim.ceiling * part for c, part in members)),
         active=bool(members),
         work=_work_of({domain in c.writes for c, _ in members}),
-        all_heard=all((c.heard_bytes_per_s or 0.0) >= (c.achieved_bytes_per_s or 0.0) for c, _ in members),
+        all_heard=all(c.all_heard for c, _ in members),
     )
 
 

@@ -46,10 +46,13 @@ def review(case: Case) -> None:
     # A forecast goes over all partitions: where it cannot be made, it is not tried again before the next sample.
     if seen.pace is known or not (is_due or is_moved):
         return
-    question = _question(case)
+    live = sampled_rates(case.source_history, case.now_ms)
+    question = _question(case, live)
     if question is None:
         return
     answer = ask(question)
+    if not (_pushed(case) <= live.keys() or _is_worse(answer.forecast.outlook, track.outlook)):
+        return  # with what is not known taken for nothing, a verdict may be too good
     if is_due:
         after = track.with_outlook(answer.forecast.outlook, case.now_ms)
         case.observe(track=after, forecast=answer.forecast)
@@ -92,12 +95,14 @@ def _pace_of(seen: Observed, lane: int) -> RateEstimate | None:
     return estimate_rate([CountSample(s.at_ms / 1000, s.lanes[lane]) for s in seen.pace])
 
 
-def _question(case: Case) -> ForecastQuestion | None:
-    """What is left, lane by lane; None while that is not known."""
+def _is_worse(found: Outlook, standing: Outlook | None) -> bool:
+    return standing is not None and found.rank < standing.rank
+
+
+def _question(case: Case, live: Mapping[int, RateEstimate]) -> ForecastQuestion | None:
+    """What is left, lane by lane; None while that is not known. `live`: what arrives, by partition."""
     recovery, plan, seen, now_ms = case.recovery, case.plan, case.seen, case.now_ms
-    history, live = case.source_history, _arriving(case)
-    if live is None:
-        return None
+    history = case.source_history
     rows = {p.partition: p for p in recovery.progress.partitions}
     times = event_times(seen)
     lanes = []
@@ -121,13 +126,6 @@ def _question(case: Case) -> ForecastQuestion | None:
         deadline_s=_deadline_s(recovery, now_ms),
         live_sigma=math.hypot(*(rate.sigma for rate in live.values())) if live else 0.0,
     )
-
-
-def _arriving(case: Case) -> Mapping[int, RateEstimate] | None:
-    """What arrives in each partition; None while that is not known of one where it counts."""
-    needed = _pushed(case)
-    live = sampled_rates(case.source_history, case.now_ms)
-    return live if needed <= live.keys() else None
 
 
 def _pushed(case: Case) -> set[int]:

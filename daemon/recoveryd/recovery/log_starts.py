@@ -44,15 +44,18 @@ class LogStart(NamedTuple):
         """Offsets/s at which it moves, over the last rounds; 0 with too few of them. It wears off once the next round
         is later than usual. What arrived lies up to a segment before or behind where a round leads to, and a round is
         one segment or many: so a part of the smallest one is left out, and what is told is never ahead of what is true
-        by more than a segment.
+        by more than a segment. What the largest round has beyond the second is left out too: what somebody deleted once
+        is no pace.
         """
         if len(self.rounds) < _ROUNDS_LEAST:
             return 0.0
         first, newest = self.rounds[0], self.rounds[-1]
-        least = min(after.offset - before.offset for before, after in pairwise(self.rounds))
+        steps = sorted(after.offset - before.offset for before, after in pairwise(self.rounds))
+        beyond = steps[-1] - steps[-2]
         usual_ms = (newest.ended_ms - first.ended_ms) / (len(self.rounds) - 1)
         passed_ms = max(newest.ended_ms, now_ms - usual_ms) - first.ended_ms
-        return max(0.0, newest.offset - first.offset - least / len(self.rounds)) * 1000 / max(1.0, passed_ms)
+        went = newest.offset - first.offset - beyond - steps[0] / len(self.rounds)
+        return max(0.0, went) * 1000 / max(1.0, passed_ms)
 
     def ahead(self, per_s: float, now_ms: int) -> float:
         """How far it would have gone on by now at `per_s`. No further than another step would lead: none was seen, as

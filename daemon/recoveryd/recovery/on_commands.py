@@ -200,7 +200,8 @@ def _approve(case: Case, event: CommandReceived, command: Approve) -> None:
     elif over_slo := refuse_over_slo(case.draft, recovery):
         _reject(case, event, Code.LIVE_OVER_SLO, over_slo)
     else:
-        _accept(case, event, f"{recovery.id} is approved and starts, if the topics are still as planned")
+        once = f" once {ALL_READ}" if may_be_held(case) else ""
+        _accept(case, event, f"{recovery.id} is approved and starts{once}, if the topics are still as planned")
         _look_again(case, command, f"approved by {command.meta.who}")
 
 

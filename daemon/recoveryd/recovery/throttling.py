@@ -147,16 +147,21 @@ def _claimant(draft: RecoveryDraft, recovery: Recovery, domains: Sequence[str], 
         writes=frozenset({recovery.spec.target.cluster} if recovery.brings_records else ()),
         achieved_bytes_per_s=recovery.progress.bytes_per_s if is_heard else None,
         heard_bytes_per_s=_heard_bytes_per_s(workers, draft.now_ms) if is_heard else None,
+        all_heard=not is_heard or all(_is_heard(worker, draft.now_ms) for worker in workers),
         required_bytes_per_s=_required(recovery, draft.now_ms),
         has_settled=is_resting or (is_heard and draft.now_ms - begun_ms >= _SETTLED_MS),
     )
 
 
 def _heard_bytes_per_s(workers: Collection[Heard], now_ms: int) -> float | None:
-    """What these told so lately that it is still so; those that are done use nothing. None: no other one was heard."""
-    working = [worker for worker in workers if worker.heartbeat.state != "done"]
-    heard = [worker.heartbeat.bytes_per_s for worker in working if now_ms - worker.received_ms <= _LATE_MS]
-    return sum(heard) if heard or not working else None
+    """What these told so lately that it is still so; None while none did."""
+    heard = [worker.heartbeat for worker in workers if _is_heard(worker, now_ms)]
+    return sum(beat.bytes_per_s for beat in heard if beat.state != "done") if heard else None
+
+
+def _is_heard(worker: Heard, now_ms: int) -> bool:
+    """Whether what it last told is still so. One that is done tells nothing further."""
+    return worker.heartbeat.state == "done" or now_ms - worker.received_ms <= _LATE_MS
 
 
 def _required(recovery: Recovery, now_ms: int) -> float | None:

@@ -6,7 +6,17 @@ half of the SLO, because lag shows harm late.
 """
 
 from recoveryd.live.law.assessment import Assessment
-from recoveryd.live.law.moves import Move, at_floor, bounds, cut_to, displaced, elapsed_ms, limited, untold_begin
+from recoveryd.live.law.moves import (
+    Move,
+    at_floor,
+    bounds,
+    cut_to,
+    displaced,
+    elapsed_ms,
+    limited,
+    shown_rate,
+    untold_begin,
+)
 from recoveryd.live.law.types import ControllerParams, ControllerState, Inputs, Law, Rule
 
 
@@ -21,7 +31,7 @@ def halve(state: ControllerState, seen: Assessment, floor: float, params: Contro
     worst = max(over, key=lambda p: p.share)
     if state.rate <= floor:
         return at_floor(state, worst)
-    rate = max(floor, state.rate * params.additive_cut)
+    rate = max(floor, shown_rate(state, worst.name) * params.additive_cut)
     return cut_to(state, rate, worst, rate)
 
 

@@ -147,6 +147,7 @@ def fold_readings(
         tracks=tracks,
         baselines=baselines,
         dropped=state.dropped & protected,
+        decayed={name: at_ms for name, at_ms in state.decayed.items() if name in protected},
         ingress=ingress,
         ingress_since_ms=inputs.ingress_since_ms,
         displaced=state.displaced if is_same else None,

@@ -66,12 +66,25 @@ def at_floor(state: ControllerState, worst: Pressure) -> Move:
     return Move(state.rate, Rule.GUARD, f"{told(worst)}; the rate is at the floor")
 
 
-def cut_to(state: ControllerState, rate: float, worst: Pressure, comfortable: float | None) -> Move:
-    """A cut. The budget follows the rate down, never up, so that what live traffic displaced during a burst is not
-    given back twice.
+def shown_rate(state: ControllerState, name: str) -> float:
+    """The rate that the newest sample of this signal tells of: where it decayed since then, the highest one that was
+    granted from when the sample was taken on.
     """
-    part = rate / state.rate if state.rate > 0 else 0.0
-    why = f"{told(worst)}: cut to {part:.0%}"
+    taken_ms = state.tracks[name].newest_ms or 0
+    if taken_ms > max(state.decayed.values(), default=-1):
+        return state.rate
+    ends_ms = (*(at_ms for at_ms, _ in state.publications[1:]), math.inf)
+    granted = (rate for (_, rate), end_ms in zip(state.publications, ends_ms, strict=True) if end_ms > taken_ms)
+    return max(state.rate, *granted)
+
+
+def cut_to(state: ControllerState, rate: float, worst: Pressure, comfortable: float | None) -> Move:
+    """A cut, or where the rate decayed to less than that already, none. The budget follows the rate down, never up, so
+    that what live traffic displaced during a burst is not given back twice.
+    """
+    why = f"{told(worst)}: cut to {rate / state.rate if state.rate > 0 else 0.0:.0%}"
+    if rate >= state.rate:
+        rate, why = state.rate, f"{told(worst)} in a sample from before the rate decayed: holds"
     return Move(rate, Rule.GUARD, why, min(state.budget, rate + displaced(state)), True, comfortable)
 
 

@@ -38,6 +38,7 @@ from recoveryd.live.law.moves import (
     granted_least,
     is_below_safe,
     limited,
+    shown_rate,
     told,
     untold_begin,
 )
@@ -127,8 +128,8 @@ def _wait(state: ControllerState, seen: Assessment) -> Move | None:
 
 def _decay(state: ControllerState, seen: Assessment, floor: float, now_ms: int, params: ControllerParams) -> Move:
     """1. What is not known cannot be protected: x0.8 per period down to the floor; pause after five minutes. But
-    for the pause it is no cut: samples of other signals go on counting, since the higher rate that they tell of can
-    only show more harm.
+    for the pause it is no cut: samples of other signals go on counting, and what they show is that of the higher
+    rate which they tell of.
     """
     if seen.lost:
         why = f"{seen.lost[0]} was last measured over {params.lost_after_ms / 60_000:.0f} min ago: pauses"
@@ -145,10 +146,12 @@ def _decay(state: ControllerState, seen: Assessment, floor: float, now_ms: int, 
 
 
 def _remembered(state: ControllerState, seen: Assessment, now_ms: int) -> float | None:
-    """The comfortable rate, set to the present rate when signals become stale, unless something speaks against that."""
+    """The comfortable rate, set when signals become stale to the one that samples tell of, unless something speaks
+    against that.
+    """
     if state.is_stale or is_doubtful(state, seen, now_ms):
         return state.comfortable
-    return max(state.comfortable or 0.0, state.rate)
+    return max(state.comfortable or 0.0, min(state.rate, granted_least(state)))
 
 
 def _guard(
@@ -179,7 +182,7 @@ def _guard(
     # Else it is the harm that the last cut answered.
     is_again = since_last_ms > 2 * seen.delay_ms or follows(state, seen, now_ms)
     comfortable = _safe_before(state, seen, worst, now_ms) if is_again else state.comfortable
-    move = cut_to(state, max(floor, state.rate * factor), worst, comfortable)
+    move = cut_to(state, max(floor, shown_rate(state, worst.name) * factor), worst, comfortable)
     return move._replace(causes=after_cut(state, doubts, worst, now_ms))
 
 
@@ -232,6 +235,9 @@ def _safe_before(state: ControllerState, seen: Assessment, worst: Pressure, now_
     """
     if is_noisy(state, worst):
         return SAFE_SHARE * max(state.rate, state.comfortable or 0.0)
+    shown = shown_rate(state, worst.name)
+    if shown > state.rate:
+        return SAFE_SHARE * shown
     safe = SAFE_SHARE * state.rate
     return min(safe, granted_least(state)) if follows(state, seen, now_ms) else safe
 

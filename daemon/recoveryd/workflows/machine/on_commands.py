@@ -106,7 +106,7 @@ def on_approve(draft: WorkflowDraft, event: CommandReceived, command: Approve) -
         draft.refuse(event, held)
     else:
         why = f"approved by {command.meta.who}"
-        draft.answer(event, "accepted", f"{workflow.id} is approved")
+        draft.answer(event, "accepted", f"{workflow.id} is approved{_told_later(draft)}")
         # Its facts are as old as the wait: they are asked for again, and the plan must come out as it was approved.
         gather(draft, draft.revise(workflow, approved=why))
 
@@ -200,8 +200,7 @@ def on_resume(draft: WorkflowDraft, event: CommandReceived, command: Resume) -> 
     if workflow.state not in {State.PAUSED, State.PAUSING}:
         wrong_state(draft, event, workflow)
         return
-    later = "" if draft.has_read else f"; what changes something waits until {ALL_READ}"
-    draft.answer(event, "accepted", f"{workflow.id} goes on{later}")
+    draft.answer(event, "accepted", f"{workflow.id} goes on{_told_later(draft)}")
     was_paused, step = workflow.state is State.PAUSED, workflow.step
     if step is not None and not was_paused:
         workflow = workflow.with_step(replace(step, failures=0))  # looks that failed meanwhile are no tries
@@ -209,6 +208,10 @@ def on_resume(draft: WorkflowDraft, event: CommandReceived, command: Resume) -> 
     running = draft.move(steer_children(draft, workflow, "resume"), State.RUNNING, why, waiting_for=None)
     if was_paused:
         take_anew(draft, running)
+
+
+def _told_later(draft: WorkflowDraft) -> str:
+    return "" if draft.has_read else f"; what changes something waits until {ALL_READ}"
 
 
 def on_rollback(draft: WorkflowDraft, event: CommandReceived, command: Rollback) -> None:
@@ -231,7 +234,7 @@ def on_rollback(draft: WorkflowDraft, event: CommandReceived, command: Rollback)
     since = _setters_since(draft, wanted)
     theirs = f"offsets that {', '.join(other.id for other in since)} set since stay" if since else ""
     told = "; ".join(filter(None, (f"{workflow.id} is rolled back", stays, theirs)))
-    draft.answer(event, "accepted", told)
+    draft.answer(event, "accepted", f"{told}{_told_later(draft)}")
     before = (s for s in wanted.steps if s.name not in names)
     kept = (replace(s, state=StepState.SKIPPED) if s.state in NOT_ENDED else s for s in before)
     why = f"rolled back by {command.meta.who}"

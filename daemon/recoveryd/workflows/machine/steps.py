@@ -11,7 +11,13 @@ from recoveryd.kernel.states import State
 from recoveryd.workflows.machine.around import around_of
 from recoveryd.workflows.machine.asking import ask_for, begin
 from recoveryd.workflows.machine.changing import is_at_rest, is_nothing_begun, rest_of
-from recoveryd.workflows.machine.children.looking import asked_again, asked_anew, look_at_children, look_at_rollback
+from recoveryd.workflows.machine.children.looking import (
+    asked_again,
+    asked_anew,
+    look_at_children,
+    look_at_rollback,
+    while_unread,
+)
 from recoveryd.workflows.machine.deciding import appends, has_to_be_decided, with_decision
 from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.ends import complete, end, fail
@@ -180,7 +186,7 @@ def _take(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, *, is_lo
     look = _LOOKS.get(type(step.action))
     if look is not None:
         workflow, step = asked_again(draft, workflow, step)
-        begun = replace(step, tries=step.tries + 1)
+        begun = while_unread(draft, replace(step, tries=step.tries + 1))
         told = look(draft, draft.put(workflow.with_step(begun)), begun)
         take_report(draft, draft.workflows.live[workflow.id], begun, told)
         return

@@ -25,7 +25,7 @@ from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.workflow import Workflow, WorkflowStep
 
 # In the evidence of a step.
-FIRST_TRY: Final = "first_try"  # which look was the first after a pause
+FIRST_TRY: Final = "first_try"  # which look was the first after a pause, or since commands are read
 COMPLETED: Final = "completed"  # of those that have, which may be forgotten by now
 ENDS: Final = "target_ends"  # of one that has copied, until all have
 SENT: Final = "sent"  # of one that begins more than some at a time: so many commands were sent so far
@@ -62,8 +62,7 @@ def look_at_children(draft: WorkflowDraft, workflow: Workflow, step: WorkflowSte
         return _told(workflow, step, Outcome.DONE, f"{named} completed", evidence=kept, logs=logs)
     runs, sent = step.action.runs, _sent(step)
     unread = [run for run in unseen if run in runs[:sent]]
-    looks = step.tries - _first_try(step) if draft.has_read else 0
-    if unread and looks >= draft.params.ready_wait_ms // draft.params.look_every_ms:
+    if unread and step.tries - _first_try(step) >= draft.params.ready_wait_ms // draft.params.look_every_ms:
         why = f"the command for {unread[0].recovery} was not read for {draft.params.ready_wait_ms // 60_000} minutes"
         return _told(workflow, step, Outcome.FAILED, why, code=Code.STEP_FAILED.value)
     fresh = runs[sent : sent + max(0, AT_ONCE - len(live) - len(unread))]  # of more than may be begun at once
@@ -76,8 +75,6 @@ def look_at_children(draft: WorkflowDraft, workflow: Workflow, step: WorkflowSte
     said = "; ".join(str(part) for part in (_said(asked or live), refused) if part)
     why = f"{len(completed)} of {named} completed" + (f": {said}" if said else "")
     begun = {SENT: sent + len(fresh), FIRST_TRY: step.tries} if fresh else {}
-    if unread and is_due and not draft.has_read:
-        begun = {**begun, FIRST_TRY: step.tries}  # while nothing is read, the wait for it does not begin
     more: dict[str, object] = {**begun, **({COMPLETED: completed} if completed else {})}
     if asked or APPROVALS in step.evidence:
         more[APPROVALS] = [child.id for child in asked]
@@ -172,6 +169,13 @@ def look_at_rollback(draft: WorkflowDraft, workflow: Workflow, step: WorkflowSte
             send(draft, workflow, "rollback", child.id, data, rollback_id(workflow, step, run))
         return _told(workflow, step, Outcome.NOT_YET, f"{child.id} puts back what it changed: {child.why}")
     return _told(workflow, step, Outcome.DONE, "what it began is as it was before")
+
+
+def while_unread(draft: WorkflowDraft, step: WorkflowStep) -> WorkflowStep:
+    """While no commands are read, the wait for those that it sent does not begin."""
+    if draft.has_read or not isinstance(step.action, RunChildren):
+        return step
+    return replace(step, evidence={**step.evidence, FIRST_TRY: step.tries})
 
 
 def asked_anew(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep) -> WorkflowStep:
