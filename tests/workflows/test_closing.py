@@ -42,13 +42,24 @@ def test_a_quota_that_is_left_is_named_with_the_command_for_its_client(before: d
     assert "quota of my app is not put back" in world.workflow.report["open"]  # type: ignore[index]
 
 
-@pytest.mark.parametrize("is_given_up", [True, False])
-def test_that_a_person_gave_up_while_no_daemon_ran_is_read_before_its_time_is_over(is_given_up: bool) -> None:
+def refused_for_a_day() -> RunbookWorld:
+    """What it puts back is refused, and the time for that is over."""
     world = RunbookWorld()
     world.fault = refuse_quotas
     world.begin(RunbookPath.RESUME, quotas={"my app": 2_000_000.0})
     world.go_through()
     world.now_ms += 25 * 3_600_000
+    return world
+
+
+def assert_ended(world: RunbookWorld, *, is_given_up: bool) -> None:
+    assert world.workflow.state is (State.COMPLETED if is_given_up else State.FAILED)
+    assert ("given up by" if is_given_up else "tried for long enough (no)") in world.workflow.why
+
+
+@pytest.mark.parametrize("is_given_up", [True, False])
+def test_that_a_person_gave_up_while_no_daemon_ran_is_read_before_its_time_is_over(is_given_up: bool) -> None:
+    world = refused_for_a_day()
 
     def unread() -> None:
         assert world.workflow.state is State.CLOSING
@@ -58,19 +69,14 @@ def test_that_a_person_gave_up_while_no_daemon_ran_is_read_before_its_time_is_ov
 
     world.lead(unread)
     world.pass_time(120)
-    assert world.workflow.state is (State.COMPLETED if is_given_up else State.FAILED)
-    assert ("given up by" if is_given_up else "tried for long enough (no)") in world.workflow.why
+    assert_ended(world, is_given_up=is_given_up)
 
 
 @pytest.mark.parametrize("is_stopped", [True, False])
 def test_the_last_try_of_a_daemon_that_died_is_not_the_last_before_what_was_sent_since_then_is_read(
     is_stopped: bool,
 ) -> None:
-    world = RunbookWorld()
-    world.fault = refuse_quotas
-    world.begin(RunbookPath.RESUME, quotas={"my app": 2_000_000.0})
-    world.go_through()
-    world.now_ms += 25 * 3_600_000
+    world = refused_for_a_day()
     world.lost = True
     for _ in range(200):
         world.pass_time(1)
@@ -87,8 +93,7 @@ def test_the_last_try_of_a_daemon_that_died_is_not_the_last_before_what_was_sent
 
     world.lead(unread)
     world.pass_time(120)
-    assert world.workflow.state is (State.COMPLETED if is_stopped else State.FAILED)
-    assert ("given up by" if is_stopped else "tried for long enough (no)") in world.workflow.why
+    assert_ended(world, is_given_up=is_stopped)
 
 
 def left(*rows: ConfigUndo, ending: Ending) -> Ending:

@@ -66,5 +66,5 @@ def _subject(draft: HoldDraft, hold_id: str) -> Subject | None:
 def _steer(draft: HoldDraft, event: object) -> None:
     if isinstance(event, _TIME):
         expire(draft)
-        if draft.has_read and (gone := overdue_ids(draft.holds.ended, draft.params, draft.now_ms)):
+        if gone := overdue_ids(draft, draft.holds.ended, draft.params):
             draft.forget_holds(gone)

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Final, Protocol, TypeVar
 
+from recoveryd.kernel.draft import View
+
 AT_ONCE: Final = 500
 _LOOKED_AT: Final = 10 * AT_ONCE
 
@@ -32,18 +34,17 @@ class Keeps(Protocol):
 _Ended = TypeVar("_Ended", bound=Ended)
 
 
-def overdue(ended: Mapping[str, _Ended], keep_ms: int, keep_most: int, now_ms: int) -> Iterator[_Ended]:
+def overdue(view: View, ended: Mapping[str, _Ended], params: Keeps) -> Iterator[_Ended]:
     """Those to forget now, the oldest first; `ended` is in the order in which they ended. Looks at a few thousand of
     them at most.
     """
-    too_many = len(ended) - keep_most
-    for number, one in enumerate(islice(ended.values(), _LOOKED_AT)):
-        if number >= too_many and now_ms - one.updated_ms < keep_ms:
+    too_many = len(ended) - params.keep_terminal_most
+    for number, one in enumerate(islice(ended.values(), _LOOKED_AT) if view.has_read else ()):
+        if number >= too_many and view.now_ms - one.updated_ms < params.keep_terminal_ms:
             return
         yield one
 
 
-def overdue_ids(ended: Mapping[str, Ended], params: Keeps, now_ms: int) -> list[str]:
+def overdue_ids(view: View, ended: Mapping[str, Ended], params: Keeps) -> list[str]:
     """Ids of those to forget now, at most one batch: for nouns that have nothing outside the status topic."""
-    due = overdue(ended, params.keep_terminal_ms, params.keep_terminal_most, now_ms)
-    return [one.id for one in islice(due, AT_ONCE)]
+    return [one.id for one in islice(overdue(view, ended, params), AT_ONCE)]

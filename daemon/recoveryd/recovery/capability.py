@@ -89,7 +89,7 @@ def _steer(draft: RecoveryDraft, event: object) -> None:
         _rest_if_leaving(draft, recovery_id)
     if isinstance(event, LaneHeartbeat):
         draft.measured_bytes_per_s = with_rate_of(draft.recovery(event.recovery), draft.measured_bytes_per_s)
-    if is_time and draft.has_read:
+    if is_time:
         forgetting.forget_old(draft)
     quotas.keep_quotas(draft, touched, everything=is_time or isinstance(event, events.QuotasSwept))
 

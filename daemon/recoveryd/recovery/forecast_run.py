@@ -40,11 +40,11 @@ def review(case: Case) -> None:
     known = case.seen.pace
     _take_pace(case)
     seen = case.seen
+    if seen.pace is known:
+        return  # a forecast goes over all partitions: also one that cannot be made is tried with a new sample only
     track = seen.track if seen.track.outlook is not None else _track_of(recovery)
     is_due = track.is_due(case.now_ms)
-    is_moved = seen.pace is not known and has_moved(_granted(case))  # what was told a minute ago is not true any more
-    # A forecast goes over all partitions: where it cannot be made, it is not tried again before the next sample.
-    if seen.pace is known or not (is_due or is_moved):
+    if not (is_due or has_moved(_granted(case))):  # else what was told a minute ago is not true any more
         return
     live = sampled_rates(case.source_history, case.now_ms)
     question = _question(case, live)

@@ -26,7 +26,7 @@ def forget_old(draft: RecoveryDraft) -> None:
     params, known = draft.params, draft.forgetting
     waiting = {cluster for cluster, at_ms in known.not_before_ms.items() if draft.now_ms < at_ms}
     due: dict[str, list[EndedRecovery]] = {}
-    for recovery in overdue(draft.stored.ended, params.keep_terminal_ms, params.keep_terminal_most, draft.now_ms):
+    for recovery in overdue(draft, draft.stored.ended, params):
         cluster = recovery.spec.target.cluster
         if cluster not in known.under_way | waiting and len(due.setdefault(cluster, [])) < AT_ONCE:
             home = recovery.plan.receipts if recovery.plan is not None and recovery.attempt.number else None

@@ -18,8 +18,8 @@ from recoveryd.recovery.spec import Limits, Spec
 from recoveryd.units.contract import UnitContract
 from recoveryd_jobs.contract import ReceiptsHome, Verification
 
-# States in which an application of the recovery may exist: it writes data, holds it open, or reads it back.
 RESTING = frozenset({State.PAUSING, State.PAUSED})
+# States in which an application of the recovery may exist: it writes data, holds it open, or reads it back.
 ACTIVE = frozenset({State.STARTING, State.RUNNING, State.PAUSING, State.PAUSED, State.STOPPING, State.VERIFYING})
 # States in which the recovery works: it takes a share of the budget, and can be paused.
 WORKING = frozenset({State.STARTING, State.RUNNING, State.VERIFYING})

@@ -25,7 +25,7 @@ from recoveryd.recovery.ending import begin_end
 from recoveryd.recovery.holding import held_from, held_now, resume_once_known, why_it_rests
 from recoveryd.recovery.lifecycle import is_reusable
 from recoveryd.recovery.limits import changed_limits, lacks_rate, with_limits
-from recoveryd.recovery.model import ACTIVE, WORKING, Recovery, Wanted
+from recoveryd.recovery.model import ACTIVE, RESTING, WORKING, Recovery, Wanted
 from recoveryd.recovery.pausing import TELEMETRY, begin_pause
 from recoveryd.recovery.spec import Limits, Spec
 from recoveryd.recovery.throttling import refuse_over_slo
@@ -106,7 +106,7 @@ def _on(command: type[C], steer: _Steer[C]) -> Verb[RecoveryDraft]:
 
 def _pause(case: Case, event: CommandReceived, command: Pause) -> None:
     recovery = case.recovery
-    if recovery.state in {S.PAUSING, S.PAUSED}:
+    if recovery.state in RESTING:
         _accept(case, event, f"{recovery.id} is {recovery.state.value} already")
         if recovery.held:  # from now on this is the operator's pause, which only an operator ends
             case.revise(held="", why=f"paused by {command.meta.who}")
@@ -128,7 +128,7 @@ def _resume(case: Case, event: CommandReceived, command: Resume) -> None:
     if recovery.state in WORKING:
         _accept(case, event, f"{recovery.id} is {recovery.state.value} already")
         return
-    if recovery.state not in {S.PAUSING, S.PAUSED}:
+    if recovery.state not in RESTING:
         _wrong_state(case, event)
         return
     if recovery.held == TELEMETRY:

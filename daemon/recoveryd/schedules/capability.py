@@ -103,5 +103,5 @@ def _steer(draft: ScheduleDraft, event: object) -> None:
     if isinstance(event, _TIME):
         for schedule in list(draft.schedules.live.values()):
             fire_what_is_due(draft, follow(draft, schedule))
-        if draft.has_read and (gone := overdue_ids(draft.schedules.ended, draft.params, draft.now_ms)):
+        if gone := overdue_ids(draft, draft.schedules.ended, draft.params):
             draft.forget_schedules(gone)

@@ -75,5 +75,5 @@ def _subject(draft: WatchDraft, watch_id: str) -> Subject | None:
 def _steer(draft: WatchDraft, event: object) -> None:
     if isinstance(event, _TIME):
         keep_time(draft)
-        if draft.has_read and (gone := overdue_ids(draft.watches.ended, draft.params, draft.now_ms)):
+        if gone := overdue_ids(draft, draft.watches.ended, draft.params):
             draft.forget_watches(gone)

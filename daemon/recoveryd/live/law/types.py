@@ -183,9 +183,7 @@ class ControllerState:
     memory: Memory = Memory()
     tried: tuple[Tried, ...] = ()  # rates of the last loop delay, of which it is not known yet whether they were safe
     is_stale: bool = False
-    decayed: Mapping[str, int] = field(
-        default_factory=dict
-    )  # by signal that was stale: only later samples raise a rate
+    decayed: Mapping[str, int] = field(default_factory=dict)  # by signal that was stale: later samples may raise a rate
     is_unseen: bool = False  # a signal was never measured yet: the start still has to come
     floor: float = 0.0  # of the last step
     floor_since_ms: int | None = None

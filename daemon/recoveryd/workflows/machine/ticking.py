@@ -91,7 +91,7 @@ def _put_back(draft: WorkflowDraft, workflow: Workflow) -> None:
 def forget_old(draft: WorkflowDraft) -> None:
     params = draft.params
     ended = _forgettable(draft.workflows.ended)
-    due = {w.id for w in overdue(ended, params.keep_terminal_ms, params.keep_terminal_most, draft.now_ms)}
+    due = {w.id for w in overdue(draft, ended, params)}
     due |= set(_too_large(ended, draft.workflows.noted_bytes))
     kept = _begun_by(w for w in draft.workflows if w.id not in due) if due else ()
     gone = [workflow for workflow in ended if workflow in due and workflow not in kept] if due else []
