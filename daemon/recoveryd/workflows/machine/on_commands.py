@@ -86,7 +86,7 @@ def on_approve(draft: WorkflowDraft, event: CommandReceived, command: Approve) -
     if workflow.state is not State.AWAITING_APPROVAL:
         wrong_state(draft, event, workflow)
         return
-    asked = asked_for_approval(draft, workflow)
+    asked, until_ms = asked_for_approval(draft, workflow), approval_ends_ms(draft, workflow)
     refusal: str | None = None
     if asked is None and asked_for_size(draft.workflows, workflow, draft.params) is None:
         refusal = f"nobody is asked to approve {workflow.id} any more; send the command again"
@@ -97,9 +97,7 @@ def on_approve(draft: WorkflowDraft, event: CommandReceived, command: Approve) -
     elif workflow.plan is not None and command.plan_hash != workflow.plan.hash:
         message = f"the plan of {workflow.id} has the hash {workflow.plan.hash}"
         draft.answer(event, "rejected", message, Code.STALE_PLAN.value)
-    elif not workflow.approved and min(event.broker_ms, draft.now_ms) >= (
-        until_ms := approval_ends_ms(draft, workflow)
-    ):
+    elif not workflow.approved and min(event.broker_ms, draft.now_ms) >= until_ms:
         message = f"{workflow.id} could be approved until {format_time_ms(until_ms)}"
         draft.answer(event, "rejected", message, Code.APPROVAL_EXPIRED.value)
     elif held := held_from(draft, workflow, workflow.plan, workflow.reads):
