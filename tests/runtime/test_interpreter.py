@@ -355,7 +355,7 @@ async def test_applications_whose_control_does_not_answer_keep_no_launch_waiting
     runners = recovery_runners(rig.clusters, rig.ledger, rig.jobs, None, rig.events.append)
     interpreter = Interpreter({**runners, **watch_runners(applications)}, rig.events.append)
     for i in range(AT_ONCE + 1):
-        interpreter.start(StopApplication(f"w{i}", "u", NOW_MS))
+        interpreter.start(StopApplication(f"w{i}", "u", NOW_MS, 1))
     await until(lambda: applications.asked == AT_ONCE)
     interpreter.start(launch())
     interpreter.start(KillAttempt("other", 1))

@@ -44,8 +44,16 @@ class StopWorld(WatchWorld):
         self.asked += [effect for effect in decision.effects if isinstance(effect, StopApplication)]
         return decision
 
-    def hear(self, *, stopped: bool = False, message: str = "it ends", before: dict[str, object] | None = None) -> None:
-        self.feed(UnitStopReported("w1", stopped, message, before))
+    def hear(
+        self,
+        *,
+        stopped: bool = False,
+        message: str = "it ends",
+        before: dict[str, object] | None = None,
+        question: int | None = None,
+    ) -> None:
+        """An answer to the newest question, or to that one."""
+        self.feed(UnitStopReported("w1", question or self.asked[-1].question, stopped, message, before))
 
 
 def fulfilled(*units: Unit) -> StopWorld:
@@ -216,6 +224,21 @@ def test_after_commands_were_unread_it_is_asked_once_more_before_it_is_given_up(
     world.hear(stopped=is_stopped, message="0 of 3 are left" if is_stopped else "1 of 3 is left")
     world.looks(1)
     assert world.watch().state is (State.COMPLETED if is_stopped else State.FAILED)
+
+
+def test_an_answer_under_way_while_commands_were_unread_answers_no_later_question() -> None:
+    world = fulfilled()
+    world.hear(before={"replicas": 3})
+    early = world.asked[-1].question
+    world.feed(ControlUnread())
+    world.now_ms += NOBODY_LED_MS
+    world.feed(ControlRead())
+    world.hear(message="2 of 3 are gone", question=early)
+    world.looks(3)
+    assert world.watch().state is State.RUNNING
+    world.hear(message="1 of 3 is left")
+    world.looks(1)
+    assert world.watch().state is State.FAILED
 
 
 def test_a_record_of_an_earlier_release_does_not_say_when_it_was_told() -> None:

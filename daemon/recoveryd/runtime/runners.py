@@ -212,13 +212,13 @@ def watch_runners(applications: ApplicationControl) -> Mapping[type, Runner]:
         if effect.before is None:
             seen = await applications.look(effect.unit)
             before = None if seen.state is ApplicationState.UNKNOWN else dict(seen.before)
-            return UnitStopReported(effect.watch, False, seen.why, before)
+            return UnitStopReported(effect.watch, effect.question, False, seen.why, before)
         hit("watch.before_stop")
         key = f"{effect.watch}/{effect.since_ms}"
         wish = Wish(effect.unit, Desired.STOPPED, effect.watch, key, effect.since_ms, effect.before)
         report = await applications.ask(wish)
         hit("watch.after_stop")
-        return UnitStopReported(effect.watch, report.fulfils(Desired.STOPPED), report.why)
+        return UnitStopReported(effect.watch, effect.question, report.fulfils(Desired.STOPPED), report.why)
 
     return {
         StopApplication: Runner("stop_application", stop, _not_stopped, queue=lambda effect: f"watch {effect.watch}")
@@ -226,7 +226,7 @@ def watch_runners(applications: ApplicationControl) -> Mapping[type, Runner]:
 
 
 def _not_stopped(effect: StopApplication, _kind: str, _code: Code, message: str, _retriable: bool) -> UnitStopReported:
-    return UnitStopReported(effect.watch, False, message)
+    return UnitStopReported(effect.watch, effect.question, False, message)
 
 
 def _gathering_failed(

@@ -20,10 +20,11 @@ class CallWebhook:
 @dataclass(frozen=True, slots=True)
 class StopApplication:
     """Let whoever controls the unit's application bring it nearer to a stop → UnitStopReported. `before` None = only
-    look how it runs. `since_ms`: when this was first wanted.
+    look how it runs. `since_ms`: when this was first wanted. `question` counts those of this daemon for the watch.
     """
 
     watch: str
     unit: str
     since_ms: int
+    question: int
     before: Mapping[str, Any] | None = None

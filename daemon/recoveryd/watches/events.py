@@ -18,9 +18,12 @@ class WebhookEnded:
 
 @dataclass(frozen=True, slots=True)
 class UnitStopReported:
-    """`before` of a look only: how the application ran, None = nobody could say."""
+    """`question`: the number of what was asked. `before` of a look only: how the application ran, None = nobody could
+    say.
+    """
 
     watch: str
+    question: int
     is_stopped: bool
     message: str
     before: Mapping[str, Any] | None = None

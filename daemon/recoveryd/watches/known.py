@@ -26,8 +26,9 @@ class Span:
 @dataclass(frozen=True, slots=True)
 class WatchSeen:
     """What is not journaled of one watch; a time of 0 means never. `missing`: looks in a row at which a topic did not
-    exist, as the broker said, `narrow`: by topic, at which it had no such partition. `is_answered`: of an application
-    that is to stop, whether this daemon was told how far it is since it knows all commands.
+    exist, as the broker said, `narrow`: by topic, at which it had no such partition. Of an application that is to
+    stop: the questions `asked` by this daemon, how many of them were `void` when it came to know all commands, and the
+    newest that was `answered` while it knew them.
     """
 
     span: Span | None = None
@@ -35,7 +36,14 @@ class WatchSeen:
     journaled_ms: int = 0
     missing: int = 0
     narrow: Mapping[str, int] = field(default_factory=dict)
-    is_answered: bool = False
+    asked: int = 0
+    void: int = 0
+    answered: int = 0
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether this daemon was told how far the application is since it knows all commands."""
+        return self.answered > self.void
 
 
 @dataclass(frozen=True, slots=True)

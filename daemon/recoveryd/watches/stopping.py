@@ -67,8 +67,9 @@ def begin_stop(draft: WatchDraft, watch: Watch, unit: str, why: str) -> None:
 def ask(draft: WatchDraft, watch: Watch) -> None:
     stop = watch.unit_stop
     assert stop is not None
-    draft.see_watch(watch.id, called_ms=draft.now_ms)
-    draft.effect(StopApplication(watch.id, stop.unit, stop.wanted_ms, stop.before))
+    question = draft.watches.seen_of(watch.id).asked + 1
+    draft.see_watch(watch.id, called_ms=draft.now_ms, asked=question)
+    draft.effect(StopApplication(watch.id, stop.unit, stop.wanted_ms, question, stop.before))
 
 
 def ask_again(draft: WatchDraft, watch: Watch) -> None:
@@ -88,11 +89,11 @@ def ask_again(draft: WatchDraft, watch: Watch) -> None:
 
 def ask_anew(draft: WatchDraft) -> None:
     """Nobody is asked until all commands are known. Then each application is asked for at once, and what was heard
-    before says nothing of it any more.
+    before says nothing of it any more, nor does what answers an earlier question.
     """
     for watch in draft.watches.live.values():
         if watch.unit_stop is not None:
-            draft.see_watch(watch.id, is_answered=False, called_ms=0)
+            draft.see_watch(watch.id, void=draft.watches.seen_of(watch.id).asked, called_ms=0)
 
 
 def on_unit_stop_reported(draft: WatchDraft, event: UnitStopReported) -> None:
@@ -102,7 +103,8 @@ def on_unit_stop_reported(draft: WatchDraft, event: UnitStopReported) -> None:
         return  # it ended meanwhile
     if stop.before is None and event.before is not None and not draft.has_read:
         return  # it is looked at once more, by who may then have it stopped
-    draft.see_watch(watch.id, is_answered=draft.has_read)
+    if draft.has_read:
+        draft.see_watch(watch.id, answered=event.question)
     if event.is_stopped and stop.before is not None:
         done = replace(stop, state=UnitStopState.STOPPED, ended_ms=draft.now_ms, message=event.message)
         draft.notice("unit_stopped", watch.id, {"unit": stop.unit, "why": event.message})
