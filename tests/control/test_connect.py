@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from recoveryd.adapters.control.connect import ConnectApplication, ConnectApplications
+from recoveryd.adapters.control.connect import ConnectApplication, ConnectApplications, _that_read
 from recoveryd.adapters.control.connect_api import SinkConnector
+from recoveryd.adapters.control.foreign_patterns import fits
 from recoveryd.units.control import ApplicationState, Desired, Needs
 from recoveryd_sandbox.pki import Certificates, make_certificates
 from tests.control.asking import asked, late, wish
@@ -287,9 +288,81 @@ async def test_offsets_that_are_no_offsets_are_refused() -> None:
         (SinkConnector("a", frozenset({"orders.v2"})), False),
         (SinkConnector("a", frozenset(), "ord.*"), True),
         (SinkConnector("a", frozenset(), "ord"), False),
-        (SinkConnector("a", frozenset(), "(?<"), True),
-        (SinkConnector("a", frozenset(), "[a-z&&[^x]]+"), True),
+        (SinkConnector("a", frozenset(), "(?<"), None),
+        (SinkConnector("a", frozenset(), "[a-z&&[^x]]+"), None),
+        (SinkConnector("a", frozenset({"orders"}), "(?<"), True),
     ],
 )
-def test_a_sink_reads_what_it_names_and_what_its_pattern_may_fit(sink: SinkConnector, reads: bool) -> None:
+def test_a_sink_reads_what_it_names_and_what_its_pattern_may_fit(sink: SinkConnector, reads: bool | None) -> None:
     assert sink.reads("orders") is reads
+
+
+LONG = "orders.enriched.customer-profile.v2.eu"
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "orders[.].*",
+        "^(?:orders|bills)\\.[a-z.]+-profile\\.v[0-9]+\\.eu$",
+        "(?i)ORDERS.*",
+        "(?!bills).+",
+        "[a-z.0-9-]{38}",
+        "(?:orders)+[.].*?eu",
+        "(.*[.])?[a-z-]+[.]v2[.]eu",
+    ],
+)
+def test_a_pattern_that_is_soon_decided_is_tried(pattern: str) -> None:
+    assert fits(pattern, LONG) is True
+    assert fits(pattern, "zürich") is (pattern == "(?!bills).+")
+
+
+@pytest.mark.timeout(60)  # without a bound each of most of these takes years
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "^(?:[a-z]+[.-]?)+_cdc$",
+        "([a-z]+[.-]?)+x",
+        "(a|a)*b",
+        "(a|a)(a|a)" * 20 + "b",
+        "a?" * 60 + "a" * 60,
+        ".*" * 8 + "x",
+        "(?=(a+)+b)a+",
+        "(a{0,200}){0,200}b",
+        "(){4000000000}",
+        "((((){1000}){1000}){1000}){1000}",
+        "(?:ab|a){4000000000}",
+        "(a+)\\1\\1b",
+        "(?:a+)++b",
+        "a{5000000000}",
+        "(" * 499 + ")" * 499,
+        "a" * 1_001,
+    ],
+)
+def test_a_pattern_that_may_take_long_is_not_tried(pattern: str) -> None:
+    assert fits(pattern, "a" * 60) is None
+    assert fits(pattern, "a" * 249) is None
+
+
+@pytest.mark.timeout(60)
+async def test_a_sink_whose_pattern_is_not_tried_counts_as_a_reader_and_is_named() -> None:
+    connect, bad = Connect(), "^(?:[a-z]+[.-]?)+_cdc$"
+    configs = {"named": {"topics": LONG}, "apart": {"topics.regex": "bills.*"}, "fits": {"topics.regex": "orders.*"}}
+    configs |= {f"bad{i}": {"topics.regex": bad} for i in range(7)}
+    told = {name: {"info": {"type": "sink", "config": config}} for name, config in configs.items()}
+
+    async def answer(request: Asked) -> web.Response:
+        assert (request.path, request.query) == ("/base/connectors", {"expand": "info"})
+        return web.json_response(told)
+
+    connect.answer = answer  # type: ignore[method-assign]
+    async with controlled(connect) as control:
+        found, (problem,) = await control.sinks_of({"app"}, LONG)
+    assert found == (*(f"bad{i}" for i in range(7)), "fits", "named")
+    assert problem.startswith("the topics.regex of bad0, bad1, bad2, bad3, bad4 and 2 more was not tried")
+
+
+async def test_not_all_patterns_of_many_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recoveryd.adapters.control.connect._TRIES_S", 0.0)
+    sinks = [SinkConnector("a", frozenset({LONG})), SinkConnector("b", frozenset(), "bills.*")]
+    assert await _that_read(sinks, LONG) == ({"a"}, {"b"})

@@ -4,7 +4,9 @@ Stopped, not paused: the tasks of a paused connector keep their places in the gr
 Connect writes each stop and resume into its config topic, so one wish sends it once; what the status says counts.
 """
 
+import asyncio
 import ssl
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +17,7 @@ from recoveryd.adapters.control.connect_api import (
     ConnectorOffset,
     ConnectorState,
     NoConnector,
+    SinkConnector,
 )
 from recoveryd.adapters.http.asking import HttpRefusal
 from recoveryd.errors import ClusterProblem
@@ -25,6 +28,7 @@ _VERBS: Final = {Desired.RUNNING: "resume", Desired.STOPPED: "stop"}
 _NOT_STOPPED: Final = 400
 _TOO_OLD: Final = frozenset({404, 405})
 _NAMED_MOST: Final = 5
+_TRIES_S: Final = 2.0
 RESTART_MS: Final = 10_000  # what is still failed then has failed again
 
 
@@ -91,9 +95,14 @@ class ConnectApplications:
         found, problems = set(), []
         for api in apis.values():
             try:
-                found |= {sink.name for sink in await api.sinks() if sink.reads(topic)}
+                sinks = await api.sinks()
             except HttpRefusal as refusal:
                 problems.append(f"which sink connectors read {topic} is not told by Kafka Connect: {refusal.why}")
+                continue
+            reading, untried = await _that_read(sinks, topic)
+            found |= {*reading, *untried}
+            if untried:
+                problems.append(_not_tried(sorted(untried), topic))
         return tuple(sorted(found)), tuple(problems)
 
     def _api(self, application: ConnectApplication) -> ConnectApi:
@@ -193,6 +202,27 @@ class ConnectApplications:
             return replace(report, why=why, needs=Needs.MENDING)
         sent.at_ms[verb] = self._now_ms()
         return replace(report, why=f"it was told to {verb}; {report.why}", needs=Needs.TIME)
+
+
+async def _that_read(sinks: Sequence[SinkConnector], topic: str) -> tuple[set[str], set[str]]:
+    """Those that read it, and those of which it is not known, because nobody tried their pattern. Others wrote these:
+    the loop turns between two of them, and what is left of them after `_TRIES_S` is not tried.
+    """
+    reading: set[str] = set()
+    untried: set[str] = set()
+    give_up_s = time.monotonic() + _TRIES_S
+    for sink in sinks:
+        reads = None if sink.pattern and time.monotonic() >= give_up_s else sink.reads(topic)
+        if reads is not False:
+            (untried if reads is None else reading).add(sink.name)
+        if sink.pattern:
+            await asyncio.sleep(0)
+    return reading, untried
+
+
+def _not_tried(names: Sequence[str], topic: str) -> str:
+    more = f" and {len(names) - _NAMED_MOST} more" if len(names) > _NAMED_MOST else ""
+    return f"the topics.regex of {', '.join(names[:_NAMED_MOST])}{more} was not tried, so it counts as one that fits {topic}: to try it may take too long, or only Java can"
 
 
 def _not_read(connector: str, doing: str, problem: HttpRefusal | NoConnector) -> ClusterProblem:

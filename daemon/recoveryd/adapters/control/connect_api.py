@@ -7,14 +7,13 @@ it.
 
 import base64
 import json
-import re
 import ssl
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
+from recoveryd.adapters.control.foreign_patterns import fits
 from recoveryd.adapters.http.asking import HttpAnswer, HttpQuestions, HttpRefusal
 
 BODY_MOST: Final = 16 * 1024 * 1024  # traces of many tasks, offsets of many partitions
@@ -63,18 +62,13 @@ class SinkConnector:
     topics: frozenset[str]
     pattern: str = ""
 
-    def reads(self, topic: str) -> bool:
-        """A pattern that only Java reads, or that Java reads in another way, counts as one that fits: better one too
-        many than one too few.
+    def reads(self, topic: str) -> bool | None:
+        """None: its pattern was not tried, as one that only Java reads. It counts as one that fits: better one too many
+        than one too few.
         """
         if topic in self.topics or not self.pattern:
             return topic in self.topics
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", FutureWarning)  # of what means sets of characters to Java: `[a-z&&[^b]]`
-                return re.fullmatch(self.pattern, topic) is not None
-        except (re.error, FutureWarning):
-            return True
+        return fits(self.pattern, topic)
 
 
 class ConnectApi:
