@@ -168,6 +168,42 @@ def test_word_of_what_landed_is_left_where_no_abort_takes_it_away() -> None:
     assert (word.state, word.record.headers[1]) == ("aborted", (LANDED_HEADER, b"s.1"))
 
 
+NOT_OURS = ((LANDED_HEADER, b"s.999"), (COPY_HEADER, b"0"))
+
+
+def test_only_what_the_journal_says_itself_is_word_of_what_landed() -> None:
+    about = ("recoveryd-error-code", b"RCV-1001")
+    assert read_found(3, (*NOT_OURS, about, TWO.header())) == HiddenRecord(3, TWO), "of a dead letter"
+    assert read_found(3, NOT_OURS) == HiddenRecord(3, None), "of others"
+    copy = ((LANDED_HEADER, b"s.998"), about, (COPY_HEADER, b"1"), (LANDED_HEADER, b"t.4"), TWO.header())
+    assert read_found(3, copy) == HiddenRecord(3, TWO, 1, (("t", 4),))
+    assert read_found(3, (ONE.header(), (LANDED_HEADER, b"t.4"))) == HiddenRecord(3, ONE, None, (("t", 4),))
+
+
+def test_a_batch_that_never_landed_is_written_whatever_a_dead_letter_says_of_it() -> None:
+    chances: list[int] = []
+    world = World(lambda _below: chances.pop(0) if chances else 0)
+    session = opened(world)
+    series, number = session._series.transaction
+    told = (LANDED_HEADER, f"{series}.{number + 1_000}".encode())
+    headers = (told, ("recoveryd-error-code", b"RCV-1001"), Stamp("before", 1, 1, 1).header())
+    world.logs[C].append(Entry(replace(record("c", NOBODYS), headers=headers), "seen", OURS))
+    chances += [0, 3]  # no visitor; the commit does not arrive, and who takes the id next aborts
+    session.write(lambda _mark: [record("a", b"0")], "token")
+    assert world.seen(A) == [0]
+
+
+def test_a_lost_record_is_brought_back_whatever_a_dead_letter_says_of_it() -> None:
+    world = World(lambda _below: 0)
+    letter = Entry(replace(record("a"), headers=((COPY_HEADER, b"0"), ("x", b""), TWO.header())), "aborted", OURS)
+    lost = Entry(replace(record("a"), headers=(replace(ONE, count=1).header(),)), "aborted", OURS)
+    later = replace(TWO, number=3, count=1)
+    world.logs[A] = [lost, letter]
+    world.logs[B] = [Entry(replace(record("b"), headers=(later.header(),)), "seen", OURS)]
+    tails = [make_tail(place, Log(world, place)) for place in world.logs]
+    assert [found.offset for _, found in judge(tails, {}).lost] == [0, 1]
+
+
 def test_of_a_batch_that_was_tried_for_long_the_last_attempts_are_looked_at() -> None:
     chances = [*[0, 4, 0, 0] * 3 * FEW, 0, 0, 0, 0]  # no visitor, aborted, no visitor, a marker
     chances[-3] = 1  # the commit is done and answered too late

@@ -26,6 +26,8 @@ _HEADERS: Final = (("content-type", STRUCTURED_CONTENT_TYPE.encode()),)
 _MAX_KEPT_KEY_BYTES: Final = 64 * 1024
 _MAX_KEPT_HEADERS: Final = 100
 _MAX_KEPT_HEADER_BYTES: Final = 8192  # of name and value
+_OURS: Final = "recoveryd-"
+_RENAMED: Final = "recoveryd-original-header-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +64,14 @@ def encode_notice(notice: Notice, scope: str, now_ms: int) -> WireRecord:
 def encode_dead_letter(record: ControlUnreadable, now_ms: int) -> WireRecord:
     """The control record, and in more headers what was wrong and where it was.
 
-    It is as it came, unless it is larger than any control record should be: a long value or key is cut, and a header
+    What its headers call by a name of ours is called so no longer: the journal would take it for its own word. The rest
+    is as it came, unless it is larger than any control record should be: a long value or key is cut, and a header
     says how long it was; a large header is left out, and so is what comes after the first hundred. A dead letter that
     its topic refuses would keep every daemon from leading.
     """
     kept = [
         (name, value)
-        for name, value in record.headers[:_MAX_KEPT_HEADERS]
+        for name, value in map(_renamed, record.headers[:_MAX_KEPT_HEADERS])
         if len(name.encode()) + len(value or b"") <= _MAX_KEPT_HEADER_BYTES
     ]
     key, whole_key = _cut(record.key, _MAX_KEPT_KEY_BYTES)
@@ -83,6 +86,11 @@ def encode_dead_letter(record: ControlUnreadable, now_ms: int) -> WireRecord:
     about += [("recoveryd-original-bytes", str(whole_value))] if whole_value else []
     about += [("recoveryd-original-key-bytes", str(whole_key))] if whole_key else []
     return WireRecord(key, value, (*kept, *((name, text.encode()) for name, text in about)))
+
+
+def _renamed(header: tuple[str, bytes | None]) -> tuple[str, bytes | None]:
+    name, value = header
+    return (_RENAMED + name.removeprefix(_OURS), value) if name.startswith(_OURS) else header
 
 
 def _cut(part: bytes | None, most: int) -> tuple[bytes | None, int]:

@@ -6,6 +6,7 @@ acknowledged, and `attempt` counts what was tried under a number. `journal_judge
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Final
 
 from recoveryd.adapters.kafka.transactions import OutgoingKafkaRecord
@@ -64,10 +65,11 @@ def read_stamp(headers: Headers) -> Stamp | None:
 
 
 def read_found(offset: int, headers: Headers) -> HiddenRecord:
-    of = (dict(headers).get(COPY_HEADER) or b"").decode(errors="replace")
+    own = _own(headers)
+    of = (dict(own).get(COPY_HEADER) or b"").decode(errors="replace")
     copy_of = int(of) if of.isdecimal() else None
     is_mark = any(name == LEADER_HEADER for name, _ in headers)
-    return HiddenRecord(offset, read_stamp(headers), copy_of, tuple(_read_landed(headers)), is_mark)
+    return HiddenRecord(offset, read_stamp(headers), copy_of, tuple(_read_landed(own)), is_mark)
 
 
 def make_copy(found: HiddenRecord, record: OutgoingKafkaRecord) -> OutgoingKafkaRecord:
@@ -76,6 +78,14 @@ def make_copy(found: HiddenRecord, record: OutgoingKafkaRecord) -> OutgoingKafka
     told = [*found.told, found.stamp.transaction] if found.stamp is not None else found.told
     of = COPY_HEADER, str(found.offset).encode()
     return replace(record, headers=(*kept, of, *map(landed_header, told)))
+
+
+def _own(headers: Headers) -> Headers:
+    """What the journal says itself of a record: it comes last, with a stamp. Before it stands what the record is made
+    of, as a dead letter of the headers of somebody's record, and that is nobody's word for what landed.
+    """
+    own = [*takewhile(lambda header: header[0] in _OURS, reversed(headers))]
+    return own[::-1] if any(name == STAMP_HEADER for name, _ in own) else ()
 
 
 def _read_landed(headers: Headers) -> Iterator[Transaction]:
