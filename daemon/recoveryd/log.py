@@ -23,6 +23,9 @@ _SECRET: Final = re.compile(r"pass(word|phrase)?$|secret|token|api.?key|jaas|cre
 # What these log at INFO is written at DEBUG: partitions, heartbeats and tables of settings on each rebalance.
 _CHATTY: Final = ("faust", "mode", "aiokafka", "py4j", "aiohttp.access", "asyncio", "kafka")
 
+# Its requests are the logins too, with the password or the token of PLAIN and OAUTHBEARER.
+_TELLS_SECRETS_AT_DEBUG: Final = ("aiokafka.conn",)
+
 _REPEATING: Final = ("recoveryd.kafka", "aiokafka", "faust", "mode", "kafka")
 
 # What a traceback may take: an error may quote whole records, and have as many causes as there were tries.
@@ -170,3 +173,5 @@ def _quieten(level: Any) -> None:
         logger.handlers.clear()
         logger.propagate = True
         logger.setLevel(level if level <= logging.DEBUG else max(level, logging.WARNING))
+    for name in _TELLS_SECRETS_AT_DEBUG:
+        logging.getLogger(name).setLevel(logging.INFO if level < logging.INFO else logging.NOTSET)

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
+from aiokafka.conn import AIOKafkaConnection
+from aiokafka.protocol.admin import SaslAuthenticateRequest
 
 from recoveryd.adapters.kafka.living_clients import LivingProperties
 from recoveryd.log import Repeats, configure
@@ -87,6 +89,35 @@ def test_secrets_do_not_come_out(fields: dict[str, object]) -> None:
     structlog.stdlib.get_logger("t").warning("config", **fields)
     assert "hunter2" not in stream.getvalue()
     assert "***" in stream.getvalue()
+
+
+class Wire:
+    """Takes what is sent to a broker."""
+
+    def __init__(self) -> None:
+        self.sent = b""
+
+    def write(self, message: bytes) -> None:
+        self.sent += message
+
+    async def drain(self) -> None: ...
+
+
+@pytest.mark.parametrize("level", ["debug", "info", "error"])
+async def test_logins_to_brokers_do_not_come_out_at_any_level(level: str) -> None:
+    """Aiokafka logs each request of a connection, and a login is one. What else it says is for who wants to see it."""
+    stream = io.StringIO()
+    configure("json", level, stream)
+    connection = AIOKafkaConnection("127.0.0.1", 9092)
+    connection._writer = wire = Wire()
+    connection._versions = {SaslAuthenticateRequest.API_KEY: (0, 1)}
+    await connection.send(SaslAuthenticateRequest(b"me\0me\0hunter2"), expect_response=False)
+    assert b"hunter2" in wire.sent
+    logging.getLogger("aiokafka.conn").info("Authenticated as me via PLAIN")
+    logging.getLogger("aiokafka.client").debug("Initiating connection")
+    told = stream.getvalue()
+    assert "hunter2" not in told
+    assert ("Authenticated as me" in told, "Initiating" in told) == ((level == "debug"),) * 2
 
 
 PASSWORD = "hunter2"  # a traceback shows lines of code, so these shall not hold it
