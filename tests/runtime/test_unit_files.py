@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from recoveryd.collectors.unit_files import UnitFiles
 from recoveryd.errors import ConfigProblem
+from recoveryd.kernel.catalogue import Code
 from recoveryd.units.approvals import ApprovalBy, ApprovalRule
 from recoveryd.units.events import UnitsRead
 from recoveryd.units.params import UnitParams
@@ -23,14 +24,14 @@ def of(read: UnitParams) -> UnitsRead:
 class Files:
     """`reads`: what comes of each reading, in order."""
 
-    def __init__(self, *reads: UnitParams | ConfigProblem, leads: bool = True) -> None:
+    def __init__(self, *reads: UnitParams | Exception, leads: bool = True) -> None:
         self.reads, self.leads, self.told = list(reads), leads, []  # type: ignore[var-annotated]
         self.collector = UnitFiles(self.read, self.told.append, lambda: self.leads)
         self.task = asyncio.create_task(self.collector.run())
 
     def read(self) -> UnitParams:
         found = self.reads.pop(0)
-        if isinstance(found, ConfigProblem):
+        if isinstance(found, Exception):
             raise found
         return found
 
@@ -56,6 +57,19 @@ async def test_a_bad_first_reading_says_nothing_of_units_and_rules() -> None:
     [bad] = await files.heard(1)
     files.task.cancel()
     assert (bad.units, bad.approvals, bad.problem) == (None, None, str(BAD))
+
+
+async def test_a_reading_that_breaks_is_a_bad_one_too_and_the_next_one_counts() -> None:
+    files = Files(ONE, RuntimeError("s3cret"), TWO)
+    for count in (1, 2, 3):
+        files.collector.ask()
+        await files.heard(count)
+    files.task.cancel()
+    good, broken, mended = files.told
+    assert (good, mended) == (of(ONE), of(TWO))
+    assert (broken.units, broken.approvals, broken.code) == (ONE.units, RULES, Code.INVARIANT_BROKEN.value)
+    assert "RuntimeError" in broken.problem
+    assert "s3cret" not in broken.problem
 
 
 async def test_a_standby_reads_too_and_tells_when_it_leads() -> None:

@@ -180,6 +180,30 @@ def test_the_work_dir(env: dict[str, str], expected: Path) -> None:
     assert loaded(MINIMAL, env).work_dir == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("work_dir: ~no-such-user/work\n", "work_dir"),
+        ("clusters: {main: {bootstrap.servers: 'a:1', ssl.key.password: {file: ~no-such-user/p}}}\n", "clusters.main.ssl.key.password"),
+        ("clusters: {main: {bootstrap.servers: 'a:1', ssl.truststore.location: \"a\\0b\"}}\n", "clusters.main.ssl.truststore.location"),
+    ],
+)  # fmt: skip
+def test_a_path_that_cannot_be_is_named_with_its_line(text: str, key: str) -> None:
+    with pytest.raises(ConfigProblem) as caught:
+        _ = loaded(text + ("" if "clusters" in text else MINIMAL)).work_dir
+    assert (caught.value.code, caught.value.key, caught.value.line) == (Code.CONFIG_INVALID, key, 1)
+
+
+def test_without_a_home_folder_the_work_dir_has_to_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody(_self: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "expanduser", nobody)
+    with pytest.raises(ConfigProblem) as caught:
+        _ = loaded(MINIMAL).work_dir
+    assert caught.value.key == "work_dir"
+
+
 def test_the_group_has_the_scope_unless_it_is_named() -> None:
     assert loaded(MINIMAL + "scope: eu\n").group == "recoveryd.eu"
     assert loaded(MINIMAL + "faust: {group: g}\n").group == "g"

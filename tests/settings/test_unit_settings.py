@@ -124,6 +124,8 @@ def test_a_unit_may_be_given_once(tmp_path: Path) -> None:
         ("cluster: dr", 0, "names the cluster 'dr'", ""),
         ("retention_objective: soon", 4, "retention_objective", ""),
         ("topology: lost.txt", 4, "No such file", ""),
+        ("topology: ~no-such-user/t.txt", 4, "units.words.topology names a file or folder that cannot be", ""),
+        ('topology: "a\\0b"', 4, "units.words.topology names a file or folder that cannot be", ""),
         ("stateful: perhaps", 4, "stateful", ""),
         ("required_clauses: [luck]", 4, "required_clauses", ""),
     ],
@@ -146,6 +148,13 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     found = problem(tmp_path, "units_dir: nowhere\n")
     assert (found.code, found.line) == (Code.CONFIG_INVALID, 2)
     assert "nowhere: No such file" in str(found)
+
+
+@pytest.mark.parametrize("folder", ["~no-such-user/units", '"a\\0b"', '"a\\uD800b"', '"~a\\0b/units"'])
+def test_a_folder_that_cannot_be_is_named_with_its_line(tmp_path: Path, folder: str) -> None:
+    found = problem(tmp_path, f"units_dir: {folder}\n")
+    assert (found.code, found.key, found.line) == (Code.CONFIG_INVALID, "units_dir", 2)
+    assert "cannot be" in str(found)
 
 
 def test_unknown_inputs_need_a_connector(tmp_path: Path) -> None:

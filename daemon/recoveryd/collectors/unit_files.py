@@ -10,7 +10,8 @@ from typing import Final
 
 import structlog
 
-from recoveryd.errors import ConfigProblem
+from recoveryd.errors import ConfigProblem, RecoverydError
+from recoveryd.kernel.catalogue import Code
 from recoveryd.ports import Emit
 from recoveryd.units.events import UnitsRead
 from recoveryd.units.params import UnitParams
@@ -21,7 +22,9 @@ _IDLE_S: Final = 1.0
 
 
 class UnitFiles:
-    """`read` blocks, and raises `ConfigProblem` where anything is wrong: then the units of before stand."""
+    """`read` blocks, and raises `ConfigProblem`, or what nobody expects, where anything is wrong: then the units of
+    before stand.
+    """
 
     def __init__(self, read: Callable[[], UnitParams], emit: Emit, leads: Callable[[], bool]) -> None:
         self._read = read
@@ -63,9 +66,15 @@ class UnitFiles:
         try:
             read = await asyncio.to_thread(self._read)
         except ConfigProblem as problem:
-            told = str(problem)
-            log.error("the units stay as they are", error=told, code=problem.code.value, hint=problem.hint)
-            before = UnitsRead() if last is None else last
-            return replace(before, problem=told, code=problem.code.value, hint=problem.hint, is_told_again=True)
+            log.error("the units stay as they are", error=str(problem), code=problem.code.value, hint=problem.hint)
+            return _refused(last, problem)
+        except Exception as bug:  # a mistake in a file must not end who leads
+            log.exception("the units stay as they are", code=Code.INVARIANT_BROKEN.value)
+            return _refused(last, RecoverydError(Code.INVARIANT_BROKEN, f"to read them broke: {type(bug).__name__}"))
         log.info("has read the units again", units=len(read.units), approvals=len(read.approvals))
         return UnitsRead(read.units, approvals=read.approvals)
+
+
+def _refused(last: UnitsRead | None, problem: RecoverydError) -> UnitsRead:
+    before = UnitsRead() if last is None else last
+    return replace(before, problem=str(problem), code=problem.code.value, hint=problem.hint, is_told_again=True)

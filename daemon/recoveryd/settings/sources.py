@@ -4,6 +4,7 @@ The result is a plain tree of values with the origin of each, so that every erro
 value stands. The YAML is strict: one mapping, no key twice. The model checks keys and values.
 """
 
+import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +24,7 @@ BOOTSTRAP_KEY: Final = ("clusters", "main", "bootstrap.servers")
 MAX_FILE_BYTES: Final = 1024 * 1024
 _MAX_LEVELS: Final = 16
 _NO_SUCH_VALUE: Final = (ValueError, LookupError, AttributeError)  # what the library raises then; each repeats the text
+_NO_NAME: Final = "holds a character that no name of a file can have"
 
 Key = tuple[str, ...]
 
@@ -237,14 +239,35 @@ def _line(node: yaml.Node) -> int:
     return int(node.start_mark.line) + 1
 
 
-def beside(name: str, origin: Origin) -> Path:
-    """A path as the file means that names it: relative to that file; one from a variable or flag, to the working
-    directory. It is absolute, because drivers and applications run elsewhere.
+def path_of(name: str, key: Key, origin: Origin) -> Path:
+    """The path that is written at `key`. Raises `ConfigProblem` for one that Python takes for none."""
+    try:
+        path, raw = Path(name).expanduser(), os.fsencode(name)
+    except RuntimeError:
+        raise _no_path(name, key, origin, "begins with a home folder that is not known here") from None
+    except ValueError:
+        raise _no_path(name, key, origin, _NO_NAME) from None
+    if b"\0" in raw:
+        raise _no_path(name, key, origin, _NO_NAME)
+    return path
+
+
+def _no_path(name: str, key: Key, origin: Origin, why: str) -> ConfigProblem:
+    dotted = ".".join(key)
+    message = f"{dotted} names a file or folder that cannot be: {name!r} {why}."
+    return ConfigProblem(message, key=dotted, origin=origin.name, line=origin.line)
+
+
+def beside(name: str, key: Key, origin: Origin) -> Path:
+    """A path as the file means that names it at `key`: relative to that file; one from a variable or flag, to the
+    working directory. It is absolute, because drivers and applications run elsewhere. Raises `ConfigProblem`.
     """
     folder = Path(origin.name).parent if origin.line else Path()
-    return (folder / Path(name).expanduser()).absolute()
+    return (folder / path_of(name, key, origin)).absolute()
 
 
 def located(key: Key, origins: Mapping[Key, Origin]) -> Callable[[str], Path]:
-    """What the value at `key` means by a path. That of `{file: PATH}` may come from elsewhere than its section."""
-    return partial(beside, origin=origin_of((*key, "file"), origins))
+    """What the value at `key` means by a path. That of `{file: PATH}` may come from elsewhere than its section. What it
+    gives raises `ConfigProblem`.
+    """
+    return partial(beside, key=key, origin=origin_of((*key, "file"), origins))

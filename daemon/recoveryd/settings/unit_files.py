@@ -74,7 +74,7 @@ def _topology(name: str, file: str | None, origins: Mapping[Key, Origin]) -> Top
         return None
     key = ("units", name, "topology")
     origin = origin_of(key, origins)
-    path = beside(file, origin)
+    path = beside(file, key, origin)
 
     def problem(message: str, hint: str = "", code: Code = Code.CONFIG_INVALID) -> ConfigProblem:
         return ConfigProblem(message, hint, code=code, key=".".join(key), origin=origin.name, line=origin.line)

@@ -17,7 +17,7 @@ from recoveryd.settings.kafka_properties import ClientAccess, read_access, to_li
 from recoveryd.settings.model import SettingsModel
 from recoveryd.settings.params import make_params
 from recoveryd.settings.secrets import read_secret, shown_secret
-from recoveryd.settings.sources import Key, Origin, origin_of
+from recoveryd.settings.sources import Key, Origin, origin_of, path_of
 from recoveryd.settings.unit_control import ControlOptions
 from recoveryd.settings.unit_files import make_unit
 from recoveryd.units.model import Unit
@@ -72,11 +72,13 @@ class Settings:
 
     @property
     def work_dir(self) -> Path:
-        """Where attempts keep logs and spec files; this does not create it."""
+        """Where attempts keep logs and spec files; this does not create it. Raises `ConfigProblem`."""
+        key = ("work_dir",)
+        origin = origin_of(key, self.origins)
         if self.values.work_dir is not None:
-            return Path(self.values.work_dir).expanduser()
+            return path_of(self.values.work_dir, key, origin)
         state_home = self.environment.get("XDG_STATE_HOME", "")
-        return (Path(state_home) if state_home else Path("~/.local/state").expanduser()) / "recoveryd"
+        return (Path(state_home) if state_home else path_of("~/.local/state", key, origin)) / "recoveryd"
 
     def access(self, cluster: str = "main") -> ClientAccess:
         """How to reach a cluster. Raises KeyError for a name that is not in the config."""
