@@ -59,7 +59,7 @@ class Folded:
 
     nouns: Mapping[str, Noun] = field(default_factory=dict)
     daemon: DaemonRecord = DaemonRecord()
-    seen: dict[tuple[str, str], Seen] = field(default_factory=dict)  # (source, id)
+    seen: dict[bytes, Seen] = field(default_factory=dict)  # by `idempotency_key`
     directive_sequences: dict[str, int] = field(default_factory=dict)
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from recoveryd.kernel.commands import idempotency_key
 from recoveryd.kernel.decision import Decision
 from recoveryd.kernel.events import BecameLeader, CommandReceived, Tick
 from recoveryd.kernel.states import State
@@ -88,7 +89,7 @@ async def test_a_command_that_an_earlier_release_handled_is_a_duplicate(harness:
     state, now_ms = _begin(found, _left_at_ms(file)).state, _left_at_ms(file)
     for offset, record in enumerate(records(file, "control"), start=len(records(file, "control"))):
         said = CODEC.decode(record.key, record.value, record.headers, record.timestamp_ms, offset)
-        previous = found.seen[said.meta.source, said.meta.id]  # type: ignore[union-attr]
+        previous = found.seen[idempotency_key(said.meta.source, said.meta.id)]  # type: ignore[union-attr]
         decision = DECIDER.decide(state, CommandReceived(offset, now_ms, said, previous), now_ms)  # type: ignore[arg-type]
         assert [answer.kind for answer in decision.answers] == ["duplicate"]
 

@@ -9,6 +9,7 @@ import pytest
 from recoveryd.adapters.memory import MemoryRecord
 from recoveryd.errors import Fenced, RecoverydError
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.commands import idempotency_key
 from recoveryd.kernel.decision import Answer, Notice
 from recoveryd.kernel.events import ControlUnreadable, Seen
 from recoveryd.kernel.state import DaemonRecord
@@ -110,11 +111,11 @@ async def test_commands_up_to_the_applied_offset_are_known_again(harness: Harnes
     seen = (await journal.open()).seen
     await journal.close()
     digest = content_hash("io.recoveryd.command.pause.v1", "r1", {"reason": "because"})
-    assert seen[("//test", "c0")] == Seen(0, digest)
+    assert seen[idempotency_key("//test", "c0")] == Seen(0, digest)
     assert {key: entry.offset for key, entry in seen.items()} == {
-        ("//test", "c0"): 0,
-        ("//test", "c4"): 4,
-        ("//test", "c5"): 5,
+        idempotency_key("//test", "c0"): 0,
+        idempotency_key("//test", "c4"): 4,
+        idempotency_key("//test", "c5"): 5,
     }
 
 
@@ -128,7 +129,7 @@ async def test_a_command_in_an_open_transaction_was_decided_on_and_keeps_no_lead
     with harness.open_transaction(harness.names.control, record=_command("c0", "r1")):
         seen = (await asyncio.wait_for(journal.open(), 60)).seen
     await journal.close()
-    assert list(seen) == [("//test", "c0")]
+    assert list(seen) == [idempotency_key("//test", "c0")]
 
 
 async def test_a_status_record_it_cannot_read_keeps_a_leader_from_starting(harness: Harness) -> None:

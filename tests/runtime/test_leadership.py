@@ -6,6 +6,7 @@ import pytest
 
 from recoveryd.errors import ClusterProblem, Fenced
 from recoveryd.holds.draft import HOLDS
+from recoveryd.kernel.commands import idempotency_key
 from recoveryd.kernel.events import BecameLeader, CommandReceived, ControlRead, ControlUnread, Seen, Tick
 from recoveryd.kernel.state import DaemonRecord
 from recoveryd.ports import Folded, JournalBatch
@@ -36,7 +37,7 @@ async def test_becoming_leader_folds_the_journal_and_raises_the_epoch_before_any
 
 
 async def test_a_command_known_from_before_the_start_is_a_duplicate() -> None:
-    earlier = {("//ops/alice", "replay-r1"): Seen(3, "h")}
+    earlier = {idempotency_key("//ops/alice", "replay-r1"): Seen(3, "h")}
     rig = Rig(Folded({}, DaemonRecord(3, 1, "control-1"), earlier, {}))
     async with rig.leading():
         await all_done(await rig.deliver(command("replay", offset=4)))
@@ -45,7 +46,7 @@ async def test_a_command_known_from_before_the_start_is_a_duplicate() -> None:
 
 
 async def test_a_control_topic_made_anew_is_read_from_its_beginning_and_forgets_what_was_seen() -> None:
-    earlier = {("//ops/alice", "replay-r1"): Seen(0, "h")}
+    earlier = {idempotency_key("//ops/alice", "replay-r1"): Seen(0, "h")}
     rig = Rig(Folded({}, DaemonRecord(90, 1, "control-0"), earlier, {}), ListLog([record(0)]))
     rig.events[0] = command("replay", offset=0)
     async with rig.leading():

@@ -6,7 +6,7 @@ import pytest
 
 from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import Code
-from recoveryd.kernel.commands import RefusedCommand
+from recoveryd.kernel.commands import RefusedCommand, idempotency_key
 from recoveryd.kernel.decision import Decision
 from recoveryd.kernel.events import CommandReceived, ControlUnreadable, Event, Seen, SignalReceived, Tick
 from recoveryd.kernel.state import CoreState, DaemonRecord
@@ -146,7 +146,7 @@ def test_a_record_that_cannot_even_be_put_aside_ends_the_daemon() -> None:
 
 
 def test_the_ledger_of_seen_commands_is_bounded_and_never_calls_a_record_its_own_duplicate() -> None:
-    seen = SeenLedger({("s", "kept"): Seen(10, "h")}, capacity=2)
+    seen = SeenLedger({idempotency_key("s", "kept"): Seen(10, "h")}, capacity=2)
     first = command("replay", command_id="a", offset=11)
     assert seen.annotate(first).previous is None
     again = replace(first, offset=12)

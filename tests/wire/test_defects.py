@@ -9,7 +9,7 @@ import pytest
 
 from recoveryd.adapters.kafka.journal_fold import fold_seen
 from recoveryd.capabilities import make_codec
-from recoveryd.kernel.commands import RefusedCommand
+from recoveryd.kernel.commands import RefusedCommand, idempotency_key
 from recoveryd.kernel.events import Seen, SignalRefused
 from recoveryd.ports import ControlRecord
 from recoveryd.wire import codec as codec_module
@@ -19,6 +19,7 @@ from tools.examples import COMMANDS, SIGNALS
 
 PAUSE, LAG = json.dumps(COMMANDS["pause"]).encode(), json.dumps(SIGNALS["lag"]).encode()
 KEY = (COMMANDS["pause"]["source"], COMMANDS["pause"]["id"])
+DIGEST = idempotency_key(*KEY)
 
 
 def break_down(*_: object) -> Any:
@@ -63,7 +64,7 @@ def test_what_breaks_before_it_is_known_who_sent_it_goes_to_the_dead_letters(
 def test_a_new_leader_remembers_the_key_of_a_record_on_which_the_codec_broke(codec: Codec) -> None:
     refused = codec.decode(None, PAUSE, (), NOW_MS, 7)
     assert isinstance(refused, RefusedCommand)
-    assert fold_seen(codec, [record(7, PAUSE)]) == {KEY: Seen(7, refused.content_hash)}
+    assert fold_seen(codec, [record(7, PAUSE)]) == {DIGEST: Seen(7, refused.content_hash)}
 
 
 def test_a_new_leader_passes_over_a_record_that_cannot_be_folded_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,14 +73,14 @@ def test_a_new_leader_passes_over_a_record_that_cannot_be_folded_at_all(monkeypa
     monkeypatch.setattr(codec, "decode", lambda *args: break_down() if args[4] == 7 else decode(*args))
     good = {**COMMANDS["pause"], "id": "another"}
     found = fold_seen(codec, [record(7, PAUSE), record(8, json.dumps(good).encode())])
-    assert {key: seen.offset for key, seen in found.items()} == {(KEY[0], "another"): 8}
+    assert {key: seen.offset for key, seen in found.items()} == {idempotency_key(KEY[0], "another"): 8}
 
 
 def test_a_new_leader_remembers_a_command_in_binary_mode_that_quotes_a_signal() -> None:
     event = {**COMMANDS["pause"], "data": {**COMMANDS["pause"]["data"], "reason": "as io.recoveryd.signal.lag.v1 says"}}
     headers = {f"ce_{name}": str(value).encode() for name, value in event.items() if name != "data"}
     binary = ControlRecord(0, 7, NOW_MS, None, json.dumps(event["data"]).encode(), tuple(headers.items()))
-    assert {key: seen.offset for key, seen in fold_seen(make_codec(), [binary, record(8, LAG)]).items()} == {KEY: 7}
+    assert {key: seen.offset for key, seen in fold_seen(make_codec(), [binary, record(8, LAG)]).items()} == {DIGEST: 7}
 
 
 @pytest.mark.parametrize("others", [[], {}, [[]], {"0": 1}])
@@ -97,4 +98,4 @@ def test_others_of_any_type_is_answered_and_keeps_no_leader_from_leading(verb: s
     refused = make_codec().decode(None, raw, (), NOW_MS, 7)
     assert isinstance(refused, RefusedCommand)
     assert (refused.code, "others" in refused.message) == ("RCV-1005", True)
-    assert list(fold_seen(make_codec(), [record(7, raw)])) == [(event["source"], event["id"])]
+    assert list(fold_seen(make_codec(), [record(7, raw)])) == [idempotency_key(event["source"], event["id"])]

@@ -3,10 +3,18 @@
 A capability has a class per verb; this module knows none of them.
 """
 
+import hashlib
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 ID_MOST: Final = 63  # characters of a subject
+_KEY_BYTES: Final = 16
+
+
+def idempotency_key(source: str, command_id: str) -> bytes:
+    """What stands for both where many are remembered: of one size, however long they are."""
+    text = f"{len(source)}:{source}{command_id}"
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=_KEY_BYTES).digest()
 
 
 @dataclass(frozen=True, slots=True)

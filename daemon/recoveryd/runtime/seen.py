@@ -1,23 +1,24 @@
-"""Which commands came before, by idempotency key (source, id): bounded, in memory, rebuilt from the control topic at
-each start.
+"""Which commands came before, by idempotency key: bounded, in memory, rebuilt from the control topic at each start.
+
+Source and id may be long, and of any sender; so a digest of both is kept.
 """
 
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
 
-from recoveryd.kernel.commands import Command, RefusedCommand
+from recoveryd.kernel.commands import Command, RefusedCommand, idempotency_key
 from recoveryd.kernel.events import CommandReceived, Seen
 
-KEPT_AT_MOST = 100_000
+KEPT_AT_MOST = 100_000  # some 40 MB, whatever is sent
 
 
 class SeenLedger:
     """Remembers the first record of each key; forgets the oldest keys beyond `capacity`."""
 
-    def __init__(self, earlier: Mapping[tuple[str, str], Seen] | None = None, capacity: int = KEPT_AT_MOST) -> None:
+    def __init__(self, earlier: Mapping[bytes, Seen] | None = None, capacity: int = KEPT_AT_MOST) -> None:
         self._capacity = capacity
-        self._seen: OrderedDict[tuple[str, str], Seen] = OrderedDict(
+        self._seen: OrderedDict[bytes, Seen] = OrderedDict(
             sorted((earlier or {}).items(), key=lambda entry: entry[1].offset)[-capacity:]
         )
 
@@ -29,10 +30,11 @@ class SeenLedger:
         source, command_id, content_hash = _identity(event.command)
         if not source or not command_id:
             return event
-        previous = self._seen.get((source, command_id))
+        key = idempotency_key(source, command_id)
+        previous = self._seen.get(key)
         if previous is not None:
             return replace(event, previous=previous) if previous.offset < event.offset else event
-        self._seen[source, command_id] = Seen(event.offset, content_hash)
+        self._seen[key] = Seen(event.offset, content_hash)
         if len(self._seen) > self._capacity:
             self._seen.popitem(last=False)
         return event

@@ -19,7 +19,7 @@ from recoveryd.adapters.kafka.offsets import log_range
 from recoveryd.adapters.kafka.reading import control_record, read_to
 from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import Code
-from recoveryd.kernel.commands import RefusedCommand
+from recoveryd.kernel.commands import RefusedCommand, idempotency_key
 from recoveryd.kernel.events import Seen, SignalRefused
 from recoveryd.ports import ControlRecord
 from recoveryd.wire.codec import Codec, DecodedSignal, Unreadable
@@ -29,7 +29,7 @@ from recoveryd_jobs.shared.garbage import uncollected
 
 log = structlog.stdlib.get_logger(__name__)
 
-SEEN_AT_MOST = 100_000
+SEEN_AT_MOST = 100_000  # some 40 MB, whatever is sent
 
 _SIGNAL = b"io.recoveryd.signal."
 _COMMAND = b"io.recoveryd.command."
@@ -49,13 +49,13 @@ def fold_status(topic: StatusTopic, records: Iterable[ControlRecord]) -> StatusF
         raise RecoverydError(Code.INVARIANT_BROKEN, f"A status record cannot be read: {error}") from error
 
 
-def fold_seen(codec: Codec, records: Iterable[ControlRecord]) -> dict[tuple[str, str], Seen]:
+def fold_seen(codec: Codec, records: Iterable[ControlRecord]) -> dict[bytes, Seen]:
     """Idempotency keys of control records: first offset and content of each, the newest 100,000 keys.
 
     A record on which the codec breaks is left out: it was decided on by an earlier leader and keeps no later one from
     leading. Lost with it is only its key, so the same command sent again would be taken for a new one.
     """
-    seen: dict[tuple[str, str], Seen] = {}
+    seen: dict[bytes, Seen] = {}
     for record in records:
         if _is_signal(record):
             continue  # most of the topic, and without an answer: not worth decoding
@@ -159,11 +159,13 @@ class TopicReader:
         return start, end if stop is None else min(stop, end)
 
 
-def _identity(codec: Codec, record: ControlRecord) -> tuple[tuple[str, str], str] | None:
+def _identity(codec: Codec, record: ControlRecord) -> tuple[bytes, str] | None:
     match codec.decode(record.key, record.value, record.headers, record.broker_ms, record.offset):
         case Unreadable() | SignalRefused() | DecodedSignal():
             return None
         case RefusedCommand() as refusal:
-            return ((refusal.source, refusal.id), refusal.content_hash) if refusal.source and refusal.id else None
+            if not refusal.source or not refusal.id:
+                return None
+            return idempotency_key(refusal.source, refusal.id), refusal.content_hash
         case command:
-            return (command.meta.source, command.meta.id), command.meta.content_hash
+            return idempotency_key(command.meta.source, command.meta.id), command.meta.content_hash
