@@ -15,6 +15,7 @@ from recoveryd.live.signals import HealthSignal
 from recoveryd.ports import ControlRecord, Folded, JournalBatch
 from recoveryd.recovery.params import Params
 from recoveryd.runtime import ControlIntake, Inbox, Runtime
+from recoveryd.runtime.freezes import FreezeGuard
 from tests.builders.core import BOOK, NOW_MS
 from tests.builders.deciding import make_decider
 from tests.runtime.fakes import (
@@ -61,6 +62,7 @@ class Rig:
         self.events: dict[int, Event] = {}
         self.heard: list[Event] = []  # what the core was told, in order
         self.clock = ManualClock()
+        self.freezes = FreezeGuard(self.clock, self.freeze_s)
         self.journal = ScriptedJournal(self.folded, self.log)
         self.clusters = QuietClusters()
         self.lanes = SilentLanes()
@@ -80,12 +82,18 @@ class Rig:
             metrics=self.metrics,
             book=BOOK,
             standing=self.standing,
-            freeze_s=self.freeze_s,
+            freezes=self.freezes,
             deaf_s=self.deaf_s,
         )
 
     def _decode(self, taken: ControlRecord) -> Event:
         return self.events.get(taken.offset) or SignalReceived(taken.offset, NOW_MS, SIGNAL)
+
+    def pass_s(self, seconds: float) -> None:
+        """Time passes in which the process runs and waits."""
+        for _ in range(round(seconds)):
+            self.clock.ms += 1_000
+            self.freezes.look()
 
     async def deliver(self, *events: Event) -> list[asyncio.Future[None]]:
         """Deliver events of control records, as the group would."""

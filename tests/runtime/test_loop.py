@@ -95,9 +95,9 @@ async def test_a_write_without_an_answer_counts_as_failing_from_its_beginning_be
         rig.journal.gate.clear()
         [done] = await rig.deliver(command("replay", offset=0))
         await until(lambda: len(rig.journal.tried) == 2)
-        rig.clock.ms += 5_000
+        rig.pass_s(5)
         assert failing_s() is None, "a slow answer is one"
-        rig.clock.ms += 3_000
+        rig.pass_s(3)
         assert (failing_s(), rig.runtime.vitals.try_for_s(rig.clock.monotonic_s())) == (8.0, 8.0)
         rig.journal.gate.set()
         await all_done([done])
@@ -165,7 +165,7 @@ async def test_a_leader_that_could_not_write_for_long_begins_anew_as_after_a_res
         await until(lambda: len(rig.journal.tried) == 2)
         rig.inbox.emit(OffsetsSampled(()))
         asked_ms = rig.clock.ms
-        rig.clock.ms += took_s * 1_000
+        rig.pass_s(took_s)
         rig.journal.gate.set()
         await all_done([done])
         await until(lambda: rig.runtime.state.daemon.epoch == epoch and rig.runtime.vitals.role == "leader")
@@ -179,19 +179,26 @@ async def test_a_leader_that_could_not_write_for_long_begins_anew_as_after_a_res
     assert rig.runtime.state.daemon.epoch == epoch
 
 
-async def test_where_every_write_takes_long_commands_are_answered_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_frozen", [False, True])
+async def test_where_every_write_takes_long_commands_are_answered_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, *, is_frozen: bool
+) -> None:
     rig = Rig()
     async with rig.leading():
         commit = rig.journal.commit
 
         async def slowly(batch: JournalBatch) -> None:
-            rig.clock.ms += 25_000
+            if is_frozen:
+                rig.clock.ms += 25_000
+            else:
+                rig.pass_s(25)
             await commit(batch)
 
         monkeypatch.setattr(rig.journal, "commit", slowly)
         for offset, verb in enumerate(("replay", "throttle", "throttle")):
             rates = {} if verb == "replay" else {"max_bytes_per_s": 1e6 * offset}
             await all_done(await rig.deliver(command(verb, offset=offset, **rates)))
+        await until(lambda: any(isinstance(effect, GatherFacts) for effect in rig.effects.started))
 
 
 async def test_a_fenced_daemon_leaves_at_once_without_acting() -> None:

@@ -21,6 +21,7 @@ from recoveryd.metrics.book import MetricsBook
 from recoveryd.params import CapabilityParams
 from recoveryd.ports import Clock, ControlRecord
 from recoveryd.runtime import ControlIntake, Inbox, Runtime
+from recoveryd.runtime.freezes import FreezeGuard
 from recoveryd.runtime.history import RecordedCore
 from recoveryd.runtime.interpreter import Interpreter
 from recoveryd.runtime.loop import Core
@@ -66,7 +67,8 @@ def make_loop(
     decider = Decider(capabilities)
     core = _recorded(settings, params, decider)
     journal = KafkaJournal(main, names, values.scope, status, codec, clock.now_ms, lambda: outside.accesses[MAIN])
-    interpreter = _make_interpreter(outside, inbox)
+    freezes = FreezeGuard(clock, values.faust.session_timeout / 2000)
+    interpreter = _make_interpreter(outside, inbox, freezes)
     intake = ControlIntake(inbox, KafkaControlLog(main, names.control), _decoding(codec))
     posts = outside.posts
     runtime = Runtime(
@@ -80,7 +82,7 @@ def make_loop(
         clock=clock,
         metrics=metrics,
         book=book,
-        freeze_s=values.faust.session_timeout / 2000,
+        freezes=freezes,
         deaf_s=values.attempts.heartbeat_timeout * DEAF_SHARE / 1000,
         standing=standing,
         tell=lambda decision: posts.tell(transitions_in(decision, status, clock.now_ms()) if posts.waiting else ()),
@@ -93,14 +95,15 @@ def _recorded(settings: Settings, params: CapabilityParams, decider: Decider) ->
     return decider if log.events is None else RecordedCore(decider, params, Path(log.events), log.events_most)
 
 
-def _make_interpreter(outside: Outside, inbox: Inbox) -> Interpreter:
+def _make_interpreter(outside: Outside, inbox: Inbox, freezes: FreezeGuard) -> Interpreter:
     runners = {
         **recovery_runners(outside.clusters, outside.ledger, outside.jobs, outside.quotas, inbox.emit),
         **command_runners(outside.sender),
         **workflow_runners(outside.steps),
         **watch_runners(outside.applications),
     }
-    return Interpreter(runners, inbox.emit, {CallWebhook: outside.webhooks.start}, outside.close)
+    begin: dict[type, Callable[[Any], None]] = {CallWebhook: outside.webhooks.start}
+    return Interpreter(runners, inbox.emit, begin, outside.close, freezes.until_may_act)
 
 
 def _decoding(codec: Codec) -> Callable[[ControlRecord], Event]:

@@ -50,9 +50,13 @@ class Runner:
     is_joined: bool = False
 
 
+async def _at_once() -> None:
+    return
+
+
 class Interpreter:
     """`start` begins an effect; its result or failure goes to `emit`. `begin`: functions for effects that do not take a
-    slot; they return at once.
+    slot; they return at once. `until_may_act`: what an effect that waited for its slot waits for before it runs.
     """
 
     def __init__(
@@ -61,10 +65,12 @@ class Interpreter:
         emit: Emit,
         begin: Mapping[type, Callable[[Any], None]] | None = None,
         close: Callable[[], Awaitable[None]] | None = None,
+        until_may_act: Callable[[], Awaitable[None]] = _at_once,
     ) -> None:
         self._runners = runners
         self._begin = begin or {}
         self._close = close
+        self._until_may_act = until_may_act
         self._emit = emit
         self._slots: dict[tuple[bool, frozenset[str] | str], asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(AT_ONCE)
@@ -110,6 +116,7 @@ class Interpreter:
         if before:
             await asyncio.wait(before)
         async with self._slots[runner.is_endless, runner.on(effect) or runner.kind]:
+            await self._until_may_act()
             deadline = asyncio.timeout(None if runner.is_endless else DEADLINE_S)
             try:
                 async with deadline:

@@ -22,6 +22,7 @@ from recoveryd.kernel.state import CoreState, DaemonRecord
 from recoveryd.metrics.book import MetricsBook
 from recoveryd.metrics.definitions import JOURNAL_COMMIT_SECONDS
 from recoveryd.ports import Clock, Clusters, Journal, JournalBatch
+from recoveryd.runtime.freezes import LEAST_GAP_S, FreezeGuard
 from recoveryd.runtime.inbox import Inbox, Item, without_hints, without_read
 from recoveryd.runtime.intake import ControlIntake
 from recoveryd.runtime.reporting import Reporter
@@ -35,8 +36,6 @@ T = TypeVar("T")
 
 ROUND_AT_MOST = 512
 IDLE_S = 1.0
-# A turn of an idle loop takes IDLE_S, so that less than two is no sign of anything, whatever the config says.
-LEAST_GAP_S = 2.0
 # Signals cost no transaction, so the applied offset is journaled late: after a restart at most this many are read
 # again, or those of this time.
 COVER_EVERY_RECORDS = 5_000
@@ -85,11 +84,10 @@ class Runtime:
     """`assigned`, `revoked`, `passed_over` and `expelled` tell what the group says, `run` is the loop, `stop` ends it
     after the present round.
 
-    A gap of `freeze_s` between two turns of the loop, or a wall clock that jumped as it does when the machine slept,
-    means that the process was frozen and may have been replaced. Where nothing was decided for longer than `deaf_s`,
-    because the journal could not be written, the process was frozen or its partition was away, the leader begins anew,
-    as after a restart: what it waited for came meanwhile, and it has not heard it yet. Neither is shorter than
-    LEAST_GAP_S.
+    A process that was frozen, as `freezes` knows, may have been replaced: it writes to the journal before it goes on,
+    and effects that are journaled already wait for that. Where nothing was decided for longer than `deaf_s`, because
+    the journal could not be written, the process was frozen or its partition was away, the leader begins anew, as after
+    a restart: what it waited for came meanwhile, and it has not heard it yet. It is no shorter than LEAST_GAP_S.
 
     `when_leading` is called once, when this daemon first leads: it starts what only a leader needs. `tell` is given
     each decision once it is journaled, and raises nothing. `standing` gives the events about the config that stand for
@@ -109,7 +107,7 @@ class Runtime:
         clock: Clock,
         metrics: Metrics,
         book: MetricsBook,
-        freeze_s: float = 5.0,
+        freezes: FreezeGuard,
         deaf_s: float = 15.0,
         tell: Callable[[Decision], None] = _tell_nobody,
         standing: Callable[[], Sequence[Event]] = _nothing_stands,
@@ -134,13 +132,13 @@ class Runtime:
         self._covered = -1
         self._take_overs = 0
         self._is_leaving = False
-        self._journaled_s = self._turned_s = self._could_decide_s = clock.monotonic_s()
-        self._freeze_s = max(freeze_s, LEAST_GAP_S)
+        self._freezes = freezes
+        self._held_back: list[Effect] = []
+        self._journaled_s = self._could_decide_s = clock.monotonic_s()
         self._deaf_s = max(deaf_s, LEAST_GAP_S)
         self._last_write_took_s = 0.0
         # Where the writes of a new epoch take as long again, a round comes first, or nothing would ever be decided.
         self._owes_round = False
-        self._differed = False
         self._is_ours = asyncio.Event()
         self._passed_over_s: float | None = None
         self._epoch_held = asyncio.Event()
@@ -195,6 +193,13 @@ class Runtime:
 
     async def run(self) -> None:
         """Run until `stop`. Raises `Fenced`, or another RecoverydError after which only a restart helps."""
+        looking = asyncio.create_task(self._freezes.run())
+        try:
+            await self._run()
+        finally:
+            looking.cancel()
+
+    async def _run(self) -> None:
         with contextlib.suppress(Stopping):
             while await self._leads():
                 epoch, take_overs = self.state.daemon.epoch, self._take_overs
@@ -238,15 +243,10 @@ class Runtime:
             raise Fenced("The group gave the control partition to another daemon.")
 
     def _check_freeze(self) -> None:
-        now_s = self._clock.monotonic_s()
-        gap_s, self._turned_s = now_s - self._turned_s, now_s
-        # Asked once for each jump, and at once: whether the clock was set is known only when it has stood for a while.
-        differs = self._clock.differs()
-        has_jumped, self._differed = differs and not self._differed, differs
-        if (gap_s > self._freeze_s or has_jumped) and self.vitals.role == "leader":
+        if not self._freezes.may_act() and self.vitals.role == "leader":
             log.warning(
                 "was frozen or starved, or its clock was set: asks the journal whether it still leads",
-                for_s=round(gap_s, 1),
+                for_s=round(self._freezes.for_s, 1),
             )
             self.vitals.role = "taking_over"
 
@@ -258,7 +258,10 @@ class Runtime:
             # Same daemon, same epoch: the state is right unless another daemon fenced us meanwhile, and only a write
             # shows that.
             await self._commit(JournalBatch(daemon=self.state.daemon))
+            if not self._freezes.may_act():
+                return  # it stood still once more, maybe behind the answer: written again by the next turn
             self._epoch_held.set()
+            self._begin_effects()
             await self._read_on()
             said = "leads on, the epoch still holds"
         else:
@@ -266,6 +269,8 @@ class Runtime:
                 await self._load()
                 said = "leads"
         if said and self._is_ours.is_set():
+            if not self._freezes.may_act():
+                return
             self.vitals.role = "leader"
             log.info(said, epoch=self.state.daemon.epoch, known=len(self._core.known(self.state)))
         else:
@@ -327,13 +332,19 @@ class Runtime:
             if item.done is not None and not item.done.done():
                 item.done.set_result(None)
         hit("runtime.before_effects")
-        for effect in taken.effects:
-            self._start(effect)
+        self._held_back += taken.effects
+        self._begin_effects()
         for step in taken.steps:
             self._tell(step.decision)
         self._reporter.report(taken, now_ms)
         self.vitals.round_began_s = None
-        self._turned_s = self._clock.monotonic_s()
+
+    def _begin_effects(self) -> None:
+        """Of rounds that the journal holds; those of a daemon that was frozen wait until it has written once more."""
+        if self._freezes.may_act():
+            effects, self._held_back = self._held_back, []
+            for effect in effects:
+                self._start(effect)
 
     def _start(self, effect: Effect) -> None:
         if isinstance(effect, WakeAt):
@@ -343,11 +354,13 @@ class Runtime:
 
     async def _commit(self, batch: JournalBatch) -> None:
         async def commit() -> None:
+            freezes = self._freezes.look()
             started_s = self.vitals.try_began_s = self._clock.monotonic_s()
             try:
                 await self._journal.commit(batch)
             finally:
                 self.vitals.try_began_s = None
+            self._freezes.wrote(freezes)
             self._metrics.observe(JOURNAL_COMMIT_SECONDS, self._clock.monotonic_s() - started_s)
 
         # The same batch again, not a new decision: after a commit of unknown outcome records may be repeated, but must
