@@ -27,6 +27,7 @@ class Scripted:
         self.vitals = Vitals(role)
         self.runtime = self.intake = self.interpreter = self.posts = self
         self.waiting: dict[str, int] = {"ops": 0}
+        self.is_passed_over = False
         self.is_caught_up = self.is_idle = True
         self.ids, self.moving_ids = list(remaining), list(moving)
         self.events: list[object] = []
@@ -132,6 +133,70 @@ async def test_a_standby_waits_and_is_not_done(change: dict[str, str]) -> None:
     made = shot(daemon, 0.05)
     await within(made.run())
     assert (made.is_done, made.has_led, daemon.events) == (False, False, [])
+
+
+@pytest.mark.parametrize("role", ["standby", "taking_over"])
+async def test_one_that_led_comes_to_rest_although_it_does_not_lead_when_its_time_is_over(role: str) -> None:
+    """As in a rebalance, or while it asks the journal whether it still leads."""
+    daemon = Scripted(remaining=["r1"], moving=["r1"])
+    made = shot(daemon)
+    running = asyncio.create_task(made.run())
+    await until(lambda: made.has_led)
+    daemon.vitals.role = role
+    made.end_s = 0.0
+    await until(lambda: bool(daemon.events))
+    daemon.moving_ids.clear()  # what it knows is of before
+    seen = daemon.looks
+    await until(lambda: daemon.looks > seen + 20)
+    assert not running.done()
+    daemon.vitals.role = "leader"
+    await within(running)
+    assert (made.is_done, made.left, daemon.events) == (False, ["r1"], [Leaving()])
+
+
+async def test_one_that_led_is_waited_for_no_longer_than_it_may_take_to_come_to_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(once, "REST_LIMIT_S", 0.02)
+    daemon = Scripted(remaining=["r1"])
+    made = shot(daemon)
+    running = asyncio.create_task(made.run())
+    await until(lambda: made.has_led)
+    daemon.vitals.role, made.end_s = "taking_over", 0.0
+    await within(running)
+    assert (made.is_done, daemon.events) == (False, [Leaving()])
+
+
+async def test_one_that_another_daemon_followed_leaves_the_rest_to_it() -> None:
+    daemon = Scripted(remaining=["r1"], moving=["r1"])
+    made = shot(daemon)
+    running = asyncio.create_task(made.run())
+    await until(lambda: made.has_led)
+    daemon.vitals.role, daemon.is_passed_over, made.end_s = "standby", True, 0.0
+    await within(running)
+    assert not made.is_done
+
+
+async def test_the_word_to_come_to_rest_waits_until_it_leads_again() -> None:
+    rig = Rig()
+    rig.runtime.assigned()
+    tasks = [asyncio.create_task(work) for work in (rig.runtime.run(), rig.intake.run())]
+    await until(lambda: rig.intake.is_caught_up)
+    daemon = daemon_of(rig)
+    daemon.remaining = lambda: ["r1"]
+    made = shot(daemon)
+    running = asyncio.create_task(made.run())
+    await until(lambda: made.has_led)
+    rig.runtime.revoked()
+    made.end_s = 0.0
+    await asyncio.sleep(0.05)
+    assert (rig.heard.count(Leaving()), running.done()) == (0, False)
+    rig.runtime.assigned()
+    await within(running)
+    assert rig.heard.count(Leaving()) == 1
+    rig.runtime.stop()
+    await within(tasks[0])
+    tasks[1].cancel()
 
 
 async def test_commands_that_wait_are_decided_first() -> None:

@@ -37,7 +37,7 @@ class OneShot:
     async def run(self) -> None:
         """Return when nothing is left or the time is over, with everything at rest."""
         await self._work()
-        if self.daemon.runtime.vitals.role == "leader":
+        if self.has_led or self._leads():
             await self._come_to_rest()
 
     @property
@@ -48,7 +48,7 @@ class OneShot:
     async def _work(self) -> None:
         quiet_since_s: float | None = None
         while (now_s := time.monotonic()) < self.end_s:
-            self.has_led = self.has_led or self.daemon.runtime.vitals.role == "leader"
+            self.has_led = self.has_led or self._leads()
             if not self._has_nothing_left():
                 quiet_since_s = None
             elif quiet_since_s is None:
@@ -63,13 +63,19 @@ class OneShot:
     def _has_nothing_left(self) -> bool:
         """Not while a round is under way: what is being journaled is in no state yet."""
         daemon, vitals = self.daemon, self.daemon.runtime.vitals
-        is_settled = vitals.role == "leader" and not len(daemon.inbox) and vitals.round_began_s is None
+        is_settled = self._leads() and not len(daemon.inbox) and vitals.round_began_s is None
         return is_settled and daemon.intake.is_caught_up and not daemon.remaining()
 
     async def _come_to_rest(self) -> None:
+        """Also where the partition is away just now, or the journal is asked who leads: it is waited for, unless the
+        group gave it to another daemon, which goes on with everything.
+        """
         give_up_s = time.monotonic() + REST_LIMIT_S
         self.daemon.inbox.emit(Leaving())
         while self._is_at_work():
+            if self.daemon.runtime.is_passed_over:
+                log.info("leaves everything to another daemon", remaining=self.left)
+                return
             if time.monotonic() >= give_up_s:
                 # Nothing is lost: chunks that are open then are not visible, and are copied again.
                 untold = {name: waiting for name, waiting in self.daemon.posts.waiting.items() if waiting}
@@ -83,4 +89,7 @@ class OneShot:
         """Also while a webhook has not heard of a transition: the next run does not know of it."""
         daemon = self.daemon
         is_busy = len(daemon.inbox) or daemon.moving() or not daemon.interpreter.is_idle
-        return bool(is_busy) or any(daemon.posts.waiting.values())
+        return bool(is_busy) or not self._leads() or any(daemon.posts.waiting.values())
+
+    def _leads(self) -> bool:
+        return self.daemon.runtime.vitals.role == "leader"

@@ -154,6 +154,11 @@ class Runtime:
         is_slow = began_s is not None and self._clock.monotonic_s() - began_s > SLOW_ROUND_S
         return is_slow or vitals.journal_failing_s is not None or vitals.role == "taking_over"
 
+    @property
+    def is_passed_over(self) -> bool:
+        """Whether another daemon has the control partition, after this one led."""
+        return self._passed_over_s is not None
+
     def assigned(self) -> None:
         """The group gave us the control partition."""
         self._passed_over_s = None
