@@ -2,9 +2,11 @@
 expect.
 """
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -13,6 +15,7 @@ import pytest
 from recoveryd.adapters.kafka import oauth_tokens
 from recoveryd.adapters.kafka.oauth_tokens import TokenProblem, TokenProvider, fetch_token
 from recoveryd.settings.oauth_properties import OAuth
+from tests.patience import patient_s
 
 TOKEN = b'HTTP/1.0 200 OK\r\n\r\n{"access_token": "a-token", "expires_in": 60}'
 
@@ -139,6 +142,115 @@ async def test_a_token_that_is_forgotten_again_and_again_is_used_once(monkeypatc
 
     monkeypatch.setattr(oauth_tokens, "fetch_token", fetch)
     assert [await provider.token(), await provider.token()] == ["token-3", "token-6"]
+
+
+@contextmanager
+def loop_of_its_own() -> Iterator[asyncio.AbstractEventLoop]:
+    """In a thread of its own, as that of Faust's consumer."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    try:
+        yield loop
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(patient_s(10))
+        loop.close()
+
+
+class SlowEndpoint:
+    """Stands in for `fetch_token`: says when it is asked, and answers once it `may`, with a problem if it has one."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked = self.at_once = self.most_at_once = 0
+        self.is_asked, self.may = threading.Event(), threading.Event()
+        self.problem: TokenProblem | None = None
+        monkeypatch.setattr(oauth_tokens, "fetch_token", self.fetch)
+
+    async def fetch(self, _oauth: OAuth) -> tuple[str, float]:
+        self.asked += 1
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        token = f"token-{self.asked}"
+        self.is_asked.set()
+        try:
+            while not self.may.is_set():  # noqa: ASYNC110  (set by another thread)
+                await asyncio.sleep(0.001)
+        finally:
+            self.at_once -= 1
+        if self.problem is not None:
+            raise self.problem
+        return token, 3_600.0
+
+    def both_wait(
+        self, provider: TokenProvider, first: asyncio.AbstractEventLoop, second: asyncio.AbstractEventLoop
+    ) -> tuple[Future[str], Future[str]]:
+        """Two connections want a token; the first one has asked for it, and the second one found that."""
+        self.is_asked.clear()
+        self.may.clear()
+        one = asyncio.run_coroutine_threadsafe(provider.token(), first)
+        assert self.is_asked.wait(patient_s(10))
+        other = asyncio.run_coroutine_threadsafe(provider.token(), second)
+        asyncio.run_coroutine_threadsafe(asyncio.sleep(0), second).result(patient_s(10))
+        return one, other
+
+
+def make_provider() -> TokenProvider:
+    return TokenProvider(OAuth("http://tokens.invalid", "me", "my-secret"))
+
+
+def test_clients_with_loops_of_their_own_wait_for_one_answer_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the consumer and the producer under Faust, when a broker drops the connections of both."""
+    endpoint, provider = SlowEndpoint(monkeypatch), make_provider()
+    with loop_of_its_own() as one_loop, loop_of_its_own() as other_loop:
+        for nth in range(1, 11):
+            provider.forget()
+            loops = (one_loop, other_loop) if nth % 2 else (other_loop, one_loop)
+            both = endpoint.both_wait(provider, *loops)
+            endpoint.may.set()
+            assert [answer.result(patient_s(10)) for answer in both] == [f"token-{nth}"] * 2
+    assert (endpoint.asked, endpoint.most_at_once) == (10, 1)
+
+
+def test_who_waits_hears_of_the_problem_of_the_one_that_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    endpoint, provider = SlowEndpoint(monkeypatch), make_provider()
+    with loop_of_its_own() as one_loop, loop_of_its_own() as other_loop:
+        both = endpoint.both_wait(provider, one_loop, other_loop)
+        endpoint.problem = TokenProblem("http://tokens.invalid", "answered 500")
+        endpoint.may.set()
+        for answer in both:
+            with pytest.raises(TokenProblem, match="answered 500"):
+                answer.result(patient_s(10))
+        endpoint.problem = None
+        again = asyncio.run_coroutine_threadsafe(provider.token(), other_loop)
+        assert again.result(patient_s(10)) == "token-2"
+
+
+def test_who_waits_asks_itself_when_the_one_that_asked_is_cut_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    endpoint, provider = SlowEndpoint(monkeypatch), make_provider()
+    with loop_of_its_own() as one_loop, loop_of_its_own() as other_loop:
+        one, other = endpoint.both_wait(provider, one_loop, other_loop)
+        endpoint.is_asked.clear()
+        one.cancel()
+        assert endpoint.is_asked.wait(patient_s(10))
+        endpoint.may.set()
+        assert other.result(patient_s(10)) == "token-2"
+    assert endpoint.most_at_once == 1
+
+
+def test_an_answer_that_never_comes_is_waited_for_until_a_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the loop of the one that asked has ended, as when Faust's consumer stops."""
+    monkeypatch.setattr(oauth_tokens, "WAIT_S", 0.3)
+    endpoint, provider = SlowEndpoint(monkeypatch), make_provider()
+    with loop_of_its_own() as loop:
+        with loop_of_its_own() as gone:
+            _one, other = endpoint.both_wait(provider, gone, loop)
+        with pytest.raises(TokenProblem, match="did not answer within 0 s"):
+            other.result(patient_s(10))
+        monkeypatch.setattr(oauth_tokens, "WAIT_S", patient_s(10))
+        endpoint.may.set()
+        again = asyncio.run_coroutine_threadsafe(provider.token(), loop)
+        assert again.result(patient_s(10)) == f"token-{endpoint.asked}"
 
 
 @pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="this system has no clock that goes on in sleep")

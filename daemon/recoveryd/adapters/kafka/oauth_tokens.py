@@ -6,10 +6,13 @@ import asyncio
 import base64
 import json
 import ssl
+import threading
 import time
 import urllib.parse
 import urllib.request
 from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from aiokafka.abc import AbstractTokenProvider
@@ -18,6 +21,7 @@ from recoveryd.adapters.http.asking import HttpQuestions, HttpRefusal
 from recoveryd.settings.oauth_properties import OAuth, shown_endpoint
 
 DEADLINE_S: Final = 10.0
+WAIT_S: Final = 12.0  # of a connection, whoever asks for it
 _ANSWER_BYTES_MAX: Final = 256 * 1024
 _USED_SHARE: Final = 0.8  # of a token's life; what is left is for the broker to see it
 _LIFE_UNKNOWN_S: Final = 60.0
@@ -39,42 +43,103 @@ class TokenProblem(ConnectionError):  # noqa: N818  (named for what happened)
         super().__init__(f"The token endpoint {shown_endpoint(endpoint)} {said}.")
 
 
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """One that is under way. Who asks has ended by `until_s`, or its loop has. The answer is None when it was cut
+    short.
+    """
+
+    until_s: float
+    answer: Future[str | None] = field(default_factory=Future)
+
+
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka has no types
-    """One per client. `token` may be called at once by several connections: they wait for one answer."""
+    """`token` may be called at once by several connections, also of clients that run in loops and threads of their own,
+    as those under Faust do: one asks, and the others wait for its answer.
+    """
 
     def __init__(self, oauth: OAuth, now_s: Callable[[], float] = _awake_or_not_s) -> None:
         self._oauth = oauth
         self._now_s = now_s
+        self._lock = threading.Lock()  # of all below; held for moments only
         self._token = ""
         self._until_s = 0.0
         self._forgotten = 0  # how often
-        self._asking = asyncio.Lock()
+        self._question: _Question | None = None
 
     def take(self, oauth: OAuth) -> None:
         """Ask for tokens as this client from now on."""
-        if oauth != self._oauth:
-            self._oauth = oauth
-            self.forget()
+        with self._lock:
+            if oauth != self._oauth:
+                self._oauth = oauth
+                self._forget()
 
     def forget(self) -> None:
         """Ask for a token before the next connection: the one of now may not hold any more, nor one that is asked for
         just now.
         """
+        with self._lock:
+            self._forget()
+
+    def _forget(self) -> None:
         self._until_s = 0.0
         self._forgotten += 1
 
     async def token(self) -> str:
         """A token that holds for a while. Raises `TokenProblem`."""
-        async with self._asking:
-            for _ in range(_TRIES):
-                if self._now_s() < self._until_s:
-                    break
-                forgotten = self._forgotten
-                self._token, life_s = await fetch_token(self._oauth)
+        try:
+            async with asyncio.timeout(WAIT_S) as limit:
+                while (token := await self._kept_or_asked()) is None:
+                    pass
+                return token
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise TokenProblem(self._oauth.endpoint, f"did not answer within {WAIT_S:.0f} s") from None
+
+    async def _kept_or_asked(self) -> str | None:
+        """None = whoever asked for all of them was cut short."""
+        mine = _Question(time.monotonic() + WAIT_S)
+        with self._lock:
+            if self._now_s() < self._until_s:
+                return self._token
+            asked = self._question
+            if asked is None or asked.until_s < time.monotonic():
+                asked = self._question = mine
+        if asked is mine:
+            return await self._ask(mine)
+        return await asyncio.shield(asyncio.wrap_future(asked.answer))
+
+    async def _ask(self, question: _Question) -> str:
+        """All that wait hear the same, a problem too."""
+        token: str | None = None
+        problem: TokenProblem | None = None
+        try:
+            token = await self._fetch()
+        except TokenProblem as found:
+            problem = found
+            raise
+        finally:
+            with self._lock:
+                if self._question is question:
+                    self._question = None
+            if problem is None:
+                question.answer.set_result(token)
+            else:
+                question.answer.set_exception(problem)
+        return token
+
+    async def _fetch(self) -> str:
+        token = ""
+        for _ in range(_TRIES):
+            with self._lock:
+                oauth, forgotten = self._oauth, self._forgotten
+            token, life_s = await fetch_token(oauth)
+            with self._lock:
                 if forgotten == self._forgotten:
-                    self._until_s = self._now_s() + life_s * _USED_SHARE
+                    self._token, self._until_s = token, self._now_s() + life_s * _USED_SHARE
                     break
-            return self._token
+        return token
 
     def extensions(self) -> dict[str, str]:
         return dict(self._oauth.extensions)
