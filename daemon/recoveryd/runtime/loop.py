@@ -299,6 +299,7 @@ class Runtime:
         log.warning("leads anew", why=why)
         self.vitals.role = "taking_over"
         self._clock.adopt()
+        self._held_back.clear()  # the new epoch asks for what is still wanted
         daemon = self.state.daemon
         self.state = self._core.restore(daemon, dict(self._core.known(self.state)), {})
         await self._begin_epoch(
