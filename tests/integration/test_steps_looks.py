@@ -3,6 +3,7 @@ nothing was heard, is told, and nothing is changed.
 """
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -103,6 +104,24 @@ async def test_on_the_way_back_none_goes_and_none_is_made(steps: KafkaSteps, top
     there = await asyncio.to_thread(topics.there)
     whole = await look(steps, again)
     assert (whole.outcome, told(whole)[a]) == (Outcome.DONE, (topics.ids[a], there[a], False))
+
+
+async def test_of_one_of_ours_that_goes_it_is_still_told_what_was_there_before_it(
+    steps: KafkaSteps, topics: Topics
+) -> None:
+    a, b = topics.names
+    rows = tuple(TopicUndo(name, f"{name}-before", topics.ids[name], cluster="main") for name in (a, b))
+    other = {a: topics.ids[a], b: "made-by-somebody"}
+    filled = DeleteTopics("main", topics.ids, is_ours=True, with_records=True)
+    seen = await look(steps, filled, rows)
+    assert seen.outcome is Outcome.LEFT
+    done = await steps.take(TakeStep("w", "step", 1, replace(filled, topics=other), rows))
+    assert done.outcome is Outcome.DONE
+    fates = {row.name: (row.to, row.is_gone, row.state) for row in done.undo if isinstance(row, TopicUndo)}
+    assert fates == {a: (f"{a}-before", True, UndoState.DONE), b: (None, False, UndoState.KEPT)}
+    again = await steps.take(TakeStep("w", "step", 2, filled, rows))
+    assert {row.to for row in again.undo if isinstance(row, TopicUndo)} == {f"{a}-before", f"{b}-before"}
+    assert await asyncio.to_thread(topics.there) == dict.fromkeys((a, b))
 
 
 @pytest.mark.parametrize("is_back", [False, True])

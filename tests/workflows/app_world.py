@@ -340,7 +340,8 @@ class AppWorld(WorkflowWorld):
             if log is not None and not is_used:
                 self._drop(name)
             state = UndoState.OPEN if not action.is_ours else UndoState.KEPT if is_used else UndoState.DONE
-            before, after = (None, topic_id) if action.is_ours else (topic_id, None)
+            known = {r.was_set: r.to for r in effect.rows if isinstance(r, TopicUndo) and r.name == name}
+            before, after = (known.get(topic_id), topic_id) if action.is_ours else (topic_id, None)
             rows.append(TopicUndo(name, before, after, not is_used, state, cluster="main"))
         return report(effect, Outcome.DONE, "gone", undo=tuple(rows))
 

@@ -121,7 +121,8 @@ def complete(draft: WorkflowDraft, workflow: Workflow) -> None:
         replace(s, state=StepState.UNDONE) if type(s.action) in CHANGES and not is_back(s.action) else s
         for s in workflow.steps
     )
-    end(draft, replace(workflow, steps=steps), Ending(State.ROLLED_BACK, last))
+    why = "; ".join(filter(None, (last, draft.kind_of(workflow).left(workflow))))
+    end(draft, replace(workflow, steps=steps), Ending(State.ROLLED_BACK, why))
 
 
 def is_back(action: Action) -> bool:

@@ -87,6 +87,10 @@ def _no_children(_spec: Any) -> str:
     return ""
 
 
+def _nothing_left(_workflow: Workflow) -> str:
+    return ""
+
+
 def _is_apart(_workflow: Workflow, _later: Workflow) -> bool:
     return False
 
@@ -122,6 +126,7 @@ class WorkflowKind:
     judge: Callable[[Workflow, WorkflowStep, StepReported, Around], StepReported] = _as_told
     report: Callable[[Workflow, Ending, int], Mapping[str, Any] | None] = _without_report  # made when the workflow ends
     stays: Callable[[Workflow], tuple[str, ...]] = _lost_only  # what a rollback leaves, in words
+    left: Callable[[Workflow], str] = _nothing_left  # what one that is rolled back has to say besides, in words
     waived: frozenset[str] = frozenset()  # steps whose open gates a person may waive
     units: Callable[[Any], tuple[str, ...]] = _one_unit  # those that its plan is about
     ends: Callable[[Any], str] = _no_children  # the longest end that ids of what it begins have behind its own

@@ -15,11 +15,11 @@ STOP_AGAIN, CONFIRM_START, START_AGAIN = "stop_application_again", "confirm_star
 _NAMED_MOST: Final = 5
 
 
-def started_again(workflow: Workflow, back: tuple[WorkflowStep, ...]) -> tuple[WorkflowStep, ...]:
+def started_again(workflow: Workflow, back: tuple[WorkflowStep, ...], left: str = "") -> tuple[WorkflowStep, ...]:
     """The steps `back` of a rollback, before them a stop, since somebody may have started it meanwhile, also without a
     word to the workflow, and behind them the start. What is stopped already stays so, and what runs runs on where
     nothing is put back. Where records went, or local state, a person says first that it can go on: it would begin with
-    what is left.
+    what is left, of which `left` says more.
     """
     stopped = _stop_of(workflow)
     if stopped is None or not _ran(stopped):
@@ -36,7 +36,7 @@ def started_again(workflow: Workflow, back: tuple[WorkflowStep, ...]) -> tuple[W
         return ()  # it runs
     stop = WorkflowStep(STOP_AGAIN, AwaitStopped(action.cluster, action.group, action.unit))
     start = AwaitStarted(action.cluster, action.group, action.unit, ", as it ran before", before)
-    doubt = _doubt(workflow, action.unit)
+    doubt = doubt_of(workflow, action.unit, left)
     return (
         *((stop,) if is_under_way or back else ()),
         *back,
@@ -56,10 +56,12 @@ def _ran(stopped: WorkflowStep) -> bool:
     return bool(stopped.evidence.get(RAN, bool(stopped.evidence[BEFORE])))
 
 
-def _doubt(workflow: Workflow, unit: str) -> str:
+def doubt_of(workflow: Workflow, unit: str, left: str = "") -> str:
+    """The question for a person before the start; empty = there is none."""
     gone = lost_for_good(workflow)
     more = f" and {len(gone) - _NAMED_MOST} more" if len(gone) > _NAMED_MOST else ""
     whats = [f"records of {', '.join(gone[:_NAMED_MOST])}{more} are gone for good"] if gone else []
     if any(step.name == CLEAN and step.state is StepState.DONE for step in workflow.steps):
         whats.append("its local state was deleted")
-    return f"say that {unit} can go on with what is left: {' and '.join(whats)}" if whats else ""
+    told = "; ".join(filter(None, (" and ".join(whats), left)))
+    return f"say that {unit} can go on with what is left: {told}" if told else ""

@@ -123,13 +123,13 @@ class TopicSteps:
         # By an earlier try, of which nothing was heard.
         went = [name for name in action.topics if name not in present] if not is_first(effect) else []
         if foreign and not action.is_ours:
-            return _made_again(effect, foreign[0], [_deleted_row(action, name) for name in went])
+            return _made_again(effect, foreign[0], [_deleted_row(effect, action, name) for name in went])
         is_kept = action.is_ours and not action.with_records
         used = [n for n, shape in present.items() if is_kept and n not in foreign and _records(admin, shape)]
         going = [name for name in present if name not in foreign and name not in used]
         if effect.is_look and going:
-            still = [row for name in going for row in _fate(admin, effect, _deleted_row(action, name))]
-            gone = [_deleted_row(action, name) for name in went]
+            still = [row for name in going for row in _fate(admin, effect, _deleted_row(effect, action, name))]
+            gone = [_deleted_row(effect, action, name) for name in went]
             return not_done(effect, f"{_names(going)} has to go", [*gone, *still])
         asked: str | None = None  # to go, and no answer yet
         try:
@@ -139,7 +139,7 @@ class TopicSteps:
                     foreign.append(name)
                     if action.is_ours:
                         continue
-                    return _made_again(effect, name, [_deleted_row(action, each) for each in went])
+                    return _made_again(effect, name, [_deleted_row(effect, action, each) for each in went])
                 asked = name
                 delete(admin, name, TIMEOUT_S)
                 went.append(name)
@@ -149,10 +149,10 @@ class TopicSteps:
             self._await_no_commits(action.cluster, action.group, [present[name] for name in gone_now], at)
             at.check()
         except ClusterProblem as problem:
-            gone = [_deleted_row(action, name) for name in went]
-            unsure = () if asked is None else _fate(admin, effect, _deleted_row(action, asked))
+            gone = [_deleted_row(effect, action, name) for name in went]
+            unsure = () if asked is None else _fate(admin, effect, _deleted_row(effect, action, asked))
             return stopped(effect, problem, (*gone, *unsure))
-        told, evidence, rows = _deleted(action, [*foreign, *used])
+        told, evidence, rows = _deleted(effect, action, [*foreign, *used])
         return report(effect, Outcome.DONE, told, evidence=evidence, undo=rows)
 
     def _recreate(self, effect: TakeStep, action: RecreateTopics) -> StepReported:
@@ -335,22 +335,27 @@ def _await_gone(admin: AdminClient, ids: Mapping[str, str], at: TryTime) -> None
         time.sleep(_POLL_S)
 
 
-def _deleted(action: DeleteTopics, kept: list[str]) -> tuple[str, dict[str, object], tuple[TopicUndo, ...]]:
+def _deleted(
+    effect: TakeStep, action: DeleteTopics, kept: list[str]
+) -> tuple[str, dict[str, object], tuple[TopicUndo, ...]]:
     """Sentence, evidence, and the rows: of a rollback those of topics that we had made, else of topics that were there
     before.
     """
     gone = [name for name in action.topics if name not in kept]
     told = f"taken away: {_names(gone)}" if gone else "nothing was to be taken away"
     told += f"; in use by others, and left alone: {_names(kept)}" if kept else ""
-    rows = tuple(_deleted_row(action, name, is_kept=name in kept) for name in action.topics)
+    rows = tuple(_deleted_row(effect, action, name, is_kept=name in kept) for name in action.topics)
     return told, {"deleted": gone, "kept": kept}, rows
 
 
-def _deleted_row(action: DeleteTopics, name: str, *, is_kept: bool = False) -> TopicUndo:
+def _deleted_row(effect: TakeStep, action: DeleteTopics, name: str, *, is_kept: bool = False) -> TopicUndo:
+    """Of one of ours with what was there before it, if something was: its records are no less gone for good."""
     topic_id = action.topics[name]
+    known = (row for row in effect.rows if isinstance(row, TopicUndo) and row.name == name)
+    before = next((row.to for row in known if row.was_set == topic_id), None)
     return TopicUndo(
         name,
-        None if action.is_ours else topic_id,
+        before if action.is_ours else topic_id,
         topic_id if action.is_ours else None,
         is_gone=not is_kept,
         state=(UndoState.KEPT if is_kept else UndoState.DONE) if action.is_ours else UndoState.OPEN,
@@ -366,9 +371,9 @@ def _fate(admin: AdminClient, effect: TakeStep, asked: TopicUndo) -> tuple[Topic
     try:
         shape = describe(admin, [asked.name], TIMEOUT_S)[asked.name]
     except ClusterProblem:
-        is_still = asked.to is None
+        is_still = asked.was_set is not None
     else:
-        is_still = shape is not None and shape.topic_id == (asked.to or asked.was_set)
+        is_still = shape is not None and shape.topic_id == (asked.was_set or asked.to)
     if not is_still:
         return (asked,)
     was_told = any(isinstance(row, TopicUndo) and row.name == asked.name and row.is_gone for row in effect.rows)

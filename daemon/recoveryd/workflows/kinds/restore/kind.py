@@ -18,6 +18,7 @@ from recoveryd.workflows.kinds.outputs import (
 )
 from recoveryd.workflows.kinds.reset import outside_log, unit_of
 from recoveryd.workflows.kinds.restore.checks import find_problem, findings_of, place_between, problem_of_unit
+from recoveryd.workflows.kinds.restore.emptied import told_empty, told_unasked
 from recoveryd.workflows.kinds.restore.names import CREATE_STATE, RECREATE_STATE, cut_of, name_now
 from recoveryd.workflows.kinds.restore.noted import after_step
 from recoveryd.workflows.kinds.restore.steps import (
@@ -148,7 +149,7 @@ def _judge(workflow: Workflow, _step: WorkflowStep, event: StepReported, around:
 def _undo(workflow: Workflow) -> tuple[WorkflowStep, ...]:
     spec, back = workflow.spec, back_steps(workflow)
     assert isinstance(spec, RestoreSpec)
-    return back if spec.takes_over else started_again(workflow, back)
+    return back if spec.takes_over else started_again(workflow, back, told_empty(workflow))
 
 
 def _claims(spec: RestoreSpec) -> frozenset[str]:
@@ -167,5 +168,6 @@ RESTORE_SAVEPOINT = WorkflowKind(
     after_step=after_step,
     undo=_undo,
     judge=_judge,
+    left=told_unasked,
     ends=lambda _spec: "-9999",
 )

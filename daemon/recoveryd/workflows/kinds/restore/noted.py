@@ -18,6 +18,7 @@ from recoveryd.workflows.kinds.noting import (
     without_commits,
 )
 from recoveryd.workflows.kinds.reset import outside_log
+from recoveryd.workflows.kinds.restore.emptied import with_state_kept
 from recoveryd.workflows.kinds.restore.names import SETTLE, cut_of, name_now
 from recoveryd.workflows.model.actions import (
     Action,
@@ -26,6 +27,7 @@ from recoveryd.workflows.model.actions import (
     ChildRun,
     RecreateTopics,
     RunChildren,
+    SetOffsets,
     TakeSnapshot,
     with_runs,
 )
@@ -47,9 +49,10 @@ def after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> W
         return with_start_as_before(workflow, event)
     if isinstance(step.action, RecreateTopics):
         return without_commits(workflow.with_undo(event.undo), {form.name for form in step.action.topics})
-    if step.name != NOTE or not isinstance(step.action, TakeSnapshot):
-        return workflow.with_undo(event.undo)
-    return refuse_grown(step.action.partitions, event) or _noted(workflow, spec, event)
+    if step.name == NOTE and isinstance(step.action, TakeSnapshot):
+        return refuse_grown(step.action.partitions, event) or _noted(workflow, spec, event)
+    heard = workflow.with_undo(event.undo)
+    return with_state_kept(heard) if isinstance(step.action, SetOffsets) and step.action.is_back else heard
 
 
 def _noted(workflow: Workflow, spec: RestoreSpec, event: StepReported) -> Workflow | Refused:

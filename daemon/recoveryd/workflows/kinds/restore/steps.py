@@ -13,7 +13,16 @@ from recoveryd.units.model import Unit
 from recoveryd.workflows.kinds.copies import told_sizes
 from recoveryd.workflows.kinds.ending_steps import last_steps
 from recoveryd.workflows.kinds.outputs import Forms, kept_ids, output_steps
-from recoveryd.workflows.kinds.restore.names import CREATE_STATE, RECREATE_STATE, SETTLE, cut_of, name_now
+from recoveryd.workflows.kinds.restore.emptied import filled
+from recoveryd.workflows.kinds.restore.names import (
+    CREATE_STATE,
+    DELETE_FILLED,
+    RECREATE_STATE,
+    SETTLE,
+    cut_of,
+    name_now,
+    state_names,
+)
 from recoveryd.workflows.machine.undoing import rollback_steps
 from recoveryd.workflows.model.actions import (
     AwaitEmpty,
@@ -114,12 +123,12 @@ def still_rows(spec: RestoreSpec, cut: Cut) -> Iterator[ConfigUndo]:
 
 
 def back_steps(workflow: Workflow) -> tuple[WorkflowStep, ...]:
-    """State topics that it made and filled go as well, once nobody uses them. One that went is for the application to
-    make.
+    """State topics that it made and filled go as well, once nobody uses them, also those that it made in place of
+    others (`emptied`). One that went is for the application to make.
     """
     spec = workflow.spec
     assert isinstance(spec, RestoreSpec)
-    names = {name_now(spec, cut_of(spec), topic) for topic in cut_of(spec).topics}
+    names = state_names(spec)
     made = {
         row.name: row.was_set
         for row in workflow.undo
@@ -129,7 +138,7 @@ def back_steps(workflow: Workflow) -> tuple[WorkflowStep, ...]:
     gone = {row.name for row in workflow.undo if isinstance(row, TopicUndo) and row.name in names and row.is_gone}
     others = replace(workflow, undo=tuple(row for row in workflow.undo if row.name not in made.keys() | gone))
     steps = rollback_steps(others)
-    if not made:
-        return steps
-    action = DeleteTopics(spec.cluster, made, is_ours=True, group=spec.group, with_records=True)
-    return (*steps, WorkflowStep("delete_state_topics", action))
+    for name, topics in (("delete_state_topics", made), (DELETE_FILLED, filled(workflow))):
+        action = DeleteTopics(spec.cluster, topics, is_ours=True, group=spec.group, with_records=True)
+        steps = (*steps, WorkflowStep(name, action)) if topics else steps
+    return steps

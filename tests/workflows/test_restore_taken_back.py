@@ -1,0 +1,154 @@
+"""A restore that is rolled back leaves no state of the cut beside offsets of another moment, and says that the
+application begins with empty state.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from recoveryd.kernel.states import State
+from recoveryd.units.facts import Member
+from recoveryd.workflows.model.commands import Rollback
+from tests.builders.records import make_recovery
+from tests.workflows.app_world import INTERNAL, PARTITIONS, AppWorld, Log
+from tests.workflows.test_savepoint import restore, save
+from tests.workflows.test_starting_again import ControlledWorld
+
+CHANGELOG, BETWEEN = INTERNAL
+SECOND = "app-sums-changelog"
+BEGINS = "empty: it begins with empty state at the offsets of its group, where its local state is deleted too"
+FAILS = ("settle_state_topics", "set_offsets", "start_application")
+
+
+def saved_before(at: int, world: AppWorld | None = None) -> AppWorld:
+    """A savepoint at 60 of an application that has read up to `at` since."""
+    world = world or AppWorld()
+    save(world)
+    world.run_through()
+    assert world.workflow.state is State.COMPLETED
+    world.members = [Member("m1", "shop-1", "host")]
+    world.committed |= {("orders", p): at for p in range(PARTITIONS)}
+    for name in set(world.internal) & set(world.topics):
+        world.topics[name].end = 44
+    return world
+
+
+def fails_at(step: str) -> Callable[[AppWorld], None]:
+    def fails(world: AppWorld) -> None:
+        world.fail_at(step, retriable=False)
+        assert restore(world) == "accepted"
+        world.run_through("w2")
+        world.fault = lambda _: None
+
+    return fails
+
+
+def fails_to_copy(world: AppWorld) -> None:
+    assert restore(world) == "accepted"
+    world.stops()
+    sent = next(sent for sent in world.sent if sent.subject.startswith("w2-"))
+    world.have_recovery(make_recovery(sent.subject, state=State.FAILED))
+    world.run_through("w2")
+
+
+def taken_back(world: AppWorld) -> str:
+    """Why it ended, as its event says too."""
+    assert world.send(Rollback, subject="w2") == "accepted"
+    world.run_through("w2")
+    ended = world.look("w2")
+    assert ended.state is State.ROLLED_BACK, ended.why
+    told = next(notice for notice in reversed(world.notices) if notice.type == "workflow_rolled_back")
+    assert told.data["why"] == ended.why
+    return ended.why
+
+
+def orders(world: AppWorld) -> set[int]:
+    return {at for (topic, _), at in world.committed.items() if topic == "orders"}
+
+
+@pytest.mark.parametrize("fails", [fails_to_copy, *map(fails_at, FAILS)], ids=["copy_state", *FAILS])
+def test_the_state_of_the_cut_goes_where_the_offsets_of_before_come_back(fails: Callable[[AppWorld], None]) -> None:
+    world = saved_before(90)
+    fails(world)
+    assert world.look("w2").state is State.FAILED, world.look("w2").why
+    why = taken_back(world)
+    assert (orders(world), set(INTERNAL) & set(world.topics)) == ({90}, set())
+    assert why.endswith(f"; its changelogs are {BEGINS}")
+
+
+@pytest.mark.parametrize("before", [90, 100])
+def test_the_state_stays_where_the_application_ran_with_it_and_went_on(before: int) -> None:
+    """Also where it stands again just where it stood before."""
+    world = saved_before(before)
+    assert restore(world) == "accepted"
+    world.run_through("w2")
+    assert (world.look("w2").state, orders(world)) == (State.COMPLETED, {100})
+    why = taken_back(world)
+    assert (orders(world), world.topics[CHANGELOG].end) == ({100}, 20)
+    assert "its state stays as it is: shop ran with it, and its group goes on from there" in why
+    assert "empty" not in why
+
+
+def test_the_state_of_the_cut_goes_where_its_offsets_are_put_back_to_before_it_also_after_the_end() -> None:
+    world = saved_before(60)
+    world.topics["orders"].end = 60
+    world.committed |= {("orders", p): 10 for p in range(PARTITIONS)}
+    assert restore(world) == "accepted"
+    world.run_through("w2")
+    assert world.look("w2").state is State.COMPLETED
+    assert taken_back(world).endswith(BEGINS)
+    assert (orders(world), CHANGELOG in world.topics) == ({10}, False)
+
+
+def test_state_that_it_did_not_come_to_stays_and_what_is_empty_is_named() -> None:
+    world = AppWorld()
+    world.internal = (*INTERNAL, SECOND)
+    world.topics[SECOND] = Log("sums-1", 0, 20)
+    world.configs[SECOND] = {"cleanup.policy": "compact"}
+    saved_before(90, world)
+    world.refused.add(("delete", SECOND))
+    assert restore(world) == "accepted"
+    world.run_through("w2")
+    assert world.look("w2").state is State.FAILED, world.look("w2").why
+    why = taken_back(world)
+    assert (CHANGELOG in world.topics, world.topics[SECOND].end) == (False, 44)
+    assert why.endswith(f"; {CHANGELOG} is {BEGINS}")
+
+
+def test_who_says_that_it_may_start_again_is_told_with_what_it_begins() -> None:
+    world = ControlledWorld()
+    save(world)
+    for _ in range(3):
+        world.complete_children()
+    assert world.workflow.state is State.COMPLETED
+    world.replicas = 3
+    world.starts_now()
+    world.fail_at("set_offsets", retriable=False)
+    assert restore(world) == "accepted"
+    for _ in range(3):
+        world.complete_children()
+    assert world.look("w2").state is State.FAILED, world.look("w2").why
+    world.fault = lambda _: None
+    assert world.send(Rollback, subject="w2") == "accepted"
+    world.pass_time(20)
+    assert world.waiting("w2") == "confirm_start"
+    gone = f"records of {CHANGELOG}, {BETWEEN} are gone for good"
+    assert world.look("w2").why == f"say that shop can go on with what is left: {gone}; its changelogs are {BEGINS}"
+    assert set(INTERNAL) & set(world.topics) == set(), "before it is asked"
+    assert world.ack("confirm_start", "w2") == "accepted"
+    world.pass_time(10)
+    assert (world.look("w2").state, world.replicas) == (State.ROLLED_BACK, 3)
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+def test_a_daemon_that_dies_while_the_state_goes_is_followed_by_one_that_says_so(is_done: bool) -> None:
+    world = saved_before(90)
+    fails_at("set_offsets")(world)
+    world.die_at("delete_filled_state", is_done=is_done)
+    assert world.send(Rollback, subject="w2") == "accepted"
+    world.run_through("w2")
+    world.live_again()
+    world.pass_time(20)
+    assert world.look("w2").state is State.ROLLED_BACK, world.look("w2").why
+    assert set(INTERNAL) & set(world.topics) == set()
+    assert world.look("w2").why.endswith(BEGINS)
