@@ -13,14 +13,8 @@ from recoveryd.workflows.machine.children.whose import FAILED, has_children
 from recoveryd.workflows.machine.closing import is_over, told_try, with_deadline, without, without_last_try
 from recoveryd.workflows.machine.deciding import told_appended
 from recoveryd.workflows.machine.draft import WorkflowDraft
-from recoveryd.workflows.machine.undoing import (
-    puts_back,
-    restore_step,
-    told_left_stopped,
-    told_lost,
-    told_stopped,
-    without_unbegun,
-)
+from recoveryd.workflows.machine.left_standing import told_left_stopped, told_stopped, told_unseen
+from recoveryd.workflows.machine.undoing import puts_back, restore_step, told_lost, without_unbegun
 from recoveryd.workflows.model.actions import CHANGES, Action, RunChildren
 from recoveryd.workflows.model.workflow import NOT_ENDED, Ending, StepState, Workflow, WorkflowStep
 
@@ -65,10 +59,11 @@ def _told_after(draft: WorkflowDraft, failed: Workflow) -> Iterator[str]:
 
 
 def stopped_by(draft: WorkflowDraft, workflow: Workflow) -> str:
-    """What it leaves stopped if it ends now, in words."""
+    """What it leaves stopped, or not seen to run, if it ends now, in words."""
+    units = draft.params.units
     if workflow.is_rolling_back:
-        return told_left_stopped(workflow, draft.kind_of(workflow).undo(workflow))
-    return told_stopped(workflow)
+        return told_left_stopped(units, workflow, draft.kind_of(workflow).undo(workflow))
+    return told_stopped(units, workflow)
 
 
 def leave(draft: WorkflowDraft, workflow: Workflow, step: WorkflowStep, why: str) -> None:
@@ -115,13 +110,14 @@ def complete(draft: WorkflowDraft, workflow: Workflow) -> None:
     """There is no step left."""
     last = workflow.steps[-1].why
     if not workflow.is_rolling_back:
-        end(draft, workflow, Ending(State.COMPLETED, "; ".join(filter(None, (last, told_stopped(workflow))))))
+        end(draft, workflow, Ending(State.COMPLETED, "; ".join(filter(None, (last, stopped_by(draft, workflow))))))
         return
     steps = tuple(
         replace(s, state=StepState.UNDONE) if type(s.action) in CHANGES and not is_back(s.action) else s
         for s in workflow.steps
     )
-    why = "; ".join(filter(None, (last, draft.kind_of(workflow).left(workflow))))
+    unseen = told_unseen(draft.params.units, workflow)
+    why = "; ".join(filter(None, (last, unseen, draft.kind_of(workflow).left(workflow))))
     end(draft, replace(workflow, steps=steps), Ending(State.ROLLED_BACK, why))
 
 

@@ -9,7 +9,6 @@ from recoveryd.workflows.model.actions import (
     Action,
     AskPerson,
     AwaitEmpty,
-    AwaitStarted,
     AwaitStopped,
     DeleteTopics,
     RecreateTopics,
@@ -24,7 +23,6 @@ from recoveryd.workflows.model.workflow import (
     OffsetUndo,
     QuotaUndo,
     RowKey,
-    StepState,
     TopicUndo,
     UndoState,
     Workflow,
@@ -34,7 +32,6 @@ from recoveryd.workflows.model.workflow import (
 _AROUND: Final = (AskPerson, AwaitEmpty, AwaitStopped)
 RESTORE, RESTORE_QUOTAS = "restore_configs", "restore_quotas"
 _NAMED_MOST: Final = 20
-_BROKEN_OFF: Final = frozenset({StepState.FAILED, StepState.SKIPPED})
 
 
 def rollback_steps(workflow: Workflow) -> tuple[WorkflowStep, ...]:
@@ -172,43 +169,6 @@ def told_lost(workflow: Workflow) -> str:
     gone = lost_for_good(workflow)
     more = f" and {len(gone) - _NAMED_MOST} more" if len(gone) > _NAMED_MOST else ""
     return f"records of {', '.join(gone[:_NAMED_MOST])}{more} are gone for good" if gone else ""
-
-
-def told_stopped(workflow: Workflow) -> str:
-    """The application that was stopped for it by whoever controls it, and that nobody was asked to start since. Empty =
-    none is; who stopped one by hand knows.
-    """
-    told = ""
-    for step in workflow.steps:
-        if isinstance(step.action, AwaitStopped) and "before" in step.evidence:
-            told = _told_stop(step, step.action.unit)
-        elif isinstance(step.action, AwaitStarted) and step.began_ms is not None:
-            told = ""
-    return told
-
-
-def told_left_stopped(workflow: Workflow, back: Iterable[WorkflowStep]) -> str:
-    """The same of a rollback by the steps `back`, and of each application. One that was stopped before a workflow
-    completed may have been started by anybody since: it counts only where the rollback was to start it, and has not
-    come so far.
-    """
-    names = {step.name for step in back}
-    has_completed = not any(step.state in _BROKEN_OFF for step in workflow.steps if step.name not in names)
-    starts = (step for step in workflow.steps if step.began_ms is None)
-    wanted = {step.action.unit for step in starts if isinstance(step.action, AwaitStarted)}
-    told: dict[str, str] = {}
-    for step in workflow.steps:
-        action = step.action
-        if isinstance(action, AwaitStopped) and "before" in step.evidence:
-            if step.name in names or action.unit in wanted or not has_completed:
-                told[action.unit] = _told_stop(step, action.unit)
-        elif isinstance(action, AwaitStarted) and step.began_ms is not None:
-            told.pop(action.unit, None)
-    return "; ".join(told.values())
-
-
-def _told_stop(step: WorkflowStep, unit: str) -> str:
-    return f"{unit} is stopped" if step.state is StepState.DONE else f"{unit} was told to stop"
 
 
 def without_lost_places(
