@@ -97,8 +97,8 @@ def _with_unit(spec: ResetSpec, knows: Knows) -> ResetSpec | Refused:
         field = "to" if isinstance(spec.to, AtTopicOffsets) and foreign[0] in spec.to.offsets else "topics"
         message = f"{field}: {foreign[0]} is neither input nor intermediate topic of {unit.name}"
         return Refused(Code.INVALID_VALUE, message, nearest_name(foreign[0], frozenset(unit.inputs)))
-    topics = spec.topics or dict.fromkeys(unit.inputs, ())
-    return replace(spec, cluster=unit.cluster, group=unit.consumer_group, topics=topics)
+    named = replace(spec, cluster=unit.cluster, group=unit.consumer_group)
+    return named if spec.topics else replace(named, topics=dict.fromkeys(unit.inputs, ()), all_inputs=True)
 
 
 def _with_named_topics(spec: ResetSpec) -> ResetSpec:
@@ -127,7 +127,8 @@ def _wanted(spec: ResetSpec, _params: WorkflowParams) -> WantedFacts:
 
 def _plan(spec: ResetSpec, facts: Found, params: WorkflowParams) -> Planned | Refused:
     (found,) = facts.groups
-    refusal = _refuse(spec, found)
+    unit = params.units.get(spec.unit or "")
+    refusal = _other_inputs(spec, unit) or _refuse(spec, found)
     if refusal is not None:
         return refusal
     try:
@@ -141,7 +142,6 @@ def _plan(spec: ResetSpec, facts: Found, params: WorkflowParams) -> Planned | Re
     findings = (*moving_notes(spec.to), *(p.note for p in positions if p.note), *_left_alone(spec, positions, found))
     if found.group is None:
         findings = (*findings, f"the cluster has no group {spec.group} yet; it begins with these offsets")
-    unit = params.units.get(spec.unit or "")
     contracts = contracts_of(unit, facts)
     if isinstance(contracts, Refused):
         return contracts
@@ -168,6 +168,21 @@ def _plan(spec: ResetSpec, facts: Found, params: WorkflowParams) -> Planned | Re
     told = f"{len(changes)} offsets of {spec.group} are to be set"
     plan = WorkflowPlan(_hash(spec, found, positions), changes, findings, confirmations=confirmed, contracts=contracts)
     return Planned(plan, steps, told)
+
+
+def _other_inputs(spec: ResetSpec, unit: Unit | None) -> Refused | None:
+    """Where all inputs are meant, and the unit has others now than when the command was taken."""
+    if unit is None or not spec.all_inputs:
+        return None
+    then, now = set(spec.topics or ()), set(unit.inputs)
+    if new := sorted(now - then):
+        change = f"reads {new[0]} now, and did not"
+    elif gone := sorted(then - now):
+        change = f"does not read {gone[0]} any more, and did"
+    else:
+        return None
+    message = f"{unit.name} {change} when the command was taken; nothing was changed"
+    return Refused(Code.STALE_PLAN, message, "Send it again: its plan will have the inputs of now.")
 
 
 def _left_alone(spec: ResetSpec, positions: list[NewPosition], found: GroupFound) -> Iterator[str]:

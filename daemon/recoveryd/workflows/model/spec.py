@@ -26,7 +26,8 @@ class StateChoice(StrEnum):
 class ResetSpec:
     """Of `unit`, or of `group` on `cluster`. `topics`: by name the partitions that are meant, empty = all of it; None =
     every input of the unit, or every topic on which the group has a commit. `confirm`: by item, what somebody says of
-    it. `state`: of a unit that keeps some.
+    it. `state`: of a unit that keeps some. `all_inputs`: `topics` are those of the unit as it was when the command was
+    taken, which named none; False in those of an earlier release.
     """
 
     cluster: str
@@ -40,6 +41,7 @@ class ResetSpec:
     state: StateChoice | None = None
     dry_run: bool = False
     plan_hash: str | None = None
+    all_inputs: bool = False
     verb: Literal["reset"] = "reset"
 
 
