@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from recoveryd.adapters.kafka.steps.application_steps import ApplicationSteps
-from recoveryd.units.control import ApplicationState, Needs, Report, Wish
+from recoveryd.units.control import TOLD, ApplicationState, Needs, Report, Wish
 from recoveryd.units.model import Behaviour, ControlKind, Output, Unit, UnitKind
 from recoveryd.workflows.model.actions import AwaitStarted, AwaitStopped
 from recoveryd.workflows.model.effects import TakeStep
@@ -88,6 +88,23 @@ async def test_nobody_is_waited_for_while_it_is_being_stopped_or_started(needs: 
 async def test_it_is_noted_of_one_that_did_not_run_before() -> None:
     steps = ApplicationSteps(lambda: {"app": UNIT}, Control(told(ApplicationState.STOPPED)))
     assert (await steps.take(STOP)).evidence == {"before": {}, "ran_before": False}
+
+
+async def test_a_start_that_was_told_is_known_to_whoever_asks_for_it_later_and_to_no_other_start() -> None:
+    def at_it(key: str) -> Report:
+        return replace(told(ApplicationState.CHANGING, Needs.TIME), evidence={TOLD: key} if key else {})
+
+    control = Control(at_it("w1/start/9"), at_it(""), at_it(""))
+    steps = ApplicationSteps(lambda: {"app": UNIT}, control)
+    first = await steps.take(START)
+    again = await steps.take(replace(START, seen=first.evidence))
+    assert again.evidence[TOLD] == "w1/start/9", "also for the one after that"
+    await steps.take(replace(START, seen=again.evidence, since_ms=10))
+    assert [(wish.key, wish.was_told) for wish in control.asked] == [
+        ("w1/start/9", False),
+        ("w1/start/9", True),
+        ("w1/start/10", False),
+    ]
 
 
 @pytest.mark.scenario("S-RUN-12")

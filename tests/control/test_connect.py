@@ -15,7 +15,7 @@ from aiohttp import web
 from recoveryd.adapters.control.connect import ConnectApplication, ConnectApplications, _that_read
 from recoveryd.adapters.control.connect_api import SinkConnector
 from recoveryd.adapters.control.foreign_patterns import fits
-from recoveryd.units.control import ApplicationState, Desired, Needs
+from recoveryd.units.control import TOLD, ApplicationState, Desired, Needs
 from recoveryd_sandbox.pki import Certificates, make_certificates
 from tests.control.asking import asked, late, wish
 from tests.control.serving import Answering, Asked, serving
@@ -234,6 +234,28 @@ async def test_one_that_is_told_to_resume_long_after_it_was_wanted_has_its_time_
         report = await late(control, wanted, clock, 60_000)
     assert (report.state, report.needs) == (ApplicationState.STOPPED, Needs.MENDING)
     assert report.why.endswith("60 s after running was wanted")
+
+
+@pytest.mark.scenario("S-RUN-12")
+@pytest.mark.parametrize("may_restart", [False, True])
+async def test_the_next_daemon_resumes_what_appends_no_second_time_where_somebody_stopped_it(may_restart: bool) -> None:
+    connect, clock = Connect("STOPPED"), Clock()
+    connect.tasks, connect.is_obeying = [], False
+    wanted = wish(Desired.RUNNING, since_ms=clock.now_ms, may_restart=may_restart)
+    async with controlled(connect, clock) as control:
+        assert (await control.ask(wanted)).evidence[TOLD] == wanted.key
+    connect.is_obeying = True
+    later = replace(wanted, was_told=True)
+    async with controlled(connect, clock) as control:
+        assert (await control.ask(later)).needs is Needs.TIME, "what was told may still be on its way"
+        clock.now_ms += 60_000
+        report = await control.ask(later)
+        assert connect.changes == (["PUT resume"] if may_restart else [])
+        if not may_restart:
+            assert (report.state, report.needs) == (ApplicationState.STOPPED, Needs.MENDING)
+            assert report.why == "it is stopped and has no tasks, 60 s after running was wanted"
+            await control.ask(replace(wanted, key="once a person decided so"))
+            assert connect.changes == ["PUT resume"]
 
 
 async def test_what_was_not_taken_is_sent_again() -> None:

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from aiohttp import web
 
 from recoveryd.adapters.control.kube_api import KubeApi, NoKubernetes
 from recoveryd.adapters.control.kubernetes import KubernetesApplication, KubernetesApplications
-from recoveryd.units.control import ApplicationState, Desired, Needs
+from recoveryd.units.control import TOLD, ApplicationState, Desired, Needs
 from recoveryd_sandbox.pki import Certificates, make_certificates
 from tests.control.asking import asked, late, wish
 from tests.control.serving import Answering, Asked, serving
@@ -266,6 +267,30 @@ async def test_something_else_that_scales_it_is_not_fought(tmp_path: Path, certi
         report = await control.ask(wanted)
     assert (report.needs, cluster.scalings) == (Needs.MENDING, [0])
     assert report.why == "deployment/orders was scaled to 0 and is at 3 again: something else scales it"
+
+
+@pytest.mark.scenario("S-RUN-12")
+@pytest.mark.parametrize("may_restart", [False, True])
+async def test_the_next_daemon_starts_what_appends_no_second_time_where_somebody_put_it_at_rest(
+    tmp_path: Path, certificates: Certificates, may_restart: bool
+) -> None:
+    cluster, clock = Cluster(0), Clock()
+    cluster.is_at_once = False
+    wanted = wish(Desired.RUNNING, since_ms=clock.now_ms, before={"replicas": 3}, may_restart=may_restart)
+    async with controlled(cluster, tmp_path, certificates, clock=clock) as control:
+        report = await control.ask(wanted)
+        assert (report.needs, report.evidence[TOLD]) == (Needs.TIME, wanted.key)
+        assert TOLD not in (await control.ask(wanted)).evidence, "it is noted by whoever asks"
+    cluster.replicas = 0
+    cluster.settle()
+    async with controlled(cluster, tmp_path, certificates, clock=clock) as control:
+        report = await control.ask(replace(wanted, was_told=True))
+        assert cluster.scalings == ([3] if may_restart else [])
+        if not may_restart:
+            assert (report.state, report.needs) == (ApplicationState.STOPPED, Needs.MENDING)
+            assert report.why == "deployment/orders was scaled to 3 and is at 0 again: something else scales it"
+            await control.ask(replace(wanted, key="once a person decided so"))
+            assert cluster.scalings == [3]
 
 
 async def test_pods_are_chosen_as_the_workload_chooses_them(tmp_path: Path, certificates: Certificates) -> None:

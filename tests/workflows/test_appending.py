@@ -10,6 +10,7 @@ import pytest
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.recovery.commands import Pause, Resume
+from recoveryd.units.control import TOLD
 from recoveryd.units.model import Behaviour, ControlKind, Output, Unit
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import START_FAILED, Outcome, StepReported
@@ -101,6 +102,52 @@ def test_a_pause_between_a_start_and_its_failure_does_not_start_it_again() -> No
     waits.fault = starting
     waits.pass_time(10)
     assert (waits.waits_at, len(starting.keys)) == (DECIDE, 1)
+
+
+@pytest.mark.scenario("S-RUN-12")
+def test_a_start_that_was_told_just_before_a_pause_is_known_to_the_next_daemon() -> None:
+    """So that it is not told again of what somebody put at rest meanwhile."""
+    world = AppWorld(replace(UNIT, control=ControlKind.PROCESS))
+    asked: list[TakeStep] = []
+
+    def is_slow(effect: TakeStep) -> StepReported | None:
+        if effect.step != "start_application":
+            return None
+        asked.append(effect)
+        return report(replace(effect, try_number=0), Outcome.NOT_YET, "nothing is heard yet")
+
+    world.fault = is_slow
+    world.reprocess(outputs=KEPT)
+    world.stops()
+    world.ack("clean_local_state")
+    assert len(asked) == 1
+    world.send(Pause)
+    told = f"w1/start_application/{asked[0].since_ms}"
+    world.feed(report(asked[0], Outcome.NOT_YET, "it starts", evidence={TOLD: told}))
+    world.lead()
+    world.send(Resume)
+    assert (asked[-1].seen.get(TOLD), asked[-1].since_ms) == (told, asked[0].since_ms)
+
+
+@pytest.mark.scenario("S-RUN-12")
+def test_a_start_that_was_told_is_known_also_once_something_else_was_seen_of_it() -> None:
+    world = AppWorld(replace(UNIT, control=ControlKind.PROCESS))
+    asked: list[TakeStep] = []
+
+    def has_old_state(effect: TakeStep) -> StepReported | None:
+        if effect.step != "start_application":
+            return None
+        asked.append(effect)
+        found = {TOLD: "w1/start_application/1"} if len(asked) == 1 else {"stale": ["0_0"], "tasks": 1}
+        return report(effect, Outcome.NOT_YET, "it was started with old local state", evidence=found)
+
+    world.fault = has_old_state
+    world.reprocess(outputs=KEPT)
+    world.stops()
+    world.ack("clean_local_state")
+    world.pass_time(20)
+    assert [effect.seen.get(TOLD) for effect in asked] == [None, *["w1/start_application/1"] * (len(asked) - 1)]
+    assert asked[-1].seen["tasks"] == 1
 
 
 @pytest.mark.scenario("S-RUN-12")

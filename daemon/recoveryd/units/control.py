@@ -9,7 +9,8 @@ How a step of a workflow that waits for an application uses this, each time it i
     report = await applications.ask(wish)
 
 - `report.fulfils(wish.desired)`: it is done, as far as the application goes. A group can still have members then.
-- `Needs.TIME`: not yet; ask again in a few seconds, with the same `key`.
+- `Needs.TIME`: not yet; ask again in a few seconds, with the same `key`, and with `was_told` once `report.evidence`
+  had it under `TOLD`, which is journaled for the next daemon.
 - `Needs.ACK`: not yet, and a person has to say so (`control: manual`).
 - `Needs.MENDING`: it failed, `why` says of what. A person who mended it and wants it tried again is a new wish, with
   another `key` and `since_ms`.
@@ -26,6 +27,8 @@ from typing import Any, Final
 
 # In the evidence of a report: whether what was to end did so in its time (True), or was killed (False).
 ENDED_CLEANLY: Final = "ended_cleanly"
+# In the evidence of a report: the key of the wish for which whoever does it was told to start it.
+TOLD: Final = "told"
 
 
 class Desired(StrEnum):
@@ -56,7 +59,8 @@ class Wish:
     """`workflow` is the id of the run that asks. `key` is the same however often one wish is asked and by whichever
     daemon, and another for the next wish. `since_ms` is when it was first journaled. `before` is what the last report
     under `before` told ahead of the stop, so that a start can put it back: look and journal it before asking.
-    `may_restart`: what failed when it was started may be started once more for this wish.
+    `may_restart`: what failed when it was started may be started once more for this wish. `was_told`: some report for
+    this very wish said that it was told, maybe one that an earlier daemon got.
     """
 
     unit: str
@@ -66,6 +70,14 @@ class Wish:
     since_ms: int
     before: Mapping[str, Any] = field(default_factory=dict)
     may_restart: bool = True
+    was_told: bool = False
+
+    @property
+    def may_tell(self) -> bool:
+        """Whether a daemon that told nobody may do so: a start that was told, and undone by somebody since, would be a
+        second one.
+        """
+        return self.desired is Desired.STOPPED or self.may_restart or not self.was_told
 
     def waited_ms(self, now_ms: int, told_ms: int | None) -> int:
         """For how long it was waited. `told_ms`: when this daemon told who does it, None = it did not. A start counts
@@ -90,6 +102,10 @@ class Report:
 
     def fulfils(self, desired: Desired) -> bool:
         return self.state.value == desired.value
+
+    def having_told(self, wish: Wish) -> "Report":
+        """For what the next daemon has to know of a start."""
+        return self if wish.desired is Desired.STOPPED else replace(self, evidence={**self.evidence, TOLD: wish.key})
 
     def in_time(self, wish: Wish, waited_ms: int, limit_ms: int) -> "Report":
         """It needs more time, or, after all that it has for this wish, mending."""

@@ -44,8 +44,8 @@ class ConnectApplication:
 
 @dataclass(slots=True)
 class _Sent:
-    """What was sent for one wish, and when, in this daemon's time; the next one sends it again,
-    which changes nothing.
+    """What was sent for one wish, and when, in this daemon's time; the next one sends it again, which changes nothing,
+    unless somebody undid it meanwhile (`Wish.may_tell`).
     """
 
     key: str
@@ -176,8 +176,8 @@ class ConnectApplications:
         if sent is None or sent.key != wish.key:
             sent = self._sent[wish.unit] = _Sent(wish.key)
         verb = _VERBS[wish.desired]
-        if verb not in sent.at_ms:
-            return await self._send(sent, verb, report)
+        if verb not in sent.at_ms and wish.may_tell:
+            return await self._send(sent, wish, report)
         if wish.desired is Desired.RUNNING and _failed(found):
             if not wish.may_restart:
                 why = f"{report.why}; what failed is not restarted by itself, because its outputs are appended to"
@@ -191,8 +191,8 @@ class ConnectApplications:
                 return replace(report, why=f"{report.why}, also after a restart", needs=Needs.MENDING)
         return replace(report, needs=Needs.TIME)
 
-    async def _send(self, sent: _Sent, verb: str, report: Report) -> Report:
-        api = self._apis[report.unit]
+    async def _send(self, sent: _Sent, wish: Wish, report: Report) -> Report:
+        api, verb = self._apis[report.unit], _VERBS[wish.desired]
         try:
             await (api.stop() if verb == "stop" else api.resume())
         except HttpRefusal as problem:
@@ -201,7 +201,7 @@ class ConnectApplications:
             why = f"this Kafka Connect cannot {verb} connectors; it has to be 3.5 or newer"
             return replace(report, why=why, needs=Needs.MENDING)
         sent.at_ms[verb] = self._now_ms()
-        return replace(report, why=f"it was told to {verb}; {report.why}", needs=Needs.TIME)
+        return replace(report, why=f"it was told to {verb}; {report.why}", needs=Needs.TIME).having_told(wish)
 
 
 async def _that_read(sinks: Sequence[SinkConnector], topic: str) -> tuple[set[str], set[str]]:

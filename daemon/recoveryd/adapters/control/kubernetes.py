@@ -107,13 +107,13 @@ class KubernetesApplications:
         if goal is None:
             why = f"nobody knows how many replicas {application.workload} had; set `replicas` of its control"
             return replace(report, why=why, needs=Needs.MENDING)
-        if self._scaled_ms(wish) is not None:
+        if self._scaled_ms(wish) is not None or not wish.may_tell:
             why = f"{application.workload} was scaled to {goal} and is at {seen.wanted} again: something else scales it"
             return replace(report, why=why, needs=Needs.MENDING)
         application.api.patch(f"{application.path}/scale", {"spec": {"replicas": goal}})
         self._scaled[wish.unit] = wish.key, self._now_ms()
         why = f"{application.workload} was scaled from {seen.wanted} to {goal}"
-        return replace(report, state=ApplicationState.CHANGING, why=why, needs=Needs.TIME)
+        return replace(report, state=ApplicationState.CHANGING, why=why, needs=Needs.TIME).having_told(wish)
 
 
 def _replicas(application: KubernetesApplication, wish: Wish) -> int | None:

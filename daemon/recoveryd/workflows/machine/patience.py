@@ -8,6 +8,7 @@ from typing import Any
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.times import format_time_ms
+from recoveryd.units.control import TOLD
 from recoveryd.workflows.machine.readiness import NEAR_SINCE, near_longest_s
 from recoveryd.workflows.model.actions import (
     ANSWERED_BY_PEOPLE,
@@ -144,8 +145,9 @@ def given_up_unanswered(waiting: WaitingFor, event: StepReported) -> str:
 
 
 def evidence_after(waiting: WaitingFor, step: WorkflowStep, event: StepReported, now_ms: int) -> Mapping[str, Any]:
-    """The step's evidence after this report."""
-    seen = event.evidence or step.evidence
+    """The step's evidence after this report. A start that was told stays so, whatever was seen besides."""
+    kept = {name: found for name, found in step.evidence.items() if name == TOLD}
+    seen = {**kept, **event.evidence} if event.evidence else step.evidence
     return {**seen, LOOKED: _looked_ms(step, now_ms)} if waiting.kind == "ready" else seen
 
 

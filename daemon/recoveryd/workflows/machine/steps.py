@@ -8,6 +8,7 @@ from dataclasses import replace
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.states import State
+from recoveryd.units.control import TOLD
 from recoveryd.workflows.machine.around import around_of
 from recoveryd.workflows.machine.asking import ask_for, begin
 from recoveryd.workflows.machine.changing import is_at_rest, is_nothing_begun, rest_of
@@ -93,7 +94,10 @@ def on_step(draft: WorkflowDraft, event: StepReported) -> None:
     if workflow is None or step is None or not _is_awaited(draft, workflow, step, event):
         return  # of an earlier try, or of somebody who ended meanwhile
     if workflow.state is State.PAUSED:
-        return  # what was looked at before the pause is looked at again after it
+        # What was looked at before the pause is looked at again after it, but a start that was told stays so.
+        if TOLD in event.evidence:
+            draft.put(workflow.with_step(replace(step, evidence={**step.evidence, TOLD: event.evidence[TOLD]})))
+        return
     draft.hear(workflow.id, step, event.try_number)
     guarded(draft, workflow, lambda draft, workflow: take_report(draft, workflow, step, event))
 

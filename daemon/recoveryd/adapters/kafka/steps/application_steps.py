@@ -7,7 +7,7 @@ from typing import Final
 
 from recoveryd.adapters.kafka.steps.reporting import report
 from recoveryd.ports import ApplicationControl
-from recoveryd.units.control import ApplicationState, Desired, Needs, Report, Wish
+from recoveryd.units.control import TOLD, ApplicationState, Desired, Needs, Report, Wish
 from recoveryd.units.model import ControlKind, Unit
 from recoveryd.workflows.model.actions import Action, AwaitStarted, AwaitStopped
 from recoveryd.workflows.model.effects import TakeStep
@@ -51,7 +51,16 @@ class ApplicationSteps:
         unit = self._units().get(action.unit)
         may_restart = unit is None or not unit.appended
         found = await self._control.ask(
-            Wish(action.unit, desired, effect.workflow, key, effect.since_ms, before, may_restart)
+            Wish(
+                action.unit,
+                desired,
+                effect.workflow,
+                key,
+                effect.since_ms,
+                before,
+                may_restart,
+                was_told=effect.seen.get(TOLD) == key,
+            )
         )
         evidence = {**effect.seen, **found.evidence}
         if desired is Desired.RUNNING and found.needs is Needs.MENDING and found.state in _FAILED:
