@@ -189,6 +189,30 @@ async def test_a_topic_that_was_created_again_is_neither_noted_nor_set_back(sett
     assert await asyncio.to_thread(setter.committed) == [-1001, -1001]
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_commits_that_expired_meanwhile_are_put_back_in_the_topic_that_is_known(
+    setter: Setter, is_known: bool
+) -> None:
+    """Of a topic whose id nobody noted it may be that they went with it."""
+    shape = await asyncio.to_thread(await_topic, setter.admin, setter.topic, 60.0)
+    assert (await setter.set()).outcome is Outcome.DONE
+    await asyncio.to_thread(expire, setter)
+    action = SetOffsets("main", setter.group, True, topic_ids={setter.topic: shape.topic_id} if is_known else {})
+    told = await setter.steps.take(TakeStep("w", "s", 1, action, setter.rows))
+    states = [row.state for row in told.undo if isinstance(row, OffsetUndo)]
+    assert (told.outcome, states) == (
+        Outcome.DONE, [UndoState.DONE if is_known else UndoState.KEPT, UndoState.DONE],
+    )  # fmt: skip
+    assert ("1 had no commit any more" in told.why, told.evidence["were_gone"]) == (is_known, int(is_known))
+    assert await asyncio.to_thread(setter.committed) == [7 if is_known else -1001, -1001]
+
+
+def expire(setter: Setter) -> None:
+    """As the broker does with commits of a group that had no members for long."""
+    setter.admin.delete_consumer_groups([setter.group])[setter.group].result(60.0)
+    wait_for(lambda: setter.committed() == [-1001, -1001], 60.0)
+
+
 async def test_offsets_of_a_topic_that_is_gone_are_left_and_do_not_keep_others_from_being_put_back(
     setter: Setter, bootstrap: str, unique: str
 ) -> None:

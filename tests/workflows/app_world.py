@@ -279,8 +279,11 @@ class AppWorld(WorkflowWorld):
         if other and not action.is_back:
             return report(effect, Outcome.FAILED, f"{other[0]} was created again", code=Code.TOPIC_RECREATED.value)
         rows = [row for row in effect.rows if isinstance(row, OffsetUndo)]
+        lost = {r: {None} if action.is_back and r.name in action.topic_ids else set() for r in rows}
         foreign = [
-            r for r in rows if r.name in other or self.committed.get((r.name, r.partition)) not in {r.to, r.was_set}
+            r
+            for r in rows
+            if r.name in other or self.committed.get((r.name, r.partition)) not in {r.to, r.was_set} | lost[r]
         ]
         if foreign and not action.is_back:
             return report(effect, Outcome.FAILED, "somebody else set it", code=Code.GROUP_CHANGED.value)

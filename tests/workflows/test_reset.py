@@ -193,6 +193,17 @@ def test_what_somebody_else_set_since_stays_on_the_way_back() -> None:
     assert [row.state for row in world.workflow.undo] == [UndoState.DONE, UndoState.KEPT, UndoState.DONE]
 
 
+@pytest.mark.parametrize("is_made_again", [False, True])
+def test_commits_that_expired_since_are_put_back_unless_they_went_with_their_topic(is_made_again: bool) -> None:
+    world = GroupWorld()
+    world.reset()
+    world.committed.clear()
+    world.topic_id = "another" if is_made_again else world.topic_id
+    assert world.rollback() == "accepted"
+    assert world.committed == ({} if is_made_again else BEFORE)
+    assert {row.state for row in world.workflow.undo} == {UndoState.KEPT if is_made_again else UndoState.DONE}
+
+
 @pytest.mark.parametrize(
     ("change", "code"),
     [

@@ -231,14 +231,16 @@ class GroupWorld(WorkflowWorld):
             case TakeSnapshot():
                 rows = tuple(OffsetUndo(TOPIC, p, self.committed.get(p), group="app") for p in range(PARTITIONS))
                 return report(effect, Outcome.DONE, "noted", undo=rows)
-            case SetOffsets(is_back=is_back):
-                return self._set(effect, is_back=is_back)
+            case SetOffsets() as action:
+                return self._set(effect, action)
             case other:
                 raise AssertionError(other)
 
-    def _set(self, effect: TakeStep, *, is_back: bool) -> StepReported:
+    def _set(self, effect: TakeStep, action: SetOffsets) -> StepReported:
+        is_back, is_known = action.is_back, action.topic_ids.get(TOPIC) == self.topic_id
         rows = [row for row in effect.rows if isinstance(row, OffsetUndo)]
-        foreign = [r for r in rows if self.committed.get(r.partition) not in {r.to, r.was_set}]
+        expected = {r: {r.to, r.was_set} | ({None} if is_back and is_known else set()) for r in rows}
+        foreign = [r for r in rows if self.committed.get(r.partition) not in expected[r]]
         if foreign and not is_back:
             return report(effect, Outcome.FAILED, "somebody else set it", code=Code.GROUP_CHANGED.value)
         for row in rows:

@@ -148,7 +148,7 @@ class OffsetSteps:
             return untried(effect, problem)
         others = _others(shapes, action.topic_ids)
         gone = {row for row in rows if action.is_back and not _is_there(row, shapes)}
-        foreign = {row for row in rows if row in gone or row.name in others or not _is_free(row, before)}
+        foreign = {row for row in rows if row in gone or row.name in others or not _is_free(row, before, action)}
         if foreign and not action.is_back:
             return _somebodys(effect, action, next(row for row in rows if row in foreign), others, before)
         left = [
@@ -178,7 +178,8 @@ class OffsetSteps:
             first = wrong[0]
             why = f"{first.name} {first.partition} reads {offset_in(after, first)} after it was set to {_goal(first, is_back=action.is_back)}"
             raise ClusterProblem(why)
-        return _set_report(effect, action, rows, foreign, outside)
+        lost = [row for row in rows if row not in foreign and _is_lost(row, before)]
+        return _set_report(effect, action, rows, foreign, outside, lost)
 
     async def _put(
         self,
@@ -318,9 +319,17 @@ def _is_there(row: OffsetUndo, shapes: Mapping[str, TopicShape | None]) -> bool:
     return shape is not None and row.partition in shape.leaders
 
 
-def _is_free(row: OffsetUndo, found: _Found) -> bool:
-    """Whether it is as it was before this step, or done already."""
-    return offset_in(found, row) in {row.to, row.was_set}
+def _is_free(row: OffsetUndo, found: _Found, action: SetOffsets) -> bool:
+    """Whether it is as it was before this step, or done already. On the way back also where no commit is left in the
+    topic that is known: brokers let those of a group expire that has no members for long, and nobody set another.
+    """
+    at = offset_in(found, row)
+    return at in {row.to, row.was_set} or (at is None and action.is_back and row.name in action.topic_ids)
+
+
+def _is_lost(row: OffsetUndo, found: _Found) -> bool:
+    """Whether there was a commit, and none is left that we or somebody else put there."""
+    return row.to is not None and not row.is_taken and offset_in(found, row) is None
 
 
 def _commit_before(row: OffsetUndo) -> Commit:
@@ -358,6 +367,7 @@ def _set_report(
     rows: Sequence[OffsetUndo],
     foreign: Collection[OffsetUndo],
     outside: Sequence[str],
+    lost: Collection[OffsetUndo],
 ) -> StepReported:
     count = len(rows) - len(foreign)
     if not action.is_back:
@@ -365,9 +375,11 @@ def _set_report(
         return report(effect, Outcome.DONE, why, evidence={"offsets": count})
     done = tuple(replace(row, state=UndoState.KEPT if row in foreign else UndoState.DONE) for row in rows)
     why = f"{count} offsets of {action.group} are as they were before"
+    if lost:
+        why += f"; {len(lost)} had no commit any more, as after offsets.retention.minutes, and got it back"
     if foreign:
         why += f"; {len(foreign)} were changed by somebody else since, or their topic went or was made again, and are left alone"
     if outside:
         why += f"; records that lay there are gone: {_first_of(outside)}"
-    evidence = {"offsets": count, "kept": len(foreign), "outside_log": len(outside)}
+    evidence = {"offsets": count, "kept": len(foreign), "outside_log": len(outside), "were_gone": len(lost)}
     return report(effect, Outcome.DONE, why, evidence=evidence, undo=done)
