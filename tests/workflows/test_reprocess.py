@@ -528,6 +528,18 @@ def test_an_empty_topic_of_somebody_stays_theirs_also_over_the_death_of_the_daem
     assert world.topics["log-2"].id == "theirs"
 
 
+@pytest.mark.parametrize("policy", ["compact", "delete"])
+def test_the_plan_tells_what_a_new_output_that_is_there_already_has_not(policy: str) -> None:
+    world = AppWorld()
+    world.topics["log-2"] = Log("theirs", 0, 0)
+    world.configs |= {"log": {"cleanup.policy": "compact"}, "log-2": {"cleanup.policy": policy}}
+    assert world.reprocess() == "accepted"
+    assert world.workflow.plan is not None
+    told = [each for each in world.workflow.plan.findings if each.startswith("log-2 is there already")]
+    unlike = "log-2 is there already and stays as it is, unlike log: cleanup.policy delete and not compact"
+    assert told == ([] if policy == "compact" else [unlike])
+
+
 def test_pause_stop_and_a_second_one_on_the_same_unit() -> None:
     world = begun()
     assert world.send(Pause) == "accepted"

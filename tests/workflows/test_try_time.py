@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from recoveryd.adapters.kafka.steps import topic_steps, try_time
+from recoveryd.adapters.kafka.steps import topic_mending, topic_steps, topic_tries, try_time
 from recoveryd.adapters.kafka.steps.taker import KafkaSteps
 from recoveryd.adapters.kafka.topic_admin import TopicShape
 from recoveryd.errors import ClusterProblem
@@ -69,10 +69,12 @@ class Topics:
 @pytest.fixture
 def topics(monkeypatch: pytest.MonkeyPatch) -> Topics:
     made = Topics()
-    for name in ("describe", "create", "delete", "await_topic"):
-        monkeypatch.setattr(topic_steps, name, getattr(made, name))
+    for module in (topic_steps, topic_mending, topic_tries):
+        for name in {"describe", "create", "delete", "await_topic"} & vars(module).keys():
+            monkeypatch.setattr(module, name, getattr(made, name))
     monkeypatch.setattr(topic_steps, "check_create", lambda *_: None)
-    monkeypatch.setattr(topic_steps, "read_log", lambda *_: {})
+    monkeypatch.setattr(topic_mending, "read_log", lambda *_: {})
+    monkeypatch.setattr(topic_mending, "read_own_configs", lambda _, names, __: {name: {} for name in names})
     monkeypatch.setattr(try_time, "time", SimpleNamespace(monotonic=lambda: made.now_s))
     return made
 
@@ -113,7 +115,7 @@ async def test_what_earlier_tries_made_takes_no_time_of_a_later_one(
         topics.now_s += 3.0
         return {}
 
-    monkeypatch.setattr(topic_steps, "read_log", slow)
+    monkeypatch.setattr(topic_mending, "read_log", slow)
     describe = topics.describe
 
     def asked(admin: object, wanted: Iterable[str], *more: object) -> dict[str, TopicShape | None]:

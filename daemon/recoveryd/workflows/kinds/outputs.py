@@ -11,7 +11,7 @@ from recoveryd.kernel.refused import Refused, nearest_name
 from recoveryd.units.model import Behaviour, Unit
 from recoveryd.workflows.machine.leases import lease_keys
 from recoveryd.workflows.model.actions import CreateTopics, RecreateTopics, TopicForm
-from recoveryd.workflows.model.facts import Found
+from recoveryd.workflows.model.facts import Found, TopicFound
 from recoveryd.workflows.model.spec import OutputChoice, OutputPolicy, WithOutputs
 from recoveryd.workflows.model.step_names import CREATE, RECREATE
 from recoveryd.workflows.model.workflow import Change, RowKey, TopicUndo, UndoState, WorkflowStep
@@ -145,6 +145,22 @@ def findings_of_outputs(spec: WithOutputs, unit: Unit, found: Found) -> Iterator
         elif choice.policy is OutputPolicy.NEW:
             for reader in facts.readers.get(name, ()):
                 yield f"{reader} reads {name}, not {choice.name}: tell its owner"
+            yield from _told_unlike(topic.form, found.topics.get(choice.name or ""))
         kept_ms = None if (known := facts.topics.get(name)) is None else known.retention_ms
         if kept_ms is not None and choice.policy is not OutputPolicy.KEEP:
             yield f"{choice.name or name} keeps records for {kept_ms / 3_600_000:,.0f} h by their own time: results of older input go soon after they are written"
+
+
+def _told_unlike(old: TopicForm, there: TopicFound | None) -> Iterator[str]:
+    """Of one that is there before it is to be made like `old`: it stays as whoever made it wanted it."""
+    if there is None:
+        return
+    new, told = there.form, []
+    if new.replication_factor != old.replication_factor:
+        told.append(f"{new.replication_factor} replicas and not {old.replication_factor}")
+    for config in sorted(new.configs.keys() | old.configs.keys()):
+        now, wanted = (form.configs.get(config, "as the brokers have it") for form in (new, old))
+        if now != wanted:
+            told.append(f"{config} {now} and not {wanted}")
+    if told:
+        yield f"{new.name} is there already and stays as it is, unlike {old.name}: {', '.join(told)}"
