@@ -35,6 +35,7 @@ from recoveryd.workflows.model.commands import Ack, Reprocess
 from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported, WorkflowFacts
 from recoveryd.workflows.model.facts import Found, GroupFound, TopicFound
+from recoveryd.workflows.model.passed import find_passed, refuse_passed
 from recoveryd.workflows.model.positions import PartitionLook, To
 from recoveryd.workflows.model.spec import IntermediatePolicy, OutputChoice, OutputPolicy, ReprocessSpec
 from recoveryd.workflows.model.workflow import ConfigUndo, OffsetUndo, TopicUndo, Undo, UndoState
@@ -255,8 +256,17 @@ class AppWorld(WorkflowWorld):
 
     def _started(self, effect: TakeStep, action: Action) -> StepReported:
         assert isinstance(action, AwaitStarted)
+        if (left_out := self.left_out(effect, action)) is not None:
+            return left_out
         is_sure = bool(self.members) and not action.is_told
         return report(effect, Outcome.DONE if is_sure else Outcome.NOT_YET, f"{len(self.members)} members")
+
+    def left_out(self, effect: TakeStep, action: AwaitStarted) -> StepReported | None:
+        """The report on a start after which records would never be read."""
+        known = [(t, log) for t in action.inputs if (log := self.topics.get(t)) is not None]
+        starts = {t: dict.fromkeys(range(self.partitions), log.start) for t, log in known}
+        refused = refuse_passed(find_passed(effect.rows, action.inputs, starts), action.unit, action.may_lack)
+        return refused and report(effect, Outcome.FAILED, refused.message, code=refused.code.value)
 
     def _note(self, effect: TakeStep, action: Action) -> StepReported:
         assert isinstance(action, TakeSnapshot)

@@ -83,6 +83,7 @@ def test_state_that_is_to_be_emptied_is_waited_for_once_offsets_are_set() -> Non
         "snapshot",
         "set_offsets",
         "clean_local_state",
+        "look_at_inputs",
     ]
     world.lead()
     world.send(lambda meta: Ack(meta, "clean_local_state", "the table is truncated"))

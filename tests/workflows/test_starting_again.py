@@ -45,6 +45,8 @@ class ControlledWorld(AppWorld):
         if isinstance(action, AwaitStarted):
             if self.broken:
                 return report(effect, Outcome.FAILED, "it ends at once")
+            if (left_out := self.left_out(effect, action)) is not None:
+                return left_out
             self._ask(effect, int(action.before.get("replicas", 1)))
             self.starts_now()
             return report(effect, Outcome.DONE, "runs")

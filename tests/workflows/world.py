@@ -21,11 +21,12 @@ from recoveryd.units.facts import Committed, Group, GroupType, Member, Partition
 from recoveryd.units.model import Unit, UnitKind
 from recoveryd.wire.status_topic import encode_daemon
 from recoveryd.workflows.machine.draft import WORKFLOWS
-from recoveryd.workflows.model.actions import AwaitEmpty, SetOffsets, TakeSnapshot
+from recoveryd.workflows.model.actions import AwaitEmpty, LookAtTopics, SetOffsets, TakeSnapshot
 from recoveryd.workflows.model.commands import Reset, Rollback
 from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
 from recoveryd.workflows.model.events import UNTRIED, GatheringFailed, Outcome, StepReported, WorkflowFacts
 from recoveryd.workflows.model.facts import Found, GroupFound
+from recoveryd.workflows.model.passed import find_passed, refuse_passed
 from recoveryd.workflows.model.positions import PartitionLook, To
 from recoveryd.workflows.model.spec import ResetSpec
 from recoveryd.workflows.model.workflow import OffsetUndo, Undo, UndoState, Workflow
@@ -211,6 +212,7 @@ class GroupWorld(WorkflowWorld):
     def __init__(self, *units: Unit, approvals: tuple[ApprovalRule, ...] = ()) -> None:
         self.committed: Offsets = dict.fromkeys(range(PARTITIONS), 50)
         self.members: list[Member] = []
+        self.log_start = LOG[0]  # for looks; a plan is told `LOG`
         self.exists, self.topics, self.topic_id = True, {TOPIC}, "id"
         self.kind = GroupType.CLASSIC
         self.tells_contracts = True
@@ -233,6 +235,12 @@ class GroupWorld(WorkflowWorld):
                 return report(effect, Outcome.DONE, "noted", undo=rows)
             case SetOffsets() as action:
                 return self._set(effect, action)
+            case LookAtTopics(topics=topics, group=group):
+                starts = {TOPIC: dict.fromkeys(range(PARTITIONS), self.log_start)}
+                refused = refuse_passed(find_passed(effect.rows, topics, starts), group, None)
+                if refused is not None:
+                    return report(effect, Outcome.FAILED, refused.message, code=refused.code.value)
+                return report(effect, Outcome.DONE, "looked")
             case other:
                 raise AssertionError(other)
 

@@ -170,5 +170,16 @@ def with_start_as_before(workflow: Workflow, event: StepReported) -> Workflow:
     return replace(workflow, steps=steps)
 
 
+def with_left_to_lack(workflow: Workflow, left: int) -> Workflow:
+    """What went until now is a part of what was accepted: so much may go until the application reads."""
+    steps = (
+        replace(s, action=replace(s.action, may_lack=min(s.action.may_lack, left)))
+        if isinstance(s.action, AwaitStarted) and s.action.may_lack is not None
+        else s
+        for s in workflow.steps
+    )
+    return replace(workflow, steps=tuple(steps))
+
+
 def rows_of(event: StepReported) -> Mapping[Place, OffsetUndo]:
     return {(row.name, row.partition): row for row in event.undo if isinstance(row, OffsetUndo)}

@@ -28,6 +28,7 @@ from recoveryd.workflows.kinds.noting import (
     refuse_grown,
     rows_of,
     with_commits_since,
+    with_left_to_lack,
     with_new_topics_told,
     with_positions,
     with_start_as_before,
@@ -275,7 +276,8 @@ def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> 
         workflow = with_commits_since(workflow, event)
     changes = () if workflow.plan is None else workflow.plan.changes
     after = {change_key(c): _after(spec, c, event, noted) for c in changes if c.what == "offset"}
-    problem = problem or _lost_meanwhile(spec, after, event)
+    missing = _missing_now(spec, after, event)
+    problem = problem or _lost_meanwhile(spec, missing)
     if problem is not None:
         return problem
     try:
@@ -285,7 +287,8 @@ def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> 
     ends = {t: {p: log.high_watermark for p, log in event.logs[t].items()} for t in _inputs(spec, after)}
     caught_up = next(s for s in workflow.steps if s.name == CATCH_UP)
     pinned = replace(caught_up, action=AwaitCaughtUp(spec.cluster, spec.group, ends))
-    return with_positions(workflow.with_step(pinned), event, spec.group, after)
+    workflow = with_left_to_lack(workflow.with_step(pinned), spec.accept_missing - sum(missing.values()))
+    return with_positions(workflow, event, spec.group, after)
 
 
 def _judge(workflow: Workflow, _step: WorkflowStep, event: StepReported, _around: Around) -> StepReported:
@@ -332,16 +335,19 @@ def _unnamed_since(workflow: Workflow, spec: ReprocessSpec, event: StepReported)
     return Refused(Code.STALE_PLAN, message, "Name an offset for each partition of the inputs.")
 
 
-def _lost_meanwhile(spec: ReprocessSpec, after: Mapping[Place, int | None], event: StepReported) -> Refused | None:
+def _missing_now(spec: ReprocessSpec, after: Mapping[Place, int | None], event: StepReported) -> dict[Place, int]:
     """Retention goes on while an application is being stopped. Of a shift, what lies in front of the log was answered
     by its own policy.
     """
     if isinstance(spec.to, Shift):
-        return None
+        return {}
     logs: dict[Place, PartitionEnds] = {
         (t, p): event.logs[t][p] for t, p in after if t not in spec.intermediate and p in event.logs.get(t, {})
     }
-    missing = missing_in(spec, {place: (log.log_start, after[place]) for place, log in logs.items()})
+    return missing_in(spec, {place: (log.log_start, after[place]) for place, log in logs.items()})
+
+
+def _lost_meanwhile(spec: ReprocessSpec, missing: Mapping[Place, int]) -> Refused | None:
     if sum(missing.values()) <= spec.accept_missing:
         return None
     (topic, partition), count = next(iter(missing.items()))

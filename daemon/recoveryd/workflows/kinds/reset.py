@@ -4,7 +4,7 @@ Nothing is changed before every partition has a position. Positions that depend 
 shift) are worked out again when it is empty and has been noted, because until then it moves.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
@@ -37,6 +37,7 @@ from recoveryd.workflows.model.actions import (
     AwaitEmpty,
     AwaitStarted,
     AwaitStopped,
+    LookAtTopics,
     SetOffsets,
     TakeSnapshot,
 )
@@ -58,7 +59,7 @@ from recoveryd.workflows.model.positions import (
 )
 from recoveryd.workflows.model.size import refuse_size
 from recoveryd.workflows.model.spec import ResetSpec, StateChoice
-from recoveryd.workflows.model.step_names import CLEAN, CONFIRM, EMPTY, NOTE, SET, START, STOP
+from recoveryd.workflows.model.step_names import CLEAN, CONFIRM, EMPTY, LOOK_INPUTS, NOTE, SET, START, STOP
 from recoveryd.workflows.model.workflow import Workflow, WorkflowPlan, WorkflowStep
 from recoveryd.workflows.wire.command import RESET_FORM
 
@@ -162,7 +163,7 @@ def _plan(spec: ResetSpec, facts: Found, params: WorkflowParams) -> Planned | Re
         WorkflowStep(EMPTY, AwaitEmpty(spec.cluster, spec.group)),
         WorkflowStep(NOTE, TakeSnapshot(spec.cluster, spec.group, tuple(ids), topic_ids=ids, looks_twice=True)),
         WorkflowStep(SET, SetOffsets(spec.cluster, spec.group, connector=connector, topic_ids=ids)),
-        *((WorkflowStep(CLEAN, AskPerson(clean_text(unit))),) if unit is not None and _cleans(spec) else ()),
+        *(_cleaned(spec, unit, ids) if unit is not None and _cleans(spec) else ()),
         *last,
     )
     told = f"{len(changes)} offsets of {spec.group} are to be set"
@@ -211,9 +212,15 @@ def _around(spec: ResetSpec, unit: Unit | None) -> tuple[Steps, Steps]:
     if unit.connector or unit.kind is UnitKind.FLINK:
         return (
             (WorkflowStep(STOP, AwaitStopped(spec.cluster, spec.group, unit.name)),),
-            (WorkflowStep(START, AwaitStarted(spec.cluster, spec.group, unit.name)),),
+            (WorkflowStep(START, AwaitStarted(spec.cluster, spec.group, unit.name, inputs=unit.inputs)),),
         )
     return (), ()
+
+
+def _cleaned(spec: ResetSpec, unit: Unit, topics: Iterable[str]) -> Steps:
+    """A person takes their time, and retention goes on meanwhile."""
+    look = LookAtTopics(spec.cluster, tuple(topics), group=spec.group)
+    return WorkflowStep(CLEAN, AskPerson(clean_text(unit))), WorkflowStep(LOOK_INPUTS, look)
 
 
 def _confirmed(

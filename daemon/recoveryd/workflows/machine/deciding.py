@@ -12,6 +12,7 @@ from dataclasses import replace
 from recoveryd.units.model import Unit
 from recoveryd.workflows.model.actions import AskPerson, AwaitStarted, AwaitStopped
 from recoveryd.workflows.model.events import START_FAILED, Outcome, StepReported
+from recoveryd.workflows.model.passed import RAN
 from recoveryd.workflows.model.workflow import StepState, Workflow, WorkflowStep
 
 _HOLD, _DECIDE = "hold_", "decide_"
@@ -39,7 +40,8 @@ def with_decision(units: Units, workflow: Workflow, step: WorkflowStep, event: S
         f"{action.unit} was started and failed: {event.why}. It may have written to {named}, where a record that is written "
         f"again is there twice, so it is not started again by itself. Look what is there; `ack` starts it once more, `stop` leaves it"
     )
-    again = replace(step, state=StepState.PENDING, why=event.why, evidence={}, began_ms=None, failures=0)
+    seen = {RAN: True} if action.inputs else {}
+    again = replace(step, state=StepState.PENDING, why=event.why, evidence=seen, began_ms=None, failures=0)
     held = WorkflowStep(_name(_HOLD, workflow.steps, step), AwaitStopped(action.cluster, action.group, action.unit))
     asked = WorkflowStep(_name(_DECIDE, workflow.steps, step), AskPerson(question))
     steps = (part for each in workflow.steps for part in ((held, asked, again) if each.name == step.name else (each,)))

@@ -39,7 +39,8 @@ class AwaitStarted:
     """Wait until the application runs again: its group has a member, or a person says so. `note`: what is to be known
     for the start, `before`: how it ran before it was stopped, as whoever stopped it said. `changelogs`: against which
     the state is compared that its instances brought along; one with older state does not count as started. `is_told`:
-    members may be of another application with the same group, and only a person can say of which.
+    members may be of another application with the same group, and only a person can say of which. `inputs`: whose logs
+    must still hold what was set for the group; `may_lack`: but for so many records, None = nobody said that some may.
     """
 
     cluster: str
@@ -49,6 +50,8 @@ class AwaitStarted:
     before: Mapping[str, Any] = field(default_factory=dict)
     changelogs: tuple[str, ...] = ()
     is_told: bool = False
+    inputs: tuple[str, ...] = ()
+    may_lack: int | None = None
     do: Literal["await_started"] = "await_started"
 
 
@@ -246,10 +249,13 @@ class AwaitReady:
 
 @dataclass(frozen=True, slots=True)
 class LookAtTopics:
-    """Count what lies in these topics, as evidence for a person; changes nothing."""
+    """Count what lies in these topics, as evidence for a person; changes nothing. `group`: what was set for it there
+    must still lie in their logs.
+    """
 
     cluster: str
     topics: tuple[str, ...]
+    group: str = ""
     do: Literal["look_at_topics"] = "look_at_topics"
 
 

@@ -8,6 +8,7 @@ from recoveryd.workflows.model.actions import (
     AwaitStarted,
     CreateTopics,
     DeleteTopics,
+    LookAtTopics,
     RecreateTopics,
     SetConfigs,
     SetOffsets,
@@ -61,14 +62,14 @@ def take_step(workflow: Workflow, step: WorkflowStep, *, is_look: bool = False) 
     return TakeStep(workflow.id, step.name, step.tries, step.action, rows, since_ms, step.evidence, is_look)
 
 
-def _is_open(row: OffsetUndo, action: SetOffsets | AwaitStarted) -> bool:
+def _is_open(row: OffsetUndo, action: SetOffsets | AwaitStarted | LookAtTopics) -> bool:
     topics = action.topics if isinstance(action, SetOffsets) else ()
     return row.group == action.group and row.state is UndoState.OPEN and (not topics or row.name in topics)
 
 
 def _rows_of(workflow: Workflow, action: Action) -> tuple[Undo, ...]:
     match action:
-        case SetOffsets() | AwaitStarted():
+        case SetOffsets() | AwaitStarted() | LookAtTopics():
             return tuple(r for r in workflow.undo if isinstance(r, OffsetUndo) and _is_open(r, action))
         case CreateTopics() | DeleteTopics() | RecreateTopics():
             return tuple(r for r in workflow.undo if isinstance(r, TopicUndo) and r.cluster == action.cluster)

@@ -12,6 +12,7 @@ from recoveryd.adapters.kafka.steps.group_steps import GroupSteps
 from recoveryd.adapters.kafka.steps.offset_steps import OffsetSteps
 from recoveryd.adapters.kafka.steps.quota_steps import QuotaSteps
 from recoveryd.adapters.kafka.steps.reach import Reach
+from recoveryd.adapters.kafka.steps.start_looks import StartLooks
 from recoveryd.adapters.kafka.steps.topic_steps import TopicSteps
 from recoveryd.adapters.kafka.steps.unit_steps import UnitSteps
 from recoveryd.errors import ClusterProblem
@@ -61,19 +62,19 @@ class KafkaSteps:
         self._applications = ApplicationSteps(units, control)
         groups, topics = GroupSteps(self._reach), TopicSteps(self._reach)
         offsets = OffsetSteps(self._reach, self._gatherer, control, connectors)
-        self._groups = groups
+        self._groups, self._topics, self._starts = groups, topics, StartLooks(self._reach)
         self._under_way: dict[str, asyncio.Task[StepReported]] = {}  # changes, by workflow
         self._takers: Mapping[type, Callable[[TakeStep, Any], Awaitable[StepReported]]] = {
             AwaitEmpty: groups.await_empty,
             AwaitStopped: groups.await_stopped,
-            AwaitStarted: groups.await_started,
+            AwaitStarted: self._start,
             TakeSnapshot: offsets.note,
             SetOffsets: offsets.set,
             AwaitCaughtUp: groups.await_caught_up,
             CreateTopics: topics.create,
             DeleteTopics: topics.delete,
             RecreateTopics: topics.recreate,
-            LookAtTopics: topics.look,
+            LookAtTopics: self._look,
             SetConfigs: ConfigSteps(self._reach).set,
             SetQuotas: quotas.set,
             LookAtUnit: UnitSteps(self._reach, self._gatherer).look,
@@ -85,15 +86,35 @@ class KafkaSteps:
 
     async def take(self, effect: TakeStep) -> StepReported:
         """Raises `ClusterProblem`."""
-        if self._applications.takes(effect.action):
-            told = await self._applications.take(effect)
-            if isinstance(effect.action, AwaitStarted) and told.outcome is Outcome.DONE:
-                joins = self._joins_its_group(effect.action.unit)
-                return await self._groups.look_after_start(effect, effect.action, joins=joins) or told
-            return told
+        if self._applications.takes(effect.action) and not isinstance(effect.action, AwaitStarted):
+            return await self._applications.take(effect)
         if type(effect.action) in CHANGES:
             return await self._change(effect)
         return await self._takers[type(effect.action)](effect, effect.action)
+
+    async def _look(self, effect: TakeStep, action: LookAtTopics) -> StepReported:
+        return await self._starts.still_there(effect, action) or await self._topics.look(effect, action)
+
+    async def _start(self, effect: TakeStep, action: AwaitStarted) -> StepReported:
+        """Nobody is asked to start an application that would leave something out, and one that has just begun is looked
+        at once more.
+        """
+        joins = self._joins_its_group(action.unit)
+        look = await self._starts.look(effect, action, joins=joins)
+        if look.missing is not None:
+            return look.missing
+        told = await self._started(effect, action, joins=joins)
+        if told.outcome is Outcome.DONE and not look.is_last:
+            look = await self._starts.look(effect, action, joins=joins)
+        return look.missing or look.told_with(told)
+
+    async def _started(self, effect: TakeStep, action: AwaitStarted, *, joins: bool) -> StepReported:
+        if not self._applications.takes(action):
+            return await self._groups.await_started(effect, action)
+        told = await self._applications.take(effect)
+        if told.outcome is not Outcome.DONE:
+            return told
+        return await self._groups.look_after_start(effect, action, joins=joins) or told
 
     async def _change(self, effect: TakeStep) -> StepReported:
         """A change that takes too long is asked for again, while its thread goes on: to begin it a second time, or the

@@ -69,7 +69,9 @@ def restore_steps(
     yield from output_steps(spec, forms)
     for step in last_steps(spec, unit, internal, kept_ids(ids, state, forms)):
         action = step.action
-        yield replace(step, action=replace(action, before=spec.before)) if isinstance(action, AwaitStarted) else step
+        if isinstance(action, AwaitStarted):
+            action = replace(action, before=spec.before, inputs=(*unit.inputs, *unit.intermediate))
+        yield replace(step, action=action)
 
 
 def copied(cut: Cut, found: Found) -> tuple[TopicFound, ...]:
