@@ -96,6 +96,10 @@ class Clusters(Protocol):
         """Raises `OwnTopicProblem` naming each topic that is missing on `main` and each wrong cleanup policy."""
         ...
 
+    async def check_width(self) -> None:
+        """Raises `OwnTopicProblem` naming each own topic that must have one partition and is seen to have more."""
+        ...
+
     async def close(self) -> None: ...
 
 

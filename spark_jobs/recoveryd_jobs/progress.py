@@ -18,6 +18,7 @@ from recoveryd_jobs.contract import ControlSpec, DriverHeartbeat, LaneHeartbeat,
 
 INTERVAL_S = 1.0
 _CLOSE_TIMEOUT_S = 3.0
+_ONLY_PARTITION = 0  # also of a topic that was given more: the daemon hears this one, and ends when it sees others
 
 Report = LaneHeartbeat | DriverHeartbeat
 
@@ -79,7 +80,8 @@ class ProgressSender:
         report = dataclasses.replace(self._snapshot(), sent_ms=time.time_ns() // 1_000_000)
         raw = encode(report)
         try:
-            producer.produce(self._topic, raw, progress_key(report.recovery, self._lane), on_delivery=self._on_delivery)
+            key = progress_key(report.recovery, self._lane)
+            producer.produce(self._topic, raw, key, _ONLY_PARTITION, on_delivery=self._on_delivery)
             producer.poll(0)
         except BufferError:
             return

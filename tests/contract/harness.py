@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from recoveryd.adapters.kafka.clusters import KafkaClusters
 from recoveryd.adapters.kafka.command_sender import KafkaCommandSender
@@ -30,7 +30,7 @@ from recoveryd.adapters.memory import (
     MemoryProgressFeed,
     MemoryRecord,
 )
-from recoveryd.adapters.memory.kafka import MemoryFenced
+from recoveryd.adapters.memory.kafka import MemoryFenced, MemoryLog
 from recoveryd.ports import Clusters, CommandSender, ControlLog, Journal, Ledger, ProgressFeed
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.wire.topics import TopicNames, own_topics
@@ -63,6 +63,8 @@ class Harness(Protocol):
         ...
 
     def delete(self, topic: str) -> None: ...
+
+    def widen(self, topic: str, partitions: int) -> None: ...
 
     def write(self, topic: str, records: Sequence[MemoryRecord], partition: int = 0) -> None: ...
 
@@ -128,6 +130,10 @@ class MemoryHarness:
 
     def delete(self, topic: str) -> None:
         self.broker.delete(topic)
+
+    def widen(self, topic: str, partitions: int) -> None:
+        logs = self.broker.topic(topic).logs
+        logs += [MemoryLog() for _ in range(partitions - len(logs))]
 
     def write(self, topic: str, records: Sequence[MemoryRecord], partition: int = 0) -> None:
         self.broker.append(topic, records, partition)
@@ -209,6 +215,11 @@ class KafkaHarness:
     def delete(self, topic: str) -> None:
         self.admin.delete_topics([topic])[topic].result(_DEADLINE_S)
         self._await(lambda: topic not in self.admin.list_topics(timeout=60).topics)
+
+    def widen(self, topic: str, partitions: int) -> None:
+        self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(_DEADLINE_S)
+        self._await(lambda: len(self.admin.list_topics(topic, timeout=60).topics[topic].partitions) == partitions)
+        self._await(lambda: self._is_led(topic))
 
     def write(self, topic: str, records: Sequence[MemoryRecord], partition: int = 0) -> None:
         failures: list[KafkaError] = []

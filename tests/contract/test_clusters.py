@@ -283,6 +283,28 @@ async def test_a_wrong_cleanup_policy_and_a_wide_control_topic_are_told(harness:
     }
 
 
+async def test_own_topics_that_got_partitions_which_nobody_reads_are_told(harness: Harness) -> None:
+    names, clusters = harness.names, harness.clusters()
+    await clusters.check_width()
+    for name in (names.receipts, names.canary):  # these may be wider
+        harness.widen(name, 9)
+    await clusters.check_width()
+    single = (names.control, names.status, names.events, names.directives, names.progress, names.dlq)
+    for name in single:
+        harness.widen(name, 2)
+    with pytest.raises(OwnTopicProblem) as caught:
+        await clusters.check_width()
+    assert caught.value.code is Code.OWN_TOPIC_WRONG
+    assert set(caught.value.problems) == {f"{name} has partitions=2, it must be 1." for name in single}
+
+
+async def test_own_topics_of_which_nothing_is_known_are_not_too_wide(harness: Harness) -> None:
+    harness.delete(harness.names.events)
+    await harness.clusters().check_width()
+    with pytest.raises(ClusterProblem):
+        await harness.clusters(reachable=False).check_width()
+
+
 async def test_a_control_topic_made_again_has_another_id(harness: Harness) -> None:
     clusters = harness.clusters()
     before = await clusters.control_topic_id()

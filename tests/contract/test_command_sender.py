@@ -2,12 +2,15 @@
 
 import pytest
 
+from recoveryd.client.heeding import DRAINING, HoldAck
+from recoveryd.client.telling import Teller
 from recoveryd.errors import ClusterProblem, FormProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.effects import SendCommand
 from tests.builders.core import CODEC
-from tests.contract.harness import Harness
+from tests.contract.harness import Harness, KafkaHarness
+from tests.patience import patient_s
 
 SENT_MS = 1_790_000_000_000
 STOP = SendCommand("s1", "stop", "r1", {"reason": "it is time"}, "s1:1", "//ops/alice", SENT_MS)
@@ -23,6 +26,24 @@ async def test_a_sent_command_is_read_as_the_command_it_says(harness: Harness) -
     meta = command.meta
     assert (meta.id, meta.source, meta.subject, meta.reason) == ("s1:1", "//ops/alice", "r1", "it is time")
     assert (meta.time_ms, record.key) == (SENT_MS, b"r1")
+
+
+async def test_it_lies_where_the_daemon_reads_also_on_a_topic_that_got_more_partitions(harness: Harness) -> None:
+    harness.widen(harness.names.control, 8)
+    sender = harness.commands()
+    await sender.send(STOP)
+    await sender.close()
+    assert len(harness.read(harness.names.control)) == 1
+
+
+@pytest.mark.broker
+def test_so_does_what_a_consumer_says_about_a_hold(kafka: KafkaHarness) -> None:
+    kafka.widen(kafka.names.control, 8)
+    teller, told = Teller(kafka.properties, kafka.names.control, "app", "app"), list[HoldAck]()
+    teller.tell(HoldAck("h1", "m", DRAINING), told.append)
+    teller.flush(patient_s(30))
+    assert [record.key for record in kafka.read(kafka.names.control)] == [b"h1"]
+    assert [ack.hold for ack in told] == ["h1"]
 
 
 async def test_sent_twice_it_is_the_same_command(harness: Harness) -> None:

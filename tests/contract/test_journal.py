@@ -44,6 +44,43 @@ async def test_what_one_leader_commits_the_next_one_folds(harness: Harness) -> N
     await second.close()
 
 
+async def test_what_is_committed_to_topics_that_got_more_partitions_lies_where_the_next_leader_reads(
+    harness: Harness,
+) -> None:
+    names = harness.names
+    single = (names.status, names.events, names.directives, names.dlq)
+    for name in single:
+        harness.widen(name, 8)
+    first, second = harness.journal(), harness.journal()
+    await first.open()
+    await first.commit(
+        JournalBatch(
+            changed=[make_recovery("r1"), make_recovery("r2")],
+            daemon=RECORD,
+            notices=[Notice("recovery_planned", "r1", {}, "c1")],
+            directives=[make_directive("r1", 4), make_directive("r2", 5)],
+            dead_letters=[ControlUnreadable(0, 7, Code.NOT_A_CLOUDEVENT.value, "it is not JSON", b"k", b"\xff", ())],
+        )
+    )
+    found = await second.open()
+    assert (list(found.nouns), found.daemon, found.directive_sequences) == (["r1", "r2"], RECORD, {"r1": 4, "r2": 5})
+    assert [len(harness.read(name)) for name in single] == [3, 1, 2, 1]
+    await first.close()
+    await second.close()
+
+
+async def test_another_leader_is_seen_where_the_status_topic_got_more_partitions(harness: Harness) -> None:
+    first, second = harness.journal(), harness.journal()
+    await first.open()
+    harness.widen(harness.names.status, 8)
+    await second.open()
+    await second.commit(JournalBatch(daemon=RECORD))
+    with pytest.raises(Fenced):
+        await first.commit(JournalBatch(changed=[make_recovery("r1")]))
+    await first.close()
+    await second.close()
+
+
 async def test_a_journal_that_was_opened_again_goes_on(harness: Harness) -> None:
     journal = harness.journal()
     await journal.open()

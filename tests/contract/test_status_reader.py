@@ -86,6 +86,14 @@ def test_a_record_is_sent_whole_and_its_place_and_broker_time_are_known(
     )
 
 
+def test_a_record_lies_where_the_daemon_reads_also_on_a_topic_that_got_more_partitions(
+    kafka: KafkaHarness, reader: StatusReader
+) -> None:
+    kafka.widen(kafka.names.control, 8)
+    assert reader.write(b"r1", b"x").offset == 0
+    assert [record.key for record in kafka.read(kafka.names.control)] == [b"r1"]
+
+
 async def test_the_answer_to_a_sent_command_is_found_among_other_events(
     kafka: KafkaHarness, reader: StatusReader
 ) -> None:

@@ -17,6 +17,7 @@ from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
+    NewPartitions,
     NewTopic,
     ResourceType,
 )
@@ -207,6 +208,21 @@ def test_an_own_topic_with_the_wrong_cleanup_policy_is_refused(bootstrap: str, t
     assert code == 78
     assert f"{own.prefix}status.v1" in log
     assert "RCV-4006" in log
+
+
+def test_an_own_topic_that_gets_more_partitions_under_the_daemon_ends_it_as_at_a_start(
+    bootstrap: str, tmp_path: Path
+) -> None:
+    with Stack(bootstrap, tmp_path) as own:
+        daemon, topic = own.daemon("grown"), f"{own.prefix}events.v1"
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin.create_partitions([NewPartitions(topic, 2)])[topic].result(timeout=60)
+        assert daemon.await_exit(40) == 78
+        code, log = run_once(own, "again")
+        for told in (daemon.log.read_text(encoding="utf-8"), log):
+            assert f"{topic} has partitions=2, it must be 1." in told
+            assert "RCV-4006" in told
+        assert code == 78
 
 
 def test_an_unknown_key_is_a_config_error(stack: Stack) -> None:

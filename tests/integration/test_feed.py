@@ -9,11 +9,11 @@ import pytest
 from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
 from aiokafka.protocol.group import LeaveGroupRequest
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from recoveryd.adapters.kafka.control_log import KafkaControlLog
 from recoveryd.app.feed import Feed, FeedConfig
-from recoveryd.errors import ClusterProblem, RecoverydError
+from recoveryd.errors import ClusterProblem, OwnTopicProblem, RecoverydError
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.events import Event, SignalRefused
 from recoveryd.ports import ControlRecord
@@ -84,11 +84,11 @@ class Rig:
             assert item.done is not None
             item.done.set_result(None)
 
-    async def committed(self) -> int:
+    async def committed(self, partition: int = 0) -> int:
         def ask() -> int:
             reader = Consumer({"bootstrap.servers": self.bootstrap, "group.id": self.group})
             try:
-                [found] = reader.committed([TopicPartition(self.topic, 0)], timeout=60)
+                [found] = reader.committed([TopicPartition(self.topic, partition)], timeout=60)
                 return int(found.offset)
             finally:
                 reader.close()
@@ -229,6 +229,47 @@ async def test_a_record_that_cannot_be_taken_in_ends_the_watch_and_is_not_acknow
     assert await rig.committed() == RECORDS
 
 
+async def test_partitions_that_somebody_adds_end_the_watch_and_nothing_of_theirs_is_acknowledged(
+    bootstrap: str, unique: str, tmp_path: Path
+) -> None:
+    rig = Rig(
+        bootstrap, unique, tmp_path, heartbeat_interval_s=HEARTBEAT_S, tuning={"consumer_metadata_max_age_ms": 1_000}
+    )
+    await asyncio.to_thread(_fill, bootstrap, rig.topic)
+    await _open(rig)
+    await within(rig.feed.start(), JOINED_S)
+    watching = asyncio.create_task(rig.feed.watch())
+    try:
+        await rig.settle(RECORDS)
+        await rig.committed_becomes(RECORDS)
+        await asyncio.to_thread(_add_partition, bootstrap, rig.topic)
+        with pytest.raises(OwnTopicProblem, match=f"{rig.topic} has partitions=2 or more, it must be 1") as raised:
+            await within(watching, JOINED_S)
+        assert raised.value.code is Code.OWN_TOPIC_WRONG
+        assert await rig.committed(partition=1) < 0
+        assert await rig.inbox.take(10, 0.2) == [], "its offsets say nothing about partition 0"
+    finally:
+        watching.cancel()
+        rig.leadership.may_join.set()
+        await within(rig.feed.stop(JOINED_S), JOINED_S)
+
+
+async def test_a_standby_that_gets_a_partition_that_was_added_ends_and_does_not_lead(
+    bootstrap: str, unique: str, tmp_path: Path
+) -> None:
+    rig = Rig(bootstrap, unique, tmp_path, heartbeat_interval_s=HEARTBEAT_S)
+    await asyncio.to_thread(_fill, bootstrap, rig.topic)
+    await asyncio.to_thread(_add_partition, bootstrap, rig.topic)
+    watching = asyncio.create_task(rig.feed.watch())
+    await within(rig.feed.start(), JOINED_S)
+    try:
+        with pytest.raises(OwnTopicProblem):
+            await within(watching, JOINED_S)
+        assert rig.leadership.told == []
+    finally:
+        await within(rig.feed.stop(JOINED_S), JOINED_S)
+
+
 async def test_a_feed_that_the_group_took_for_dead_joins_again_only_when_it_may(rig: Rig) -> None:
     await rig.settle(RECORDS)
     await rig.committed_becomes(RECORDS)  # a group without members and offsets is forgotten
@@ -263,6 +304,15 @@ async def _expel(rig: Rig) -> None:
     finally:
         await client.close()
     await until(lambda: rig.leadership.told == ["assigned", "expelled"], JOINED_S)
+
+
+def _add_partition(bootstrap: str, topic: str) -> None:
+    """With a record on it."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_partitions([NewPartitions(topic, 2)])[topic].result(timeout=60)
+    producer = writer(bootstrap)
+    producer.produce(topic, b"where nobody reads", partition=1)
+    assert producer.flush(60) == 0
 
 
 def _commit(bootstrap: str, rig: Rig, offset: int) -> None:

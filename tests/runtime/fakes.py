@@ -84,6 +84,7 @@ class QuietClusters:
         self.sampled: list[list[tuple[str, str]]] = []
         self.answer = OffsetsSampled(())
         self.sample_error: Exception | None = None
+        self.width_error: Exception | None = None
 
     async def gather_facts(self, effect: GatherFacts) -> PlanFacts:
         raise ClusterProblem(f"no answer about {effect.spec.source.topic}")
@@ -102,6 +103,10 @@ class QuietClusters:
 
     async def check_own_topics(self) -> None:
         return
+
+    async def check_width(self) -> None:
+        if self.width_error is not None:
+            raise self.width_error
 
     async def close(self) -> None:
         return

@@ -8,7 +8,7 @@ import pytest
 
 from recoveryd.collectors.groups import COMMITS_ALONE_S
 from recoveryd.collectors.offsets import CONTROL_TOPIC_EVERY_S, Monitored, OffsetCollector, topics_in_play
-from recoveryd.errors import ClusterProblem, RecoverydError
+from recoveryd.errors import ClusterProblem, OwnTopicProblem, RecoverydError
 from recoveryd.holds.events import GroupSeen, SeenMember
 from recoveryd.holds.signals import HoldSignal, Told
 from recoveryd.kernel.catalogue import Code
@@ -162,6 +162,27 @@ async def test_a_control_topic_made_anew_under_the_daemon_ends_it() -> None:
     with pytest.raises(RecoverydError) as raised:
         await rig.collector.collect()
     assert raised.value.code is Code.INVARIANT_BROKEN
+
+
+async def test_an_own_topic_that_got_more_partitions_under_the_daemon_ends_it() -> None:
+    rig = Rig(state_with())
+    rig.clusters.width_error = OwnTopicProblem(["control has partitions=2"], code=Code.OWN_TOPIC_WRONG)
+    rig.clock.ms += int(CONTROL_TOPIC_EVERY_S * 1_000)
+    with pytest.raises(OwnTopicProblem) as raised:
+        await rig.collector.collect()
+    assert raised.value.code is Code.OWN_TOPIC_WRONG
+
+
+@pytest.mark.parametrize(
+    "error", [ClusterProblem("no broker"), ClusterProblem("no right", code=Code.NOT_AUTHORISED, retriable=False)]
+)
+async def test_partitions_of_which_nothing_is_told_end_nothing(error: ClusterProblem) -> None:
+    rig = Rig(state_with())
+    rig.clusters.width_error = error
+    for _ in range(3):
+        rig.clock.ms += int(CONTROL_TOPIC_EVERY_S * 1_000)
+        await rig.collector.collect()
+    assert rig.collector.is_main_reachable, "that is told of the control topic alone"
 
 
 async def test_a_main_cluster_that_does_not_answer_is_noticed_and_its_return_as_well(

@@ -27,6 +27,15 @@ def test_a_report_of_thousands_of_partitions_arrives(cluster: Cluster) -> None:
     assert {len(each.positions) for each in told if isinstance(each, LaneHeartbeat)} == {12_000}
 
 
+def test_a_report_lies_where_the_daemon_hears_it_also_on_a_topic_that_got_more_partitions(cluster: Cluster) -> None:
+    topic = cluster.topic("progress", 8, max_message_bytes=str(REPORT_BYTES_MAX))
+    sender = ProgressSender(ControlSpec(cluster.client, "directives", topic), "teller", 0, report)
+    sender.start()
+    assert sender.send_now(60.0)
+    sender.close()
+    assert cluster.read(topic)
+
+
 def test_a_report_that_is_not_taken_is_told_once_in_the_log(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
     topic = cluster.topic("progress", max_message_bytes="100000")
     sender = ProgressSender(ControlSpec(cluster.client, "directives", topic), "teller", 0, report)

@@ -27,7 +27,7 @@ from faust.types import TP, EventT, StreamT
 
 from recoveryd.app.credentials import REQUEST_TIMEOUT_S, forget_token, take_login
 from recoveryd.app.tolerant_fetch import readable_headers, tolerate_any_batch
-from recoveryd.errors import RecoverydError
+from recoveryd.errors import OwnTopicProblem, RecoverydError
 from recoveryd.failpoints import hit
 from recoveryd.kernel.catalogue import Code
 from recoveryd.ports import ControlRecord
@@ -160,16 +160,33 @@ class Feed:
     async def _deliver(self, stream: StreamT[Any]) -> None:
         async for event in cast("Stream[Any]", stream).noack().events():
             try:
+                self._check_width({event.message.partition})
                 hit("agent.before_inbox")
                 await self._unacked.put((event, await self._intake.accept(_record(event))))
             except Exception as problem:  # an exception that leaves an agent would skip the record
                 log.exception("a control record could not be taken in", offset=event.message.offset)
-                if not self._failed.done():
-                    self._failed.set_exception(problem)
+                self._fail(problem)
                 await asyncio.Event().wait()
 
+    def _fail(self, problem: Exception) -> None:
+        if not self._failed.done():
+            self._failed.set_exception(problem)
+
+    def _check_width(self, partitions: set[int]) -> None:
+        """Offsets of another partition would be taken for those of the one that is read. Raises `OwnTopicProblem`."""
+        if more := partitions - {self._partition.partition}:
+            width = f"{max(more) + 1} or more"
+            text = f"{self._config.topic} has partitions={width}, it must be 1."
+            raise OwnTopicProblem([text], code=Code.OWN_TOPIC_WRONG)
+
     async def _on_assigned(self, _app: Any, /, *partitions: set[TP], **_: Any) -> None:
-        if self._partition in set().union(*partitions):
+        assigned = set[TP]().union(*partitions)
+        try:
+            self._check_width({tp.partition for tp in assigned if tp.topic == self._config.topic})
+        except OwnTopicProblem as problem:
+            self._fail(problem)
+            return
+        if self._partition in assigned:
             self._leadership.assigned()
         else:
             self._leadership.passed_over()

@@ -14,6 +14,7 @@ from recoveryd.client.heeding import HoldAck
 _AGAIN_S: Final = 5.0
 _DELIVERY_MS: Final = 10_000
 SIGNAL: Final = "io.recoveryd.signal.hold.v1"
+_ONLY_PARTITION: Final = 0  # of the control topic, also where somebody gave it more
 
 
 def make_record(ack: HoldAck, group: str, client: str, record_id: str, at: datetime) -> bytes:
@@ -62,7 +63,7 @@ class Teller:
 
         self._open[ack.hold] = ack
         try:
-            self._producer.produce(self._topic, value, ack.hold.encode(), on_delivery=ended)
+            self._producer.produce(self._topic, value, ack.hold.encode(), _ONLY_PARTITION, on_delivery=ended)
         except (KafkaException, BufferError):
             ended("not taken", None)
 

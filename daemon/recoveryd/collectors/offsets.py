@@ -2,9 +2,8 @@
 first, then ends.
 
 It samples source and target of every active recovery, the configured topics, and the groups of the configuration, of
-watches and of workflows, and members of groups that obey a hold. It also looks at the control topic's id: if that topic
-were deleted and created again under a running daemon, its offsets would restart, and records would be taken for old
-ones. That look also tells whether the main cluster answers at all, which an idle leader would not notice.
+watches and of workflows, and members of groups that obey a hold. Now and then it has recoveryd's own topics looked at
+(`control_topic`).
 """
 
 import asyncio
@@ -14,11 +13,11 @@ from typing import Final
 
 import structlog
 
+from recoveryd.collectors.control_topic import ControlTopicWatch
 from recoveryd.collectors.groups import GroupLooks, Positions, make_reader_sampled
 from recoveryd.errors import RecoverydError
 from recoveryd.holds.draft import HOLDS
 from recoveryd.holds.known import groups_heard
-from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.state import CoreState
 from recoveryd.kernel.states import State
 from recoveryd.live.events import OffsetsSampled
@@ -70,14 +69,16 @@ class OffsetCollector:
         self._period_s = period_s
         self._monitored = tuple(monitored)
         self._widths: dict[tuple[str, str], int] = {}  # partitions of each topic at the last look
-        self.is_main_reachable = True  # as of the last look at the control topic
+        self._control = ControlTopicWatch(clusters)
         self._failing = False
         self._control_checked_s = clock.monotonic_s()
 
+    @property
+    def is_main_reachable(self) -> bool:
+        return self._control.is_main_reachable
+
     async def run(self) -> None:
-        """Run until cancelled. Raises `RecoverydError` only when the control topic is not the one that the journal
-        describes.
-        """
+        """Run until cancelled. Raises `RecoverydError` only for own topics that are not as they were at the start."""
         while True:
             began_s = self._clock.monotonic_s()
             await self.collect()
@@ -108,7 +109,7 @@ class OffsetCollector:
             self._emit(seen)
         if self._clock.monotonic_s() - self._control_checked_s >= CONTROL_TOPIC_EVERY_S:
             self._control_checked_s = self._clock.monotonic_s()
-            await self._check_control_topic(state.daemon.control_topic_id)
+            await self._control.look(state.daemon.control_topic_id)
 
     def _is_same_epoch(self, before: CoreState) -> bool:
         state = self._state()
@@ -137,18 +138,6 @@ class OffsetCollector:
             sample = samples.get((reader.cluster, reader.topic))
             if sample is not None:
                 self._emit(make_reader_sampled(reader, seen, sample))
-
-    async def _check_control_topic(self, known_id: str) -> None:
-        try:
-            async with asyncio.timeout(DEADLINE_S):
-                found_id = await self._clusters.control_topic_id()
-        except (RecoverydError, TimeoutError):
-            self.is_main_reachable = False
-            return
-        self.is_main_reachable = True
-        if known_id and found_id != known_id:
-            message = "The control topic was deleted and made anew; a new start reads it from its beginning."
-            raise RecoverydError(Code.INVARIANT_BROKEN, message)
 
 
 def topics_in_play(state: CoreState, monitored: Sequence[Monitored]) -> list[tuple[str, str]]:

@@ -19,6 +19,8 @@ MAX_DEAD_LETTER_BYTES = 4 * 1024 * 1024
 MAX_STATUS_RECORD_BYTES = 8 * 1024 * 1024
 MAX_RECORD_BYTES = 8 * 1024 * 1024  # what clients of own topics must accept
 
+ONLY_PARTITION = 0  # of a topic that must have one, and where recoveryd writes also when somebody gave it more
+
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
 
@@ -89,6 +91,11 @@ class OwnTopic:
     is_required: bool = True
     per_broker: bool = False
 
+    @property
+    def is_single(self) -> bool:
+        """Whether the order of all its records counts, so that it must have one partition."""
+        return self.partitions == 1 and not self.on_targets and self.is_required
+
     def on_brokers(self, brokers: int) -> "OwnTopic":
         """The topic for a cluster of so many brokers."""
         return replace(self, partitions=self.partitions * max(1, brokers)) if self.per_broker else self
@@ -152,7 +159,7 @@ def differences(wanted: OwnTopic, partitions: int, configs: Mapping[str, str]) -
     found = []
     is_enough = wanted.per_broker and partitions > wanted.partitions
     if partitions != wanted.partitions and not is_enough:
-        is_fatal = wanted.partitions == 1 and not wanted.on_targets and wanted.is_required
+        is_fatal = wanted.is_single
         found.append(TopicDifference(wanted.name, "partitions", str(wanted.partitions), str(partitions), is_fatal))
     for setting, value in wanted.configs.items():
         actual = configs.get(setting)

@@ -160,6 +160,11 @@ class KafkaClusters:
             for told in missing:
                 _log.warning("On cluster %s %s Until it is made, nothing can be copied to that cluster.", cluster, told)
 
+    async def check_width(self) -> None:
+        """Raises `OwnTopicProblem`, or `ClusterProblem` when `main` does not answer."""
+        with self._asking(MAIN):
+            await self._questions.of(MAIN).run(own_topics.check_width, self._admins.of(MAIN), self._wanted, _TIMEOUT_S)
+
     async def inspect_own_topics(self, cluster: str = MAIN) -> tuple[TopicReport, ...]:
         """What exists and what differs of the topics that the daemon uses there, for `doctor`."""
         return await self._questions.of(cluster).run(

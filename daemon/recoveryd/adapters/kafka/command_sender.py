@@ -18,6 +18,7 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import RefusedCommand
 from recoveryd.kernel.effects import SendCommand
 from recoveryd.wire.codec import Codec, EncodedCommand
+from recoveryd.wire.topics import ONLY_PARTITION
 
 DEADLINE_S: Final = 20.0
 _POLL_S: Final = 0.2
@@ -68,7 +69,12 @@ class KafkaCommandSender:
         producer = self._living_producer()
         try:
             producer.produce(
-                self._topic, value=record.value, key=record.key, headers=list(record.headers), on_delivery=told
+                self._topic,
+                value=record.value,
+                key=record.key,
+                partition=ONLY_PARTITION,
+                headers=list(record.headers),
+                on_delivery=told,
             )
             end_s = time.monotonic() + DEADLINE_S + _SLACK_S
             while not outcome and not self._is_closed and time.monotonic() < end_s:

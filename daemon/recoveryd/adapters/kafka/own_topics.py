@@ -84,17 +84,28 @@ def check(admin: AdminClient, wanted: Iterable[OwnTopic], *, may_miss: bool = Fa
     """
     reports = inspect(admin, wanted)
     missing = [f"{r.topic} does not exist." for r in reports if not r.exists and r.is_required]
-    wrong = [
-        f"{r.topic} has {d.setting}={d.found}, it must be {d.wanted}."
-        for r in reports
-        for d in r.differences
-        if d.fatal
-    ]
+    wrong = [told(d) for r in reports for d in r.differences if d.fatal]
     refused = [] if may_miss else missing
     if wrong or refused:
         code = Code.OWN_TOPIC_MISSING if refused else Code.OWN_TOPIC_WRONG
         raise OwnTopicProblem([*refused, *wrong], code=code)
     return tuple(missing)
+
+
+def check_width(admin: AdminClient, wanted: Iterable[OwnTopic], timeout_s: float) -> None:
+    """Raises `OwnTopicProblem`, as `check` does, for topics that must have one partition and have more by now. Nothing
+    is said of one that is not there or was not told of. Raises `ClusterProblem` where the cluster tells nothing.
+    """
+    single = [topic for topic in wanted if topic.is_single]
+    shapes = describe(admin, [topic.name for topic in single], timeout_s)
+    found = [(topic, shape.partitions) for topic in single if (shape := shapes[topic.name]) is not None]
+    wrong = [told(d) for topic, count in found if count > 1 for d in differences(topic, count, {})]
+    if wrong:
+        raise OwnTopicProblem(wrong, code=Code.OWN_TOPIC_WRONG)
+
+
+def told(difference: TopicDifference) -> str:
+    return f"{difference.topic} has {difference.setting}={difference.found}, it must be {difference.wanted}."
 
 
 def write_probe(properties: Properties, transactional_id: str, topics: Iterable[str]) -> dict[str, str | None]:

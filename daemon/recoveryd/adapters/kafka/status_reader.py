@@ -19,7 +19,7 @@ from recoveryd.adapters.kafka.client import Properties, make_admin, make_consume
 from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, at_time, read_offsets
 from recoveryd.adapters.kafka.reading import assign, next_messages, pair_of, read_range, unreadable
 from recoveryd.errors import ClusterProblem
-from recoveryd.wire.topics import TopicNames
+from recoveryd.wire.topics import ONLY_PARTITION, TopicNames
 
 Document = dict[str, Any]
 
@@ -60,6 +60,7 @@ class StatusReader:
                 self._names.control,
                 value=value,
                 key=key,
+                partition=ONLY_PARTITION,
                 headers=list(headers) or None,
                 on_delivery=lambda error, message: told.append((error, message)),
             )

@@ -21,6 +21,7 @@ from recoveryd.adapters.kafka.client import Properties, has_lost_sight, make_tra
 from recoveryd.adapters.kafka.living_clients import version_of
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
+from recoveryd.wire.topics import ONLY_PARTITION
 from recoveryd_jobs.shared.meeting import meet
 
 _CALL_S = 5.0
@@ -32,6 +33,8 @@ Marks = Mapping[tuple[str, int], int]  # (topic, partition) to the offset of a r
 
 @dataclass(frozen=True, slots=True)
 class OutgoingKafkaRecord:
+    """`topic` has one partition. Its record goes there also when somebody gave it more: nobody reads those."""
+
     topic: str
     key: bytes | None
     value: bytes | None
@@ -186,6 +189,7 @@ class TransactionalWriter:
                     record.topic,
                     value=record.value,
                     key=record.key,
+                    partition=ONLY_PARTITION,
                     headers=list(record.headers) or None,
                     on_delivery=self._note_delivery,
                 )

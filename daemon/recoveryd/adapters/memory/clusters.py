@@ -6,6 +6,7 @@ from dataclasses import replace
 from recoveryd.adapters.kafka.clusters import MAIN
 from recoveryd.adapters.kafka.fact_gathering import Expectations
 from recoveryd.adapters.kafka.facts import probable_ranges
+from recoveryd.adapters.kafka.own_topics import told
 from recoveryd.adapters.memory.kafka import MemoryBroker, MemoryTopic
 from recoveryd.errors import ClusterProblem, OwnTopicProblem
 from recoveryd.kernel.catalogue import Code
@@ -104,6 +105,13 @@ class MemoryClusters:
         if missing or wrong:
             code = Code.OWN_TOPIC_MISSING if missing else Code.OWN_TOPIC_WRONG
             raise OwnTopicProblem([*missing, *wrong], code=code)
+
+    async def check_width(self) -> None:
+        broker = self._broker(MAIN)
+        found = [(t, broker.find(t.name)) for t in self._wanted if t.is_single]
+        wide = [(t, len(topic.logs)) for t, topic in found if topic is not None and len(topic.logs) > 1]
+        if wide:
+            raise OwnTopicProblem([told(d) for t, n in wide for d in differences(t, n, {})], code=Code.OWN_TOPIC_WRONG)
 
     def apply_own_topics(self) -> None:
         """Create what is missing on `main`; receipts on every cluster."""
