@@ -17,12 +17,15 @@ from bench.result import Report, Row, Sample
 from recoveryd.adapters.clock import SystemClock
 from recoveryd.adapters.kafka import offsets
 from recoveryd.adapters.kafka.clusters import KafkaClusters
+from recoveryd.adapters.kafka.control_log import KafkaControlLog
 from recoveryd.adapters.kafka.fact_gathering import Expectations
 from recoveryd.adapters.kafka.group_offsets import KafkaGroupOffsets
+from recoveryd.collectors.control_topic import ControlTopicWatch
 from recoveryd.collectors.offsets import Monitored, OffsetCollector
 from recoveryd.kernel.events import Event
 from recoveryd.kernel.state import CoreState
 from recoveryd.live.events import OffsetsSampled, ReaderSampled
+from recoveryd.runtime import ControlIntake, Inbox
 from recoveryd.wire.topics import TopicNames
 
 NAME = "polling"
@@ -98,12 +101,16 @@ async def _polled(bed: Bed, groups: dict[str, list[str]], repeat: int) -> tuple[
     """
     clients, clock = {"main": {"bootstrap.servers": bed.bootstrap}}, SystemClock()
     told = _Told(sum(len(read) for read in groups.values()) * _WIDTH)
+    names = TopicNames("none.")
+    clusters = KafkaClusters(clients, names, Expectations({}), clock.now_ms)
+    intake = ControlIntake(Inbox(), KafkaControlLog(clients["main"], names.control), lambda record: record)
     collector = OffsetCollector(
-        KafkaClusters(clients, TopicNames("none."), Expectations({}), clock.now_ms),
+        clusters,
         KafkaGroupOffsets(clients),
         told.emit,
         told.state,
         clock,
+        control=ControlTopicWatch(clusters, intake, told.emit),
         period_s=_PERIOD_S,
         monitored=[Monitored("main", topic, group) for group, read in groups.items() for topic in read],
     )

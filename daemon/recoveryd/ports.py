@@ -92,6 +92,13 @@ class Clusters(Protocol):
 
     async def control_topic_id(self) -> str: ...
 
+    async def control_end(self, position: int) -> int:
+        """The offset behind the last record of the control topic. One below `position`, before which there were
+        records, is told only when it stays so for some seconds: a broker that leads no more may not know better. Raises
+        `ClusterProblem`.
+        """
+        ...
+
     async def check_own_topics(self) -> None:
         """Raises `OwnTopicProblem` naming each topic that is missing on `main` and each wrong cleanup policy."""
         ...

@@ -30,3 +30,16 @@ def _batch_of(data: bytes, where: int) -> int:
     while (behind := at + 12 + int.from_bytes(data[at + 8 : at + 12], "big")) <= where:
         at = behind
     return at
+
+
+def cut_back(broker: Broker, topic: str, end: int, partition: int = 0) -> None:
+    """Take away what lies at `end` and behind it, as a power cut does with what was in memory only. The broker must
+    have been killed, and a batch must begin there.
+    """
+    [log] = broker.folder.rglob(f"{topic}-{partition}/*.log")
+    data, at = Path(log).read_bytes(), 0
+    while int.from_bytes(data[at : at + 8], "big") < end:
+        at += 12 + int.from_bytes(data[at + 8 : at + 12], "big")
+    assert int.from_bytes(data[at : at + 8], "big") == end, "no batch begins there"
+    with Path(log).open("r+b") as file:
+        file.truncate(at)

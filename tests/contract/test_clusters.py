@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from recoveryd.adapters.kafka import clusters as kafka_clusters
 from recoveryd.adapters.kafka import offsets
 from recoveryd.adapters.memory import MemoryRecord
 from recoveryd.errors import ClusterProblem, OwnTopicProblem
@@ -281,6 +282,34 @@ async def test_a_wrong_cleanup_policy_and_a_wide_control_topic_are_told(harness:
         f"{harness.names.status} has cleanup.policy=delete, it must be compact.",
         f"{harness.names.control} has partitions=2, it must be 1.",
     }
+
+
+async def test_the_end_of_the_control_topic_is_behind_its_last_record(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_clusters, "_CUT_PAUSE_S", 0.01)
+    clusters = harness.clusters()
+    assert await clusters.control_end(0) == 0
+    harness.write(harness.names.control, [MemoryRecord(None, b"x", harness.now_ms()) for _ in range(5)])
+    harness.truncate(harness.names.control, 5)
+    assert [await clusters.control_end(position) for position in (0, 5, 9)] == [5, 5, 5]
+    with pytest.raises(ClusterProblem):
+        await harness.clusters(reachable=False).control_end(0)
+
+
+async def test_an_end_that_a_broker_of_before_tells_is_not_believed(
+    kafka: KafkaHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_clusters, "_CUT_PAUSE_S", 0.01)
+    clusters, told = kafka.clusters(), [4, 3, 9, 8]
+
+    async def answer() -> int:
+        return told.pop(0)
+
+    monkeypatch.setattr(clusters, "_control_end", answer)
+    assert await clusters.control_end(9) == 9
+    told[:] = [4, 3, 5, 6, 7]
+    assert await clusters.control_end(9) == 3
 
 
 async def test_own_topics_that_got_partitions_which_nobody_reads_are_told(harness: Harness) -> None:

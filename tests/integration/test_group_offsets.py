@@ -14,6 +14,7 @@ from recoveryd.adapters.kafka.clusters import KafkaClusters
 from recoveryd.adapters.kafka.fact_gathering import Expectations
 from recoveryd.adapters.kafka.group_offsets import KafkaGroupOffsets
 from recoveryd.adapters.kafka.living_clients import LivingProperties
+from recoveryd.collectors.control_topic import ControlTopicWatch
 from recoveryd.collectors.offsets import Monitored, OffsetCollector
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
@@ -26,6 +27,7 @@ from recoveryd.wire.topics import TopicNames
 from recoveryd_sandbox.broker import Broker
 from tests.e2e.clients import commit
 from tests.living_clients import living_clients
+from tests.runtime.fakes import StillIntake
 
 pytestmark = pytest.mark.broker
 
@@ -82,7 +84,14 @@ class Looking:
         self.reader = Reader("main", live.live, live.group)
         monitored = [Monitored("main", live.live, live.group)]
         self._collector = OffsetCollector(
-            clusters, live.groups(), self._events.append, CoreState, clock, period_s=1.0, monitored=monitored
+            clusters,
+            live.groups(),
+            self._events.append,
+            CoreState,
+            clock,
+            control=ControlTopicWatch(clusters, StillIntake(), self._events.append),
+            period_s=1.0,
+            monitored=monitored,
         )
 
     async def look(self) -> ReaderSampled | None:

@@ -13,6 +13,7 @@ from recoveryd.recovery.events import LedgerRead, TargetReady
 from recoveryd.recovery.plan_facts import PlanFacts
 
 DEADLINE_S = 120.0
+FAR = 1_000_000  # an offset behind all that a test writes
 T = TypeVar("T")
 
 
@@ -85,6 +86,8 @@ class QuietClusters:
         self.answer = OffsetsSampled(())
         self.sample_error: Exception | None = None
         self.width_error: Exception | None = None
+        self.end = FAR  # of the control topic
+        self.end_error: Exception | None = None
 
     async def gather_facts(self, effect: GatherFacts) -> PlanFacts:
         raise ClusterProblem(f"no answer about {effect.spec.source.topic}")
@@ -100,6 +103,11 @@ class QuietClusters:
 
     async def control_topic_id(self) -> str:
         return self.topic_id
+
+    async def control_end(self, position: int) -> int:
+        if self.end_error is not None:
+            raise self.end_error
+        return self.end
 
     async def check_own_topics(self) -> None:
         return
@@ -154,6 +162,13 @@ class ListLog:
             yield found[i : i + 2]
         if self.failures:
             raise self.failures.pop(0)
+
+
+class StillIntake:
+    """An intake that takes nothing. How far it came is what the test says."""
+
+    def __init__(self) -> None:
+        self.position = FAR
 
 
 class SlowLog(ListLog):

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from recoveryd.collectors.control_topic import ControlTopicWatch
 from recoveryd.collectors.groups import COMMITS_ALONE_S
 from recoveryd.collectors.offsets import CONTROL_TOPIC_EVERY_S, Monitored, OffsetCollector, topics_in_play
 from recoveryd.errors import ClusterProblem, OwnTopicProblem, RecoverydError
 from recoveryd.holds.events import GroupSeen, SeenMember
 from recoveryd.holds.signals import HoldSignal, Told
 from recoveryd.kernel.catalogue import Code
-from recoveryd.kernel.events import Event, SignalReceived
+from recoveryd.kernel.events import ControlCutBack, Event, SignalReceived
 from recoveryd.kernel.state import CoreState, DaemonRecord
 from recoveryd.kernel.states import State
 from recoveryd.live.events import OffsetsSampled, ReaderSampled, TopicSample
@@ -21,7 +22,7 @@ from recoveryd.live.lag.window import LagSample
 from recoveryd.recovery.recoveries import Recoveries
 from tests.builders.core import command, make_hold, state_of
 from tests.builders.world import World
-from tests.runtime.fakes import ManualClock, QuietClusters, until
+from tests.runtime.fakes import ManualClock, QuietClusters, StillIntake, until
 
 MONITORED = (Monitored("main", "flights.live", "billing"),)
 
@@ -74,20 +75,22 @@ class Rig:
     ) -> None:
         self.state = state
         self.clusters, self.clock, self.events = QuietClusters(), ManualClock(), list[Event]()
-        self.groups = Groups()
+        self.groups, self.intake = Groups(), StillIntake()
         self.collector = OffsetCollector(
             self.clusters,
             self.groups,
             self.events.append,
             lambda: self.state,
             self.clock,
+            control=ControlTopicWatch(self.clusters, self.intake, self.events.append),
             period_s=period_s,
             monitored=monitored,
         )
 
-    async def looked(self) -> list[Event]:
+    async def looked(self, later_s: float = 0.0) -> list[Event]:
         """The events of one more round of sampling."""
         self.events.clear()
+        self.clock.ms += int(later_s * 1_000)
         await self.collector.collect()
         return list(self.events)
 
@@ -162,6 +165,34 @@ async def test_a_control_topic_made_anew_under_the_daemon_ends_it() -> None:
     with pytest.raises(RecoverydError) as raised:
         await rig.collector.collect()
     assert raised.value.code is Code.INVARIANT_BROKEN
+
+
+async def test_a_control_topic_that_ends_before_what_was_taken_is_told_once() -> None:
+    rig = Rig(state_with(), monitored=())
+    rig.intake.position = 10
+    for end in (10, 12):
+        rig.clusters.end = end
+        assert await rig.looked(CONTROL_TOPIC_EVERY_S) == []
+    rig.clusters.end_error = ClusterProblem("no leader")
+    rig.clusters.end = 7
+    assert await rig.looked(CONTROL_TOPIC_EVERY_S) == []
+    rig.clusters.end_error = None
+    assert await rig.looked(CONTROL_TOPIC_EVERY_S) == [ControlCutBack(7, 10)]
+    assert await rig.looked(CONTROL_TOPIC_EVERY_S) == []
+
+
+async def test_what_is_taken_while_the_end_of_the_control_topic_is_asked_for_is_no_cut(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rig = Rig(state_with(), monitored=())
+    rig.intake.position = 10
+
+    async def answer_late(_position: int) -> int:
+        rig.intake.position = 20
+        return 10
+
+    monkeypatch.setattr(rig.clusters, "control_end", answer_late)
+    assert await rig.looked(CONTROL_TOPIC_EVERY_S) == []
 
 
 async def test_an_own_topic_that_got_more_partitions_under_the_daemon_ends_it() -> None:

@@ -4,15 +4,25 @@ import asyncio
 
 import pytest
 
-from recoveryd.errors import ClusterProblem, Fenced
+from recoveryd.errors import ClusterProblem, Fenced, RecoverydError
 from recoveryd.holds.draft import HOLDS
+from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import idempotency_key
-from recoveryd.kernel.events import BecameLeader, CommandReceived, ControlRead, ControlUnread, Seen, Tick
+from recoveryd.kernel.events import (
+    BecameLeader,
+    CommandReceived,
+    ControlCutBack,
+    ControlRead,
+    ControlUnread,
+    Seen,
+    SignalReceived,
+    Tick,
+)
 from recoveryd.kernel.state import DaemonRecord
 from recoveryd.ports import Folded, JournalBatch
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd.runtime import loop
-from tests.builders.core import command, make_hold
+from tests.builders.core import NOW_MS, command, make_hold
 from tests.builders.world import World
 from tests.runtime.fakes import (
     ListLog,
@@ -21,7 +31,7 @@ from tests.runtime.fakes import (
     until,
     within,
 )
-from tests.runtime.rig import Rig, all_done
+from tests.runtime.rig import SIGNAL, Rig, all_done
 
 
 async def test_becoming_leader_folds_the_journal_and_raises_the_epoch_before_anything_else() -> None:
@@ -52,6 +62,69 @@ async def test_a_control_topic_made_anew_is_read_from_its_beginning_and_forgets_
     async with rig.leading():
         await until(lambda: "r1" in rig.runtime.state.of(RECOVERY).recoveries)
         assert rig.runtime.state.daemon.applied_control_offset == 0
+
+
+async def test_a_control_topic_that_was_cut_back_is_read_on_from_its_new_end_and_what_is_left_stays_known() -> None:
+    earlier = {("//ops/alice", "replay-r1"): Seen(3, "h")}
+    rig = Rig(Folded({}, DaemonRecord(10, 1, "control-1"), earlier, {}), ListLog([record(i) for i in range(7)]))
+    rig.clusters.end = 5
+    rig.events = {5: command("replay", "r2", offset=5), 6: command("replay", "r1", offset=6)}
+    async with rig.leading():
+        await until(lambda: rig.runtime.state.daemon.applied_control_offset == 6)
+        first, *later = rig.journal.batches
+        assert first.daemon is not None
+        assert (first.daemon.epoch, first.daemon.applied_control_offset) == (2, 4)
+        [told] = [notice for notice in first.notices if notice.type == "control_cut_back"]
+        assert (told.data["end"], told.data["position"]) == (5, 11)
+        answers = [(a.control_offset, a.kind) for batch in later for a in batch.answers if a.kind == "duplicate"]
+        assert answers == [(6, "duplicate")]
+        assert "r2" in rig.runtime.state.of(RECOVERY).recoveries
+
+
+async def test_the_end_of_a_control_topic_of_which_nothing_is_told_is_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loop, "BACKOFF_FIRST_S", 0.001)
+    rig = Rig(Folded({}, DaemonRecord(10, 1, "control-1"), {}, {}))
+    rig.clusters.end_error = ClusterProblem("no leader")
+    rig.runtime.assigned()
+    running = asyncio.create_task(rig.runtime.run())
+    await until(lambda: rig.runtime.vitals.journal_failing_s is not None)
+    assert rig.journal.batches == []
+    rig.clusters.end_error = None
+    await until(lambda: rig.runtime.vitals.role == "leader")
+    assert rig.runtime.state.daemon.applied_control_offset == 10
+    rig.runtime.stop()
+    await within(running)
+
+
+async def test_a_control_topic_that_is_cut_back_under_a_leader_is_journaled_before_it_leaves() -> None:
+    rig = Rig()
+    async with rig.leading() as running:
+        await all_done(await rig.deliver(command("replay", offset=7)))
+        await all_done(await rig.deliver(SignalReceived(9, NOW_MS, SIGNAL)))
+        assert rig.runtime.state.daemon.applied_control_offset == 7
+        rig.inbox.emit(ControlCutBack(5, 10))
+        with pytest.raises(RecoverydError, match="cut back to 5") as raised:
+            await within(running)
+        assert raised.value.code is Code.INVARIANT_BROKEN
+    last = rig.journal.batches[-1]
+    assert last.daemon is not None
+    assert last.daemon.applied_control_offset == 4
+    assert [notice.type for notice in last.notices] == ["control_cut_back"]
+
+
+async def test_signals_that_were_not_journaled_do_not_hide_where_the_topic_was_cut() -> None:
+    rig = Rig()
+    async with rig.leading() as running:
+        await all_done(await rig.deliver(command("replay", offset=2)))
+        await all_done(await rig.deliver(SignalReceived(9, NOW_MS, SIGNAL)))
+        rig.inbox.emit(ControlCutBack(6, 10))
+        with pytest.raises(RecoverydError):
+            await within(running)
+    last = rig.journal.batches[-1]
+    assert last.daemon is not None
+    assert last.daemon.applied_control_offset <= 5
 
 
 async def test_what_the_last_leader_left_unhandled_is_read_from_the_topic_itself() -> None:

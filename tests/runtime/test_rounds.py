@@ -8,7 +8,15 @@ from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.commands import RefusedCommand, idempotency_key
 from recoveryd.kernel.decision import Decision
-from recoveryd.kernel.events import CommandReceived, ControlUnreadable, Event, Seen, SignalReceived, Tick
+from recoveryd.kernel.events import (
+    CommandReceived,
+    ControlCutBack,
+    ControlUnreadable,
+    Event,
+    Seen,
+    SignalReceived,
+    Tick,
+)
 from recoveryd.kernel.state import CoreState, DaemonRecord
 from recoveryd.live.signals import HealthSignal
 from recoveryd.ports import JournalBatch
@@ -78,6 +86,14 @@ def test_covered_signals_are_journaled_with_the_next_batch_or_when_they_must() -
 
     forced = take([signal], covered=8, must_cover=True)
     assert forced.batch == JournalBatch(daemon=DaemonRecord(applied_control_offset=9, updated_ms=NOW_MS))
+
+
+def test_a_topic_that_was_cut_back_is_covered_up_to_its_new_end_only() -> None:
+    taken = take([item(ControlCutBack(5, 10)), item(command("replay", "r2", offset=5), 5)], covered=9)
+    assert (taken.covered, list(taken.state.of(RECOVERY).recoveries)) == (5, ["r2"])
+    alone = take([item(ControlCutBack(5, 10))], CoreState(DaemonRecord(9, 1, "c")), covered=9)
+    assert alone.batch is not None
+    assert alone.batch.daemon == DaemonRecord(4, 1, "c", NOW_MS)
 
 
 def test_nothing_to_journal_is_no_batch() -> None:

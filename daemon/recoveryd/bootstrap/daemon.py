@@ -66,7 +66,7 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
         settings, params, capabilities, codec, status, outside, inbox, clock, metrics, book, unit_files.standing
     )
     running.set(loop.runtime)
-    looks = make_looks(settings, outside, unit_files, inbox.emit, clock, metrics, running)
+    looks = make_looks(settings, outside, unit_files, inbox.emit, clock, metrics, running, loop.intake)
     metrics.source = lambda: own_samples(loop.runtime, book, pulse, clock, outside.secrets, outside.posts)
     metrics.is_leader = running.is_leader
     http = settings.values.http

@@ -14,6 +14,7 @@ from recoveryd.adapters.kafka.retention import KafkaRetention
 from recoveryd.bootstrap.outside import Outside
 from recoveryd.bootstrap.running import Running
 from recoveryd.collectors.canary import CanaryCollector
+from recoveryd.collectors.control_topic import ControlTopicWatch
 from recoveryd.collectors.offsets import Monitored, OffsetCollector
 from recoveryd.collectors.queries import Query, QueryCollector
 from recoveryd.collectors.retention import RetentionCollector
@@ -23,6 +24,7 @@ from recoveryd.kernel.metrics import Sample
 from recoveryd.live.metrics import SIGNALS_REJECTED
 from recoveryd.metrics.definitions import CANARY_PRODUCE
 from recoveryd.ports import Clock, Emit
+from recoveryd.runtime import ControlIntake
 from recoveryd.settings import Settings
 from recoveryd.settings.live import CANARY_READING
 from recoveryd.settings.rereading import units_again
@@ -50,6 +52,7 @@ def make_looks(
     clock: Clock,
     metrics: Metrics,
     running: Running,
+    intake: ControlIntake,
 ) -> Looks:
     monitor = settings.values.monitor
     collector = OffsetCollector(
@@ -58,6 +61,7 @@ def make_looks(
         emit,
         running.state_of_leader,
         clock,
+        control=ControlTopicWatch(outside.clusters, intake, emit),
         period_s=monitor.interval / 1000,
         monitored=[Monitored(m.cluster, m.topic, m.group) for m in monitor.topics],
     )

@@ -58,6 +58,7 @@ class OffsetCollector:
         state: Callable[[], CoreState | None],
         clock: Clock,
         *,
+        control: ControlTopicWatch,
         period_s: float,
         monitored: Sequence[Monitored] = (),
     ) -> None:
@@ -69,7 +70,7 @@ class OffsetCollector:
         self._period_s = period_s
         self._monitored = tuple(monitored)
         self._widths: dict[tuple[str, str], int] = {}  # partitions of each topic at the last look
-        self._control = ControlTopicWatch(clusters)
+        self._control = control
         self._failing = False
         self._control_checked_s = clock.monotonic_s()
 

@@ -21,6 +21,7 @@ from recoveryd.kernel.envelope import refuse_by_envelope
 from recoveryd.kernel.events import (
     BecameLeader,
     CommandReceived,
+    ControlCutBack,
     ControlRead,
     ControlUnread,
     ControlUnreadable,
@@ -47,7 +48,7 @@ class Decider:
         self._handlers: dict[type, list[tuple[_Any, Callable[..., None]]]] = {kind: [] for kind in events}
         for capability in capabilities:
             self._add(capability)
-        others = (CommandReceived, ControlUnreadable, SignalRefused)  # which the kernel handles itself
+        others = (CommandReceived, ControlUnreadable, SignalRefused, ControlCutBack)  # which the kernel handles itself
         self._steering = {kind: self._steering_after(kind) for kind in (*self._handlers, *others)}
 
     def _steering_after(self, kind: type) -> Sequence[tuple[_Any, bool]]:
@@ -78,6 +79,8 @@ class Decider:
                 _on_unreadable(draft, event)
             case SignalRefused():
                 _on_signal_refused(draft, event)
+            case ControlCutBack():
+                _on_cut_back(draft, event)
             case _:
                 if isinstance(event, BecameLeader):
                     _on_leader(draft, event)
@@ -179,6 +182,19 @@ def _on_leader(draft: Draft, event: BecameLeader) -> None:
             updated_ms=draft.now_ms,
         )
     )
+
+
+def _on_cut_back(draft: Draft, event: ControlCutBack) -> None:
+    why = (
+        f"the control topic ends at {event.end}, although everything before {event.position} was read: its log lost "
+        f"records. Commands from {event.end} on are read; send again, with a new id, what was sent since the loss and "
+        "has no answer"
+    )
+    record = draft.daemon
+    applied = min(record.applied_control_offset, event.end - 1)
+    draft.set_daemon(replace(record, applied_control_offset=applied, updated_ms=draft.now_ms))
+    draft.notice("control_cut_back", "", {"end": event.end, "position": event.position, "why": why})
+    draft.reason = why
 
 
 def _on_unreadable(draft: Draft, event: ControlUnreadable) -> None:

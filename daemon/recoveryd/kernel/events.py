@@ -90,6 +90,16 @@ class ControlRead:
 
 
 @dataclass(frozen=True, slots=True)
+class ControlCutBack:
+    """The control topic ends at `end`, although everything before `position` was taken: its log lost records. What
+    comes from `end` on is new.
+    """
+
+    end: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
 class Leaving:
     """The daemon will end soon, on purpose: what runs comes to rest at exact positions, and nothing more begins. The
     next leader goes on with it.

@@ -40,6 +40,11 @@ class ControlIntake:
         self._is_looking = False
 
     @property
+    def position(self) -> int:
+        """What lies before it on the topic was taken."""
+        return self._next
+
+    @property
     def has_read(self) -> bool:
         """Whether everything that lay on the topic when this daemon first led has gone into the inbox."""
         return self._is_open.is_set() and not self._is_behind

@@ -8,6 +8,7 @@ raises `Fenced`, which leaves `run` before any effect of that round.
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Protocol, TypeVar
 
 import structlog
@@ -22,6 +23,7 @@ from recoveryd.kernel.state import CoreState, DaemonRecord
 from recoveryd.metrics.book import MetricsBook
 from recoveryd.metrics.definitions import JOURNAL_COMMIT_SECONDS
 from recoveryd.ports import Clock, Clusters, Journal, JournalBatch
+from recoveryd.runtime.cut_back import find_cut, leave_if_cut
 from recoveryd.runtime.freezes import LEAST_GAP_S, FreezeGuard
 from recoveryd.runtime.inbox import Inbox, Item, without_hints, without_read
 from recoveryd.runtime.intake import ControlIntake
@@ -216,6 +218,7 @@ class Runtime:
                     if self.state.daemon.epoch != epoch:
                         items = without_hints(items)
                     await self._take_round(items)
+                    leave_if_cut(items)
 
     async def _leads(self) -> bool:
         """Wait until this daemon leads; False = asked to stop."""
@@ -307,9 +310,9 @@ class Runtime:
         )
         self._inbox.drop_hints()
 
-    async def _begin_epoch(self, event: BecameLeader) -> None:
+    async def _begin_epoch(self, *events: Event) -> None:
         self._could_decide_s = self._clock.monotonic_s()  # what is waited for begins with the epoch
-        await self._take_round([*map(Item, self._standing()), Item(event)])
+        await self._take_round([*map(Item, self._standing()), *map(Item, events)])
 
     async def _load(self) -> None:
         """Raises `NotOurs` where the partition is taken away before the new epoch begins."""
@@ -317,9 +320,11 @@ class Runtime:
         folded = await self._retrying("open the journal", self._journal.open, while_ours=True)
         topic_id = await self._retrying("look up the control topic", self._clusters.control_topic_id, while_ours=True)
         is_same_topic = folded.daemon.control_topic_id in {"", topic_id}
+        find = partial(find_cut, self._clusters.control_end, folded.daemon.applied_control_offset + 1)
+        cut = await self._retrying("find the control topic's end", find, while_ours=True) if is_same_topic else ()
         self._seen = SeenLedger(folded.seen if is_same_topic else {})
         self.state = self._core.restore(folded.daemon, folded.nouns, folded.directive_sequences)
-        await self._begin_epoch(BecameLeader(folded.daemon.epoch + 1, topic_id, reads_control=True))
+        await self._begin_epoch(BecameLeader(folded.daemon.epoch + 1, topic_id, reads_control=True), *cut)
         self._covered = self.state.daemon.applied_control_offset
         self.vitals.is_loaded = True
         # Not earlier: heartbeats would wait in a standby's inbox, and would then look new although they are old.

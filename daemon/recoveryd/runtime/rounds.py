@@ -13,7 +13,7 @@ from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.decision import Decision, Noun
 from recoveryd.kernel.effects import Effect
-from recoveryd.kernel.events import CommandReceived, ControlUnreadable, Event
+from recoveryd.kernel.events import CommandReceived, ControlCutBack, ControlUnreadable, Event
 from recoveryd.kernel.state import CoreState
 from recoveryd.ports import ControlRecord, JournalBatch
 from recoveryd.runtime.inbox import Item
@@ -69,6 +69,8 @@ class Rounds:
                 if item.record.offset <= covered:
                     continue
                 covered = item.record.offset
+            elif isinstance(item.event, ControlCutBack):
+                covered = min(covered, item.event.end - 1)
             step = self._step(state, item, seen, now_ms)
             steps.append(step)
             state = step.decision.state

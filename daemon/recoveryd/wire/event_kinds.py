@@ -55,6 +55,11 @@ TRANSITIONS: Final[dict[str, EventKind]] = {
 
 OTHERS: Final[dict[str, EventKind]] = {
     "control_unreadable": _kind("A control record went to the dead-letter topic.", "partition offset code error"),
+    "control_cut_back": _kind(
+        "The log of the control topic lost records: it ends at `end`, although everything before `position` was read. "
+        "What comes from `end` on is read as new.",
+        "end position why",
+    ),
     "signal_refused": _kind("A signal is not valid and was not used.", "offset code message hint"),
     "recovery_requested": _kind("A replay was asked for; planning begins.", "why dry_run"),
     "recovery_approved": _kind("A plan was approved; it starts if the topics are still as planned.", "why"),

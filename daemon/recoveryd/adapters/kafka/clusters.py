@@ -29,7 +29,7 @@ from recoveryd.recovery.effects import CreateTarget, GatherFacts
 from recoveryd.recovery.events import TargetReady
 from recoveryd.recovery.plan_facts import PlanFacts
 from recoveryd.settings.kafka_properties import ClientAccess
-from recoveryd.wire.topics import OwnTopic, TopicNames
+from recoveryd.wire.topics import ONLY_PARTITION, OwnTopic, TopicNames
 from recoveryd.wire.topics import own_topics as wanted_topics
 
 MAIN = "main"
@@ -38,6 +38,7 @@ _log = logging.getLogger("recoveryd.kafka")
 
 _TIMEOUT_S = 10.0
 _SAMPLE_TIMEOUT_S = 4.0
+_CUT_ASKED, _CUT_PAUSE_S = 5, 2.0
 _NO_ANSWERS = LeaderAnswers({})
 _NO_ACCESSES: Mapping[str, ClientAccess] = {}
 
@@ -142,6 +143,22 @@ class KafkaClusters:
         if shape is None:
             raise ClusterProblem(f"{name} does not exist.", code=Code.OWN_TOPIC_MISSING, retriable=False)
         return shape.topic_id
+
+    async def control_end(self, position: int) -> int:
+        """See the port."""
+        ends = [await self._control_end()]
+        while ends[-1] < position and len(ends) < _CUT_ASKED:
+            await asyncio.sleep(_CUT_PAUSE_S)
+            ends.append(await self._control_end())
+        return ends[-1] if ends[-1] >= position else min(ends)
+
+    async def _control_end(self) -> int:
+        place = (self._names.control, ONLY_PARTITION)
+        with self._asking(MAIN):
+            ends = await self._questions.of(MAIN).run(
+                read_offsets, self._admins.of(MAIN), [place], LATEST, _SAMPLE_TIMEOUT_S
+            )
+        return ends[ONLY_PARTITION]
 
     async def check_own_topics(self) -> None:
         """Raises `OwnTopicProblem`, or `ClusterProblem` when `main` does not answer. Another cluster that does not
