@@ -11,8 +11,11 @@ from aiokafka.protocol.group import LeaveGroupRequest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
+from recoveryd.adapters.kafka.client import make_admin
 from recoveryd.adapters.kafka.control_log import KafkaControlLog
+from recoveryd.adapters.kafka.offsets import LATEST, read_offsets
 from recoveryd.app.feed import Feed, FeedConfig
+from recoveryd.collectors.control_topic import ControlTopicWatch
 from recoveryd.errors import ClusterProblem, OwnTopicProblem, RecoverydError
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.events import Event, SignalRefused
@@ -21,7 +24,7 @@ from recoveryd.runtime import ControlIntake, Inbox
 from recoveryd.runtime.inbox import Item
 from tests.e2e.clients import commit, writer
 from tests.e2e.proxy import Api, ProxiedBroker
-from tests.runtime.fakes import until, within
+from tests.runtime.fakes import QuietClusters, until, within
 
 pytestmark = pytest.mark.broker
 
@@ -270,6 +273,79 @@ async def test_a_standby_that_gets_a_partition_that_was_added_ends_and_does_not_
         await within(rig.feed.stop(JOINED_S), JOINED_S)
 
 
+class RealEnd(QuietClusters):
+    """Says where the rig's topic ends."""
+
+    def __init__(self, rig: Rig) -> None:
+        super().__init__()
+        self._rig = rig
+
+    async def control_end(self, position: int) -> int:
+        properties, place = {"bootstrap.servers": self._rig.bootstrap}, (self._rig.topic, 0)
+        found = await asyncio.to_thread(read_offsets, make_admin(properties), [place], LATEST, JOINED_S)
+        return found[0]
+
+
+class Watched:
+    """The rig's intake and what watches its delivery. A look takes no time here."""
+
+    def __init__(self, rig: Rig) -> None:
+        self._rig, self._now_s = rig, 0.0
+        self._watch = ControlTopicWatch(RealEnd(rig), rig.intake, rig.inbox.emit)
+        self._running = asyncio.create_task(rig.intake.run())
+
+    async def look(self, times: int) -> None:
+        for _ in range(times):
+            self._now_s += 10.0
+            await self._watch.look("", self._now_s)
+            await until(lambda: self._rig.intake.is_idle)
+
+    def close(self) -> None:
+        self._running.cancel()
+
+
+async def test_records_that_a_feed_does_not_deliver_any_more_are_read_all_the_same_and_it_ends_the_daemon(
+    rig: Rig,
+) -> None:
+    await rig.settle(RECORDS)
+    watched = Watched(rig)
+    try:
+        consumer: Any = rig.feed._app.consumer
+        thread = consumer._thread
+        thread.thread_loop.call_soon_threadsafe(thread._consumer._fetcher._fetch_task.cancel)
+        await asyncio.sleep(1.0)  # what it asked for before comes within half a second
+        await asyncio.to_thread(_send_one, rig.bootstrap, rig.topic)
+        await watched.look(2)
+        [item] = await rig.take(1)
+        assert item.record is not None
+        assert item.record.offset == RECORDS
+        await asyncio.to_thread(_send_one, rig.bootstrap, rig.topic)
+        with pytest.raises(RecoverydError) as raised:
+            await watched.look(10)
+        assert raised.value.code is Code.COMMITS_STALLED
+        assert len(await rig.take(1)) == 1
+    finally:
+        watched.close()
+
+
+async def test_the_marker_of_a_transaction_is_not_taken_for_a_record_that_nobody_delivers(rig: Rig) -> None:
+    await rig.settle(RECORDS)
+    watched = Watched(rig)
+    try:
+        await asyncio.to_thread(_send_in_transaction, rig.bootstrap, rig.topic)
+        await rig.settle(1)
+        assert rig.intake.position == RECORDS + 1
+        await watched.look(20)
+        assert (rig.intake.position, rig.intake.missed) == (RECORDS + 2, 0)
+        await asyncio.to_thread(_send_one, rig.bootstrap, rig.topic)
+        [item] = await rig.take(1)
+        assert item.record is not None
+        assert item.record.offset == RECORDS + 2
+        await watched.look(20)
+    finally:
+        watched.close()
+
+
 async def test_a_feed_that_the_group_took_for_dead_joins_again_only_when_it_may(rig: Rig) -> None:
     await rig.settle(RECORDS)
     await rig.committed_becomes(RECORDS)  # a group without members and offsets is forgotten
@@ -333,6 +409,14 @@ def _send_one(bootstrap: str, topic: str) -> None:
     producer = writer(bootstrap)
     producer.produce(topic, b"one more")
     assert producer.flush(60) == 0
+
+
+def _send_in_transaction(bootstrap: str, topic: str) -> None:
+    producer = writer(bootstrap, transactional_id=f"{topic}.sender")
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    producer.produce(topic, b"with a marker")
+    producer.commit_transaction(60)
 
 
 async def test_records_come_although_the_position_was_told_only_after_the_request_time_out(tmp_path: Path) -> None:

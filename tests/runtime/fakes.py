@@ -165,10 +165,23 @@ class ListLog:
 
 
 class StillIntake:
-    """An intake that takes nothing. How far it came is what the test says."""
+    """An intake that takes nothing. How far it came is what the test says, and what it finds when it is asked to look,
+    one entry each time: records that the group missed.
+    """
 
     def __init__(self) -> None:
-        self.position = FAR
+        self.position, self.deliveries, self.missed = FAR, 0, 0
+        self.is_idle = True
+        self.finds: list[int] = []
+        self.looked: list[int] = []
+
+    def look_for_missed(self, end: int) -> None:
+        self.looked.append(end)
+        self.missed += self.finds.pop(0) if self.finds else 0
+        self.position = end
+
+    def deliver(self, position: int) -> None:
+        self.position, self.deliveries, self.missed = position, self.deliveries + 1, 0
 
 
 class SlowLog(ListLog):

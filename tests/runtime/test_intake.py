@@ -161,6 +161,42 @@ async def test_a_look_that_fails_holds_no_delivery_up_and_changes_no_order(monke
     running.cancel()
 
 
+async def test_records_that_a_silent_group_left_are_taken_and_counted_until_it_delivers() -> None:
+    log = ListLog()
+    intake, inbox, running = await leading(log)
+    log.records = [record(offset) for offset in (0, 1)]
+    intake.look_for_missed(3)
+    assert not intake.is_idle
+    await until(lambda: intake.is_idle)
+    assert (intake.missed, intake.position, await offsets(inbox)) == (2, 3, [0, 1])
+    log.records += [record(2)]
+    await within(intake.accept(record(2)))
+    assert (intake.missed, await offsets(inbox)) == (0, [2]), "it was not on the topic when that was looked at"
+    running.cancel()
+
+
+async def test_what_is_no_record_is_looked_for_once_and_hides_none() -> None:
+    intake, inbox, running = await leading(ListLog())
+    intake.look_for_missed(7)
+    await until(lambda: intake.is_idle)
+    assert (intake.missed, intake.position) == (0, 7)
+    for offset in (5, 8):
+        await within(intake.accept(record(offset)))
+    assert await offsets(inbox) == [5, 8]
+    running.cancel()
+
+
+async def test_what_lay_on_the_topic_while_the_partition_was_away_says_nothing_about_the_group() -> None:
+    log = ListLog([record(0)])
+    intake, inbox, running = await leading(log)
+    log.records.append(record(1))
+    intake.look_for_missed(2)
+    intake.look_again()
+    await until(lambda: intake.is_idle)
+    assert (intake.missed, await offsets(inbox)) == (0, [1])
+    running.cancel()
+
+
 async def test_a_final_refusal_of_the_cluster_reaches_the_caller() -> None:
     log = ListLog()
     log.failures = [ClusterProblem("no", code=Code.NOT_AUTHORISED, retriable=False)]

@@ -61,7 +61,7 @@ def make_looks(
         emit,
         running.state_of_leader,
         clock,
-        control=ControlTopicWatch(outside.clusters, intake, emit),
+        control=ControlTopicWatch(outside.clusters, intake, emit, lambda: running.runtime.waits_for_journal),
         period_s=monitor.interval / 1000,
         monitored=[Monitored(m.cluster, m.topic, m.group) for m in monitor.topics],
     )

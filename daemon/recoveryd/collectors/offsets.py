@@ -110,7 +110,7 @@ class OffsetCollector:
             self._emit(seen)
         if self._clock.monotonic_s() - self._control_checked_s >= CONTROL_TOPIC_EVERY_S:
             self._control_checked_s = self._clock.monotonic_s()
-            await self._control.look(state.daemon.control_topic_id)
+            await self._control.look(state.daemon.control_topic_id, self._control_checked_s)
 
     def _is_same_epoch(self, before: CoreState) -> bool:
         state = self._state()

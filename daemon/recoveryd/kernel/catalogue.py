@@ -633,6 +633,6 @@ class Code(StrEnum):
     )
     COMMITS_STALLED = (
         "RCV-5003",
-        "Control records are handled but their offsets are no longer committed.",
+        "Control records are handled but their offsets are no longer committed, or the group delivers none any more.",
         "Nothing to do: the supervisor restarts the daemon; report it if it repeats.",
     )

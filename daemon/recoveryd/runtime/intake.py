@@ -38,16 +38,26 @@ class ControlIntake:
         self._is_open = asyncio.Event()
         self._wants_look = asyncio.Event()
         self._is_looking = False
+        self._found = 0  # by the present look
+        self._silent_to: int | None = None  # the end of the topic when the group's silence made us look
+        self._looked_to = 0  # what has no record before it never will
+        self.deliveries = 0  # by the group, also of what was taken before
+        self.missed = 0  # records that lay on the topic while the group was silent, as it has been since
 
     @property
     def position(self) -> int:
-        """What lies before it on the topic was taken."""
-        return self._next
+        """What lies before it on the topic was taken, or is no record."""
+        return max(self._next, self._looked_to)
 
     @property
     def has_read(self) -> bool:
         """Whether everything that lay on the topic when this daemon first led has gone into the inbox."""
         return self._is_open.is_set() and not self._is_behind
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no record is on its way into the inbox, nor looked for."""
+        return self.has_read and not (self._is_looking or self._wants_look.is_set() or self._turn.locked())
 
     @property
     def is_caught_up(self) -> bool:
@@ -67,6 +77,14 @@ class ControlIntake:
 
     def look_again(self) -> None:
         """The partition came back: records may lie on the topic that the group will not deliver."""
+        self._note_life()
+        self._wants_look.set()
+
+    def look_for_missed(self, end: int) -> None:
+        """The group is silent although the topic goes to `end`: look what lies there. It may be no record at all, but
+        markers of transactions.
+        """
+        self._silent_to = end
         self._wants_look.set()
 
     async def run(self) -> None:
@@ -78,8 +96,10 @@ class ControlIntake:
             await self._wants_look.wait()
             self._is_looking = True
             self._wants_look.clear()
+            self._found = 0
             await _until_read(self._look)
             self._is_looking = False
+            self._note_missed()
             self._tell_read()
 
     async def _look(self) -> None:
@@ -89,6 +109,18 @@ class ControlIntake:
                 async with self._turn:
                     if record.offset >= self._next:
                         await self._feed(record)
+                        self._found += 1
+
+    def _note_missed(self) -> None:
+        if self._silent_to is None:
+            return
+        self._looked_to, self._silent_to = max(self._looked_to, self._silent_to), None
+        if self._found:
+            log.warning("control records were read directly, the group did not deliver them", records=self._found)
+            self.missed += self._found
+
+    def _note_life(self) -> None:
+        self._silent_to, self.missed = None, 0
 
     async def catch_up(self) -> None:
         """Once opened, read from the journal's position to the end of the topic; tries again until the topic can be
@@ -111,6 +143,8 @@ class ControlIntake:
     async def accept(self, record: ControlRecord) -> asyncio.Future[None]:
         """Take in a delivered record; the future resolves once the journal holds its outcome."""
         await self._is_open.wait()
+        self.deliveries += 1
+        self._note_life()
         async with self._turn:
             await self._read_if_behind()
             if record.offset < self._next:
