@@ -92,6 +92,8 @@ def _internals() -> list[Any]:
             buckets("recoveryd_journal_commit_seconds")),
         parts.timeseries("Loop age", "Seconds since the event loop last turned.", "s",
             [Query(highest("recoveryd_loop_age_seconds", JOB), "{{instance}}")]),
+        parts.timeseries("Control records unread", "Offsets of the control topic behind what the leader has taken, seen every ten seconds.", "none",
+            [Query(f"max by (instance) (recoveryd_control_unread_offsets{{{JOB}}})", "{{instance}}")]),
         parts.timeseries("Secrets that were refused", "Secrets whose files hold what cannot be used; those of before stay.", "none",
             [Query(f"max by (secret) (recoveryd_secret_refused{{{JOB}}}) > 0", "{{secret}}")]),
         parts.timeseries("Webhooks told of transitions", "By webhook and outcome, and how many wait.", "none", [

@@ -47,6 +47,19 @@ async def test_what_the_group_leaves_on_the_topic_from_one_look_to_the_next_is_l
     assert rig.events == []
 
 
+async def test_what_is_unread_is_known_until_the_cluster_tells_nothing() -> None:
+    rig = Rig()
+    assert rig.watch.unread is None
+    await rig.look(end=5)
+    assert rig.watch.unread == 2
+    rig.intake.deliver(5)
+    await rig.look()
+    assert rig.watch.unread == 0
+    rig.clusters.end_error = ClusterProblem("no leader")
+    await rig.look()
+    assert rig.watch.unread is None
+
+
 async def test_a_group_that_is_silent_again_ends_the_daemon() -> None:
     rig = await silent()
     rig.intake.finds = [1]

@@ -40,6 +40,7 @@ CONTRACT = {
     "recoveryd_journal_commit_seconds": (),
     "recoveryd_leader": (),
     "recoveryd_loop_age_seconds": (),
+    "recoveryd_control_unread_offsets": (),
     "recoveryd_auto_stops_total": ("reason",),
     "recoveryd_records_lost_total": ("topic",),
     "recoveryd_verifications_total": ("result",),

@@ -67,7 +67,9 @@ def build(settings: Settings, read_again: Callable[[], Settings]) -> Daemon:
     )
     running.set(loop.runtime)
     looks = make_looks(settings, outside, unit_files, inbox.emit, clock, metrics, running, loop.intake)
-    metrics.source = lambda: own_samples(loop.runtime, book, pulse, clock, outside.secrets, outside.posts)
+    metrics.source = lambda: own_samples(
+        loop.runtime, book, pulse, clock, outside.secrets, outside.posts, looks.collector
+    )
     metrics.is_leader = running.is_leader
     http = settings.values.http
     log_dir = settings.work_dir if http.logs else None

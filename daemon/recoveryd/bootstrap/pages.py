@@ -15,7 +15,14 @@ from recoveryd.collectors.secret_files import SecretFiles
 from recoveryd.kernel.metrics import Sample
 from recoveryd.live.wire.page import control_document, lag_document
 from recoveryd.metrics.book import MetricsBook
-from recoveryd.metrics.definitions import JOURNAL_FAILING, LEADER, LOOP_AGE, SECRET_REFUSED, WEBHOOK_WAITING
+from recoveryd.metrics.definitions import (
+    CONTROL_UNREAD,
+    JOURNAL_FAILING,
+    LEADER,
+    LOOP_AGE,
+    SECRET_REFUSED,
+    WEBHOOK_WAITING,
+)
 from recoveryd.params import CapabilityParams
 from recoveryd.ports import Clock
 from recoveryd.runtime import Runtime
@@ -64,13 +71,21 @@ def make_sources(
 
 
 def own_samples(
-    runtime: Runtime, book: MetricsBook, pulse: Pulse, clock: Clock, secrets: SecretFiles, posts: TransitionPosts
+    runtime: Runtime,
+    book: MetricsBook,
+    pulse: Pulse,
+    clock: Clock,
+    secrets: SecretFiles,
+    posts: TransitionPosts,
+    collector: OffsetCollector,
 ) -> Iterator[Sample]:
     """The daemon's own metrics, and what its capabilities measure once their state is read. Not while it leads no more:
     another daemon may, and knows better.
     """
     yield Sample(LEADER, (), 1.0 if runtime.vitals.role == "leader" else 0.0)
     yield Sample(LOOP_AGE, (), pulse.age_s)
+    if runtime.vitals.role == "leader" and collector.control_unread is not None:
+        yield Sample(CONTROL_UNREAD, (), float(collector.control_unread))
     for name, is_refused in secrets.refused.items():
         yield Sample(SECRET_REFUSED, (name,), float(is_refused))
     for name, waiting in posts.waiting.items():

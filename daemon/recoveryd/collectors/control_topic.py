@@ -77,7 +77,9 @@ class DeliveryWatch:
 
 
 class ControlTopicWatch:
-    """`is_main_reachable`: as of the last look. `waits_for_journal`: the broker is slow to answer anything."""
+    """`is_main_reachable`, and how many offsets are `unread` (None = not known): as of the last look.
+    `waits_for_journal`: the broker is slow to answer anything.
+    """
 
     def __init__(
         self, clusters: Clusters, intake: Intake, emit: Emit, waits_for_journal: Callable[[], bool] = lambda: False
@@ -89,12 +91,14 @@ class ControlTopicWatch:
         self._delivery = DeliveryWatch(intake)
         self._has_told = False
         self.is_main_reachable = True
+        self.unread: int | None = None
 
     async def look(self, known_id: str, now_s: float) -> None:
         """`known_id`: the control topic that the journal describes. Raises `RecoverydError` where only a restart helps,
         or a person does.
         """
         await self._check_width()
+        self.unread = None
         try:
             async with asyncio.timeout(DEADLINE_S):
                 found_id = await self._clusters.control_topic_id()
@@ -116,6 +120,7 @@ class ControlTopicWatch:
         except (RecoverydError, TimeoutError):
             self._delivery.forget()
             return
+        self.unread = max(0, end - self._intake.position)
         if end < position and not self._has_told:
             self._has_told = True  # the leader journals it and ends
             log.error("the control topic was cut back", end=end, position=position)

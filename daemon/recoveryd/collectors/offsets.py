@@ -78,6 +78,10 @@ class OffsetCollector:
     def is_main_reachable(self) -> bool:
         return self._control.is_main_reachable
 
+    @property
+    def control_unread(self) -> int | None:
+        return self._control.unread
+
     async def run(self) -> None:
         """Run until cancelled. Raises `RecoverydError` only for own topics that are not as they were at the start."""
         while True:

@@ -16,6 +16,12 @@ JOURNAL_COMMIT_SECONDS = histogram("recoveryd_journal_commit_seconds", "Time of 
 LEADER = gauge("recoveryd_leader", "1 while this daemon leads, 0 on a standby.")
 LOOP_AGE = gauge("recoveryd_loop_age_seconds", "Seconds since the event loop last turned.")
 
+CONTROL_UNREAD = gauge(
+    "recoveryd_control_unread_offsets",
+    "Offsets of the control topic behind what the leader has taken, as it saw every ten seconds. Markers of transactions "
+    "count until it has looked at them.",
+)
+
 CANARY_PRODUCE = histogram(
     "recoveryd_canary_produce_seconds",
     "Time from producing a canary record to its acknowledgement by all in-sync replicas. One that waits counts with its "
@@ -50,6 +56,7 @@ METRICS: Final = (
     JOURNAL_COMMIT_SECONDS,
     LEADER,
     LOOP_AGE,
+    CONTROL_UNREAD,
     CANARY_PRODUCE,
     JOURNAL_FAILING,
     SECRET_REFUSED,
