@@ -65,7 +65,7 @@ async def test_a_control_topic_made_anew_is_read_from_its_beginning_and_forgets_
 
 
 async def test_a_control_topic_that_was_cut_back_is_read_on_from_its_new_end_and_what_is_left_stays_known() -> None:
-    earlier = {("//ops/alice", "replay-r1"): Seen(3, "h")}
+    earlier = {idempotency_key("//ops/alice", "replay-r1"): Seen(3, "h")}
     rig = Rig(Folded({}, DaemonRecord(10, 1, "control-1"), earlier, {}), ListLog([record(i) for i in range(7)]))
     rig.clusters.end = 5
     rig.events = {5: command("replay", "r2", offset=5), 6: command("replay", "r1", offset=6)}
