@@ -38,13 +38,21 @@ def totals(factor: int, orders: list[tuple[str, str]] = ORDERS) -> dict[str, str
 
 
 class Shop:
-    """An application that sums orders by customer with a bug, and a second one whose name begins with its name."""
+    """An application that sums orders by customer with a bug, and a second one whose name begins with its name.
+    `store`: what people called the store of the sums.
+    """
 
-    def __init__(self, bootstrap: str, prefix: str, folder: Path) -> None:
+    def __init__(self, bootstrap: str, prefix: str, folder: Path, store: str | None = None) -> None:
         self.bootstrap = bootstrap
         self.orders, self.customers, self.totals = f"{prefix}orders", f"{prefix}customers", f"{prefix}totals"
         self.spec = AppSpec(
-            f"{prefix}shop", Mode.TOTALS, (self.orders, self.customers), self.totals, factor=10, settings=UNCACHED
+            f"{prefix}shop",
+            Mode.TOTALS,
+            (self.orders, self.customers),
+            self.totals,
+            factor=10,
+            store=store,
+            settings=UNCACHED,
         )
         self.app = StreamsApp(folder / "shop", bootstrap, self.spec, SOURCES)
 
@@ -105,12 +113,18 @@ class Runs:
 @pytest.fixture(scope="module")
 def shops(bootstrap: str, module_unique: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shop]:
     names = ("scratch", "point", "twin")
-    return {name: Shop(bootstrap, f"{module_unique}{name}-", tmp_path_factory.mktemp(name)) for name in names}
+    made = {name: Shop(bootstrap, f"{module_unique}{name}-", tmp_path_factory.mktemp(name)) for name in names}
+    made["named"] = Shop(bootstrap, f"{module_unique}named-", tmp_path_factory.mktemp("named"), "sums")
+    return made
 
 
 @pytest.fixture(scope="module")
 def stack(bootstrap: str, shops: dict[str, Shop], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     units = {name: shop.unit for name, shop in shops.items()}
+    named = shops["named"]
+    stores = ("sums", f"{named.customers}-STATE-STORE-0000000000")
+    listed = [f"{named.spec.application_id}-{store}-changelog" for store in stores]
+    units["listed"] = {**named.unit, "internal_topics": listed}
     with Stack(bootstrap, tmp_path_factory.mktemp("stack"), {"units": units}) as made:
         for shop in shops.values():
             shop.fill()
@@ -192,6 +206,31 @@ def test_from_scratch_it_gives_what_an_application_without_the_bug_would_have_gi
     assert {step["state"] for step in done["steps"]} == {"done"}
     assert done["plan"]["hash"] == waiting["plan"]["hash"]
     wait_for(lambda: own_configs(shop)["retention.bytes"] == "100000000", 30.0)
+
+
+@pytest.mark.scenario("S-WIKI-1b", "S-WIKI-1c")
+def test_a_store_that_people_named_is_not_left_to_be_counted_on_without_a_word(
+    stack: Stack, shops: dict[str, Shop]
+) -> None:
+    """Until the config says whose its changelog is, nothing is done; then it goes."""
+    shop = shops["named"]
+    changelog = f"{shop.spec.application_id}-sums-changelog"
+    with shop.app:
+        await_table(shop.bootstrap, shop.totals, totals(10))
+        assert shop.app.stop() == 0
+    before = topic_ids(shop.bootstrap, shop.spec.application_id)
+    assert changelog in before
+    refused = Runs(stack, "not-certain")
+    refused.begin("named", {shop.totals: "recreate"})
+    told = refused.rejected()
+    assert told["error_code"] == "RCV-2044"
+    assert f"{changelog} may hold state of named, and would not be taken away" in told["why"]
+    assert topic_ids(shop.bootstrap, shop.spec.application_id) == before
+    certain = Runs(stack, "certain")
+    certain.begin("listed", {shop.totals: "recreate"}, dry_run=True)
+    plan = stack.follower.wait_state(certain.run, "planned")["plan"]
+    gone = {change["name"] for change in plan["changes"] if change["what"] == "topic" and change["to"] is None}
+    assert changelog in gone
 
 
 @pytest.mark.scenario("S-WIKI-1g", "S-WIKI-2", "S-RUN-21d")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from recoveryd.units.internal_topics import InternalTopics, Owner, find_internal_topics
+from recoveryd.units.internal_topics import InternalTopics, Owner, find_internal_topics, may_be_of
 from tests.units.test_topology import topology
 
 GENERATED = "KSTREAM-AGGREGATE-STATE-STORE-0000000003"
@@ -106,6 +106,27 @@ def test_whose_a_topic_is(row: Row) -> None:
         row.is_ours == UNSURE,
     )
     assert row.why in dict(found.ambiguous).get(row.topic, row.why)
+
+
+@pytest.mark.parametrize(
+    ("topic", "expected"),
+    [
+        ("app-totals-changelog", True),
+        ("app-by-name-repartition", True),
+        ("app-x-subscription-response-topic", True),
+        (f"app-{GENERATED}-changelog", True),  # which another id can own as well
+        ("app-orders-STATE-STORE-0000000000-changelog", True),
+        ("app-words-STATE-STORE-0000000000-changelog", False),
+        (f"app-v2-{GENERATED}-changelog", False),
+        (f"app-v2-{REGISTRATION}", False),
+        ("app-v2-KTABLE-SUPPRESS-STATE-STORE-0000000004-changelog", False),
+        ("other-totals-changelog", False),
+    ],
+)
+def test_what_is_ambiguous_may_be_the_applications_own_unless_its_name_says_otherwise(
+    topic: str, expected: bool
+) -> None:
+    assert may_be_of("app", topic, ("orders",)) is expected
 
 
 @pytest.mark.scenario("S-WIKI-1c")

@@ -94,6 +94,7 @@ class AppWorld(WorkflowWorld):
         self.configs: dict[str, dict[str, str]] = {name: {"cleanup.policy": "compact"} for name in INTERNAL}
         self.refused: set[tuple[str, str]] = set()
         self.internal = INTERNAL
+        self.ambiguous: tuple[tuple[str, str], ...] = ()
         self.record_bytes: int | None = None
         self.is_exactly_once: bool | None = None
         self.is_still, self.metadata, self.tells_ends = True, "", True
@@ -188,7 +189,7 @@ class AppWorld(WorkflowWorld):
         return WorkflowFacts(effect.workflow, told, effect.version)
 
     def _internal(self) -> InternalTopics:
-        return InternalTopics(tuple(name for name in self.internal if name in self.topics))
+        return InternalTopics(tuple(name for name in self.internal if name in self.topics), self.ambiguous)
 
     def look_at(self, _unit: str) -> UnitFacts:
         """What a step that looks at a unit is told."""

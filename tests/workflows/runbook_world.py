@@ -117,7 +117,7 @@ class RunbookWorld(AppWorld):
 
     def facts(self) -> UnitFacts:
         topics = {n: UnitTopic(n, log.id, _ends(log), 1, self.configs.get(n, {})) for n, log in self.topics.items()}
-        internal = InternalTopics(tuple(n for n in INTERNAL if n in self.topics))
+        internal = InternalTopics(tuple(n for n in INTERNAL if n in self.topics), self.ambiguous)
         found = self._group({}).group
         assert isinstance(found, Group)
         state = "stable" if self.members else "empty"

@@ -3,6 +3,7 @@ each cut off by the death of the daemon, and what a rollback can and cannot put 
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -12,13 +13,14 @@ from recoveryd.kernel.states import State
 from recoveryd.recovery.commands import Pause, Resume
 from recoveryd.recovery.spec import AtOffset, AtTime, Earliest, Latest
 from recoveryd.units.facts import GroupType, Member
+from recoveryd.units.model import Unit
 from recoveryd.workflows.kinds.reprocess_checks import missing_in
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import StepReported
 from recoveryd.workflows.model.positions import AtTopicOffsets, Current, OnOutOfRange, Shift, To
 from recoveryd.workflows.model.spec import OutputChoice, OutputPolicy, ReprocessSpec
 from recoveryd.workflows.model.workflow import OffsetUndo, StepState, UndoState
-from tests.workflows.app_world import AGAIN, INTERNAL, OUTPUTS, PARTITIONS, AppWorld, Log
+from tests.workflows.app_world import AGAIN, INTERNAL, OUTPUTS, PARTITIONS, UNIT, AppWorld, Log
 
 STEPS = (
     "stop_application", "await_empty", "snapshot", "delete_internal_topics", "recreate_topics", "create_outputs",
@@ -176,6 +178,40 @@ def test_what_cannot_be_is_refused_before_anything_is_changed(
     assert world.answers[-1].code == code.value
     assert says in world.answers[-1].message
     assert (world.done, world.committed) == ([], before)
+
+
+NAMED = ("app-totals-changelog", "somebody chose its name")
+
+
+@pytest.mark.scenario("S-WIKI-1b")
+@pytest.mark.parametrize("name", ["app-totals-changelog", "app-by-name-repartition"])
+def test_state_that_would_stay_because_nobody_can_tell_whose_it_is_refuses_it(name: str) -> None:
+    world = AppWorld()
+    world.topics[name] = Log("named-1", 0, 20)
+    world.ambiguous = ((name, NAMED[1]),)
+    assert world.reprocess() == "rejected"
+    answer = world.answers[-1]
+    assert answer.code == Code.AMBIGUOUS_TOPICS.value
+    assert answer.message == f"{name} may hold state of shop, and would not be taken away: somebody chose its name"
+    assert world.done == []
+
+
+@pytest.mark.scenario("S-WIKI-1c")
+@pytest.mark.parametrize(
+    ("unit", "name"),
+    [
+        (UNIT, "app-v2-KSTREAM-AGGREGATE-STATE-STORE-0000000005-changelog"),
+        (UNIT, "app-prices-STATE-STORE-0000000001-changelog"),
+        (replace(UNIT, stateful=False), NAMED[0]),
+    ],
+)
+def test_a_topic_that_cannot_bring_its_state_back_is_left_alone_and_told(unit: Unit, name: str) -> None:
+    world = AppWorld(unit)
+    world.ambiguous = ((name, "who knows"),)
+    assert world.reprocess() == "accepted"
+    assert world.workflow.plan is not None
+    assert world.workflow.plan.ambiguous_topics == (name,)
+    assert any(finding.startswith(f"{name} may be an internal topic") for finding in world.workflow.plan.findings)
 
 
 def test_a_commit_of_which_no_offset_is_named_ends_it_also_where_it_comes_after_the_plan() -> None:

@@ -2,6 +2,8 @@
 that what a restore of it would be refused for is refused with the plan.
 """
 
+import pytest
+
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.workflows.kinds.runbook.gates import evidence_of
@@ -97,3 +99,12 @@ def test_where_no_path_is_named_it_is_a_finding() -> None:
     assert world.begin(**STALE) == "accepted"
     assert world.workflow.plan is not None
     assert any("restore_state could not be carried out as things are" in f for f in world.workflow.plan.findings)
+
+
+@pytest.mark.parametrize("has_savepoint", [True, False])
+def test_state_that_would_stay_is_refused_with_the_plan(has_savepoint: bool) -> None:
+    world = saved() if has_savepoint else RunbookWorld()
+    world.ambiguous = (("app-totals-changelog", "somebody chose its name"),)
+    assert world.begin(RunbookPath.RESTORE_STATE) == "rejected"
+    assert world.answers[-1].code == Code.AMBIGUOUS_TOPICS.value
+    assert "app-totals-changelog may hold state of shop" in world.answers[-1].message

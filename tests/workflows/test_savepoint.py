@@ -576,6 +576,28 @@ def test_what_cannot_be_restored_is_refused() -> None:
     assert (restore(world), world.answers[-1].code) == ("rejected", Code.SOURCE_TOPIC_MISSING.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "is_refused"),
+    [
+        ("app-totals-changelog", True),  # a store that the savepoint does not have
+        (INTERNAL[0], False),  # made again and filled, whoever's it is
+        ("app-v2-KSTREAM-AGGREGATE-STATE-STORE-0000000005-changelog", False),
+    ],
+)
+def test_a_topic_that_may_hold_state_and_would_stay_ahead_of_the_cut_refuses_a_restore(
+    name: str, is_refused: bool
+) -> None:
+    world = saved()
+    world.internal = INTERNAL[1:]
+    world.ambiguous = ((name, "somebody chose its name"),)
+    before = list(world.done)
+    assert restore(world) == ("rejected" if is_refused else "accepted")
+    if is_refused:
+        told = f"{name} may hold state of shop, and would stay ahead of before: somebody chose its name"
+        assert (world.answers[-1].code, world.answers[-1].message) == (Code.AMBIGUOUS_TOPICS.value, told)
+        assert world.done == before
+
+
 @pytest.mark.parametrize("policy", ["compact", "compact,delete", None])
 def test_a_copy_that_somebody_lets_be_compacted_is_not_taken_for_the_state(policy: str | None) -> None:
     """A record that somebody wrote to it since may have the key of one of the state, which compaction removes."""

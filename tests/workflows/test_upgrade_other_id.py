@@ -157,6 +157,13 @@ def test_the_savepoint_that_it_takes_advises_nobody_to_start_the_old_version() -
     assert "start it once" not in "\n".join(plan.findings)
 
 
+def with_unclear(name: str) -> Callable[[TwoVersions], None]:
+    def change(world: TwoVersions) -> None:
+        world.ambiguous = ((name, "somebody chose its name"),)
+
+    return change
+
+
 def with_internal(name: str) -> Callable[[TwoVersions], None]:
     def change(world: TwoVersions) -> None:
         world.topics[name] = Log("x", 0, 5)
@@ -169,6 +176,8 @@ def with_internal(name: str) -> Callable[[TwoVersions], None]:
     [
         (lambda w: w.start(NEW.name), {}, Code.GROUP_NOT_EMPTY, "shop-v2 runs already: next has 1 members"),
         (with_internal("next-counts-changelog"), {}, Code.TARGET_NOT_EMPTY, "state of its own"),
+        (with_unclear("app-totals-changelog"), {}, Code.AMBIGUOUS_TOPICS, "would not be taken over"),
+        (with_unclear("next-totals-changelog"), {}, Code.AMBIGUOUS_TOPICS, "would stay beside that of shop"),
         (lambda _: None, {"inputs": ("orders", "totals")}, Code.INVALID_VALUE, "totals"),
         (lambda _: None, {"cluster": "far"}, Code.INVALID_VALUE, "far"),
         (lambda w: w.topics.pop("orders"), {}, Code.SOURCE_TOPIC_MISSING, "orders"),

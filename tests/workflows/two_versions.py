@@ -226,7 +226,8 @@ class TwoVersions(AppWorld):
         assert isinstance(found, Group)
         is_known = bool(self.members or self.committed)
         group = replace(found, id=unit.group) if is_known else None
-        return UnitFacts(self.now_ms, topics, group, InternalTopics(internal), self.readers)
+        unclear = tuple(each for each in self.ambiguous if each[0].startswith(f"{unit.group}-"))
+        return UnitFacts(self.now_ms, topics, group, InternalTopics(internal, unclear), self.readers)
 
     def look_at(self, unit: str) -> UnitFacts:
         return self.facts(self.units[unit])

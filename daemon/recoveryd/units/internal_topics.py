@@ -114,6 +114,17 @@ def has_index(topic: str) -> bool:
     return bool(_PART_GENERATED.search(topic) or _TABLE.fullmatch(topic))
 
 
+def may_be_of(application_id: str, topic: str, inputs: Collection[str]) -> bool:
+    """Of a topic that is ambiguous, by its name alone: whether it may be the application's own all the same. One of
+    which a part was generated below a longer id is not, and neither is the table of a topic that it does not read.
+    """
+    rest = Owner(application_id).rest(topic)
+    if rest is None or _PART_GENERATED.search(rest):
+        return False
+    table = _TABLE.fullmatch(rest)
+    return table is None or table[1] in inputs or bool(_GENERATED.fullmatch(rest))
+
+
 def _is_in_question(owner: Owner, topic: str) -> bool:
     rest = owner.rest(topic)
     is_told_otherwise = topic in owner.outputs or topic in (owner.inputs or ())

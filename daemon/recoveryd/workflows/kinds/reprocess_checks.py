@@ -11,6 +11,7 @@ from recoveryd.workflows.kinds.earlier import refuse_created_again
 from recoveryd.workflows.kinds.noting import Place
 from recoveryd.workflows.kinds.outputs import findings_of_outputs, output_problem
 from recoveryd.workflows.kinds.reset import refuse_group, refuse_nowhere
+from recoveryd.workflows.kinds.state import refuse_unclear
 from recoveryd.workflows.model.facts import Found, GroupFound
 from recoveryd.workflows.model.positions import AtTopicOffsets, NewPosition, PartitionLook
 from recoveryd.workflows.model.size import refuse_size
@@ -34,6 +35,7 @@ def find_problem(spec: ReprocessSpec, unit: Unit, found: Found, positions: Posit
         refuse_group(spec.group, inputs.group),
         refuse_size(spec.group, [look for _, look in positions], _committed(found)),
         _wrong_group(unit, inputs.group),
+        refuse_unclear(unit, found.units[unit.name].internal, "would not be taken away"),
         _input_problem(spec, positions),
         *(output_problem(spec, unit, name, found) for name in spec.outputs),
     ):

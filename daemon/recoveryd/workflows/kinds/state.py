@@ -2,8 +2,11 @@
 it in the offsets.
 """
 
+from collections.abc import Collection
+
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
+from recoveryd.units.internal_topics import InternalTopics, may_be_of
 from recoveryd.units.model import Unit, UnitKind
 from recoveryd.workflows.model.positions import Current
 from recoveryd.workflows.model.spec import ResetSpec, StateChoice
@@ -30,6 +33,17 @@ def refuse_state(spec: ResetSpec, unit: Unit | None) -> Refused | None:
         return None
     message = f"state: nothing is said about the state of {unit.name}, which does not go back with its offsets"
     return Refused(Code.MISSING_FIELD, message, _hint(unit))
+
+
+def refuse_unclear(unit: Unit, internal: InternalTopics, otherwise: str, known: Collection[str] = ()) -> Refused | None:
+    """Of an application that begins with another state: a topic that may hold some of the one before, and would bring
+    it back. `otherwise`: what would become of it. `known`: topics that are made anew, whoever's they are.
+    """
+    for name, reason in internal.ambiguous if unit.keeps_state else ():
+        if name not in known and may_be_of(unit.group, name, unit.inputs):
+            message = f"{name} may hold state of {unit.name}, and {otherwise}: {reason}"
+            return Refused(Code.AMBIGUOUS_TOPICS, message)
+    return None
 
 
 def _hint(unit: Unit) -> str:

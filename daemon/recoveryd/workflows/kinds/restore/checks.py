@@ -12,6 +12,7 @@ from recoveryd.workflows.kinds.earlier import refuse_created_again
 from recoveryd.workflows.kinds.outputs import findings_of_outputs, new_names, output_problem
 from recoveryd.workflows.kinds.reset import refuse_group
 from recoveryd.workflows.kinds.restore.names import name_now
+from recoveryd.workflows.kinds.state import refuse_unclear
 from recoveryd.workflows.model.colliding import refuse_collision
 from recoveryd.workflows.model.cut import Cut, CutTopic
 from recoveryd.workflows.model.facts import Found, TopicFound
@@ -41,9 +42,12 @@ def find_problem(spec: RestoreSpec, unit: Unit, cut: Cut, found: Found) -> Refus
         return Refused(Code.SOURCE_TOPIC_MISSING, f"topics do not exist: {', '.join(group.missing)}")
     between = (place_between(spec, cut, t, p)[1] for t in cut.topics if t.is_between for p in range(t.form.partitions))
     noted = replace(group, looks=(*group.looks, *between))
+    names = [name_now(spec, cut, topic) for topic in cut.topics]
+    ahead = f"would stay ahead of {spec.savepoint}"
     refused = (
         refuse_created_again(cut.topic_ids, group.topic_ids, "the savepoint noted its offsets")
         or refuse_group(spec.group, group.group)
+        or refuse_unclear(unit, found.units[spec.unit].internal, ahead, names)
         or refuse_sizes([(spec.group, noted)], sum(topic.form.partitions for topic in cut.topics))
         or _grown(spec, unit, cut, Counter(look.topic for look in group.looks))
     )
@@ -61,9 +65,7 @@ def find_problem(spec: RestoreSpec, unit: Unit, cut: Cut, found: Found) -> Refus
             return Refused(Code.TARGET_NOT_EMPTY, message, "Delete its internal topics, or choose another unit.")
     problems = (output_problem(spec, unit, name, found) for name in spec.outputs)
     problem = next((problem for problem in problems if problem is not None), None)
-    return problem or refuse_collision(
-        (*(name_now(spec, cut, topic) for topic in cut.topics), *new_names(spec)), found.names
-    )
+    return problem or refuse_collision((*names, *new_names(spec)), found.names)
 
 
 def place_between(spec: RestoreSpec, cut: Cut, topic: CutTopic, partition: int) -> tuple[NewPosition, PartitionLook]:

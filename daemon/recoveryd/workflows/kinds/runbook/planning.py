@@ -27,6 +27,7 @@ from recoveryd.workflows.kinds.runbook.paths import (
     targets_of,
 )
 from recoveryd.workflows.kinds.runbook.truths import Alignment, align
+from recoveryd.workflows.kinds.state import refuse_unclear
 from recoveryd.workflows.machine.kind import Knows, Planned
 from recoveryd.workflows.model.actions import AskPerson, LookAtUnit, Settle
 from recoveryd.workflows.model.colliding import is_there, refuse_collision
@@ -193,13 +194,17 @@ def _refuse_restore(
     planned = None if restored is None else RESTORE_SAVEPOINT.plan(restored, found, params)
     if isinstance(planned, Refused):
         return planned
-    strange = refuse_kind(unit) if spec.savepoint is None else None
+    strange = _refuse_anew(unit, facts) if spec.savepoint is None else None
     problem = problem_of_input(unit, facts, spec.path, spec, alignment)
     if strange is not None or problem is None:
         return strange
     return Refused(
         Code.INPUT_INCOMPLETE, problem, "Send a `reprocess` with `accept_missing`, or restore the inputs first."
     )
+
+
+def _refuse_anew(unit: Unit, facts: UnitFacts) -> Refused | None:
+    return refuse_kind(unit) or refuse_unclear(unit, facts.internal, "would not be taken away")
 
 
 def _refuse_copies(

@@ -20,6 +20,7 @@ from recoveryd.workflows.kinds.cut_making import how_it_ended
 from recoveryd.workflows.kinds.earlier import savepoint_of
 from recoveryd.workflows.kinds.outputs import undeclared
 from recoveryd.workflows.kinds.savepoint import copied_as
+from recoveryd.workflows.kinds.state import refuse_unclear
 from recoveryd.workflows.kinds.upgrade.draining import lost_offsets_back, not_drained, places_of, ran_before, went_on
 from recoveryd.workflows.kinds.upgrade.names import COMPARE, COMPARE_AGAIN, EMPTY_AGAIN, START_OLD, STOP_NEW
 from recoveryd.workflows.kinds.upgrade.versions import unfixed
@@ -90,7 +91,9 @@ def problem_elsewhere(spec: UpgradeSpec, old: Unit, new: Unit, found: Found, par
     if full is not None:
         message = f"{full} has records: {new.name} has state of its own already"
         return Refused(Code.TARGET_NOT_EMPTY, message, "Delete its internal topics, or choose another application id.")
-    return undeclared(new) or _names_in_the_way(spec, old, new, found)
+    filled = [_renamed(name, old, new) for name in found.units[old.name].internal.certain]
+    unclear_of_new = refuse_unclear(new, facts.internal, f"would stay beside that of {old.name}", filled)
+    return undeclared(new) or unclear_of_new or _names_in_the_way(spec, old, new, found)
 
 
 def _unclear(internal: InternalTopics, old: Unit, new: Unit) -> str | None:
