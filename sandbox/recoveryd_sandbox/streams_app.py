@@ -24,6 +24,7 @@ class Mode(StrEnum):
     COUNT = "count"  # anything with a key
     THROUGH = "through"  # the same, by way of the topic `through`
     TOTALS = "totals"  # amounts by customer, names of customers: the sum of each
+    LOOKUP = "lookup"  # the same, with the names in a global table
     WINDOWS = "windows"  # anything with a key: counts per window of event time
     FOREIGN_KEY = "fkey"  # orders as `customer:amount`, names of customers
 

@@ -32,6 +32,21 @@ NAMES = [("c1", "Ann"), ("c2", "Bo"), ("c3", "Cy")]
 ORDERS = [(f"c{number % 3 + 1}", str(number)) for number in range(60)]
 
 
+LOOKED_UP = """Topologies:
+   Sub-topology: 0 for global store (will not generate tasks)
+    Source: NAMES (topics: [{shop.customers}])
+      --> TABLE
+    Processor: TABLE (stores: [names])
+      --> none
+  Sub-topology: 1
+    Source: ORDERS (topics: [{shop.orders}])
+      --> SUMS
+    Processor: SUMS (stores: [sums])
+      --> OUT
+    Sink: OUT (topic: {shop.totals})
+"""
+
+
 def totals(factor: int, orders: list[tuple[str, str]] = ORDERS) -> dict[str, str]:
     sums = {key: factor * sum(int(amount) for who, amount in orders if who == key) for key, _ in NAMES}
     return {key: f"{name}:{sums[key]}" for key, name in NAMES if any(who == key for who, _ in orders)}
@@ -42,12 +57,14 @@ class Shop:
     `store`: what people called the store of the sums.
     """
 
-    def __init__(self, bootstrap: str, prefix: str, folder: Path, store: str | None = None) -> None:
+    def __init__(
+        self, bootstrap: str, prefix: str, folder: Path, store: str | None = None, mode: Mode = Mode.TOTALS
+    ) -> None:
         self.bootstrap = bootstrap
         self.orders, self.customers, self.totals = f"{prefix}orders", f"{prefix}customers", f"{prefix}totals"
         self.spec = AppSpec(
             f"{prefix}shop",
-            Mode.TOTALS,
+            mode,
             (self.orders, self.customers),
             self.totals,
             factor=10,
@@ -114,7 +131,8 @@ class Runs:
 def shops(bootstrap: str, module_unique: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shop]:
     names = ("scratch", "point", "twin")
     made = {name: Shop(bootstrap, f"{module_unique}{name}-", tmp_path_factory.mktemp(name)) for name in names}
-    made["named"] = Shop(bootstrap, f"{module_unique}named-", tmp_path_factory.mktemp("named"), "sums")
+    for name, mode in (("named", Mode.TOTALS), ("table", Mode.LOOKUP)):
+        made[name] = Shop(bootstrap, f"{module_unique}{name}-", tmp_path_factory.mktemp(name), "sums", mode)
     return made
 
 
@@ -125,6 +143,9 @@ def stack(bootstrap: str, shops: dict[str, Shop], tmp_path_factory: pytest.TempP
     stores = ("sums", f"{named.customers}-STATE-STORE-0000000000")
     listed = [f"{named.spec.application_id}-{store}-changelog" for store in stores]
     units["listed"] = {**named.unit, "internal_topics": listed}
+    text = tmp_path_factory.mktemp("topology") / "table.topology.txt"
+    text.write_text(LOOKED_UP.format(shop=shops["table"]), encoding="utf-8")
+    units["table"]["topology"] = str(text)
     with Stack(bootstrap, tmp_path_factory.mktemp("stack"), {"units": units}) as made:
         for shop in shops.values():
             shop.fill()
@@ -231,6 +252,27 @@ def test_a_store_that_people_named_is_not_left_to_be_counted_on_without_a_word(
     plan = stack.follower.wait_state(certain.run, "planned")["plan"]
     gone = {change["name"] for change in plan["changes"] if change["what"] == "topic" and change["to"] is None}
     assert changelog in gone
+
+
+@pytest.mark.scenario("S-WIKI-1a")
+def test_an_input_that_is_read_into_a_global_table_gets_no_offset_and_is_not_waited_for(
+    stack: Stack, shops: dict[str, Shop]
+) -> None:
+    shop, runs = shops["table"], Runs(stack, "with-a-table")
+    with shop.app:
+        await_table(shop.bootstrap, shop.totals, totals(10))
+        assert shop.app.stop() == 0
+        runs.begin("table", {shop.totals: "recreate"})
+        runs.waits_at("clean_local_state")
+        shop.clean()
+        runs.ack("clean_local_state")
+        runs.waits_at("start_application")
+        shop.start_mended()
+        runs.waits_at("confirm_output")
+        await_table(shop.bootstrap, shop.totals, totals(1))
+        assert set(shop.committed(shop.orders, shop.customers)) == {shop.orders}
+        runs.ack("confirm_output")
+        runs.completed()
 
 
 @pytest.mark.scenario("S-WIKI-1g", "S-WIKI-2", "S-RUN-21d")

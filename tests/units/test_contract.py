@@ -7,8 +7,10 @@ import pytest
 from recoveryd.units.contract import look_at_contract, make_contract, version_of
 from recoveryd.units.facts import Committed, Group, GroupType, UnitFacts
 from recoveryd.units.findings import Grade
+from recoveryd.units.lint import lint
 from recoveryd.units.model import Behaviour, ClauseName, Output, Unit
 from tests.units.test_lint import HOUR_MS, WELL, WORDS, Change, topic, topics, unit
+from tests.units.test_topology import topology
 
 GROUP = Group("app", GroupType.CLASSIC, "empty", committed={"words": {p: Committed(5) for p in range(3)}})
 TOLD = replace(WORDS, schema="one subject each, backward compatible", is_deterministic=True)
@@ -32,6 +34,15 @@ def test_a_unit_of_which_everything_is_told_and_well_has_six_good_clauses() -> N
     ]  # fmt: skip
     assert {c.state for c in clauses} == {Grade.OK}
     assert all(c.told for c in clauses)
+
+
+def test_no_offset_is_asked_for_where_only_a_global_table_reads() -> None:
+    joined = replace(TOLD, inputs=("words", "g"), topology=topology("global-table"))
+    facts = replace(KNOWN, topics={**KNOWN.topics, "g": topic("g")})
+    assert {c.name: c.state for c in make_contract(joined, facts)}["offsets"] is Grade.OK
+    assert not [f for f in lint(joined, facts) if f.name == "topology_reads_more"]
+    left_out = lint(replace(joined, inputs=("words",)), facts)
+    assert [f.message for f in left_out if f.name == "topology_reads_more"], "it is an input all the same"
 
 
 @pytest.mark.scenario("S-RUN-3", "S-RUN-9")

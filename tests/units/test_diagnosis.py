@@ -8,6 +8,7 @@ import pytest
 from recoveryd.units.diagnosis.causes import FaultClass
 from recoveryd.units.diagnosis.diagnose import Diagnosis, diagnose
 from recoveryd.units.diagnosis.forms import Form, form_of
+from recoveryd.units.diagnosis.movement import moves_of
 from recoveryd.units.diagnosis.runtime import UnitPace
 from recoveryd.units.diagnosis.seen import NextRecord, OtherWork, Quota, Replicas, UnitLook, Watched
 from recoveryd.units.facts import Committed, Group, GroupType, Member, PartitionEnds, UnitTopic
@@ -214,3 +215,12 @@ def test_what_changed_between_records(earlier: list[bytes | None], after: bytes 
     from recoveryd.units.diagnosis.forms import what_changed
 
     assert what_changed([form_of(value) for value in earlier], form_of(after)) == told
+
+
+def test_what_only_a_global_table_reads_is_not_left_to_be_read() -> None:
+    group = Group("app", GroupType.CLASSIC, "stable", committed={"words": {0: Committed(5)}})
+    ends = {name: {0: PartitionEnds(0, 10)} for name in ("words", "g")}
+    first, last = (UnitLook(at_ms, group, ends, {}) for at_ms in (0, 20_000))
+    joined = replace(UNIT, inputs=("words", "g"), topology=topology("global-table"))
+    assert {move.topic for move in moves_of(joined, first, last)} == {"words"}
+    assert {move.topic for move in moves_of(replace(joined, topology=None), first, last)} == {"words", "g"}

@@ -1,9 +1,11 @@
 """Texts of `Topology#describe` as Kafka Streams 4.3.1 gives them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from recoveryd.units.model import Unit, UnitKind
 from recoveryd.units.topology import MAX_CHARS, NodeKind, Topology, TopologyProblem, parse_topology
 
 TEXTS = Path(__file__).parent / "topologies"
@@ -66,3 +68,13 @@ def test_a_pattern_and_a_sink_that_chooses_are_told_apart_from_names() -> None:
 def test_what_is_no_such_text_is_refused_with_the_line(text: str, says: str) -> None:
     with pytest.raises(TopologyProblem, match=says):
         parse_topology(text)
+
+
+def test_what_only_global_parts_read_has_no_position() -> None:
+    found = topology("global-table")
+    assert found.read_globally == {"g"}
+    joined = replace(found, parts=(*found.parts, replace(found.parts[0], number=3, is_global=False)))
+    assert joined.read_globally == frozenset(), "a task reads it as well"
+    unit = Unit("u", UnitKind.STREAMS, "main", "app", ("words", "g"), ("g", "o"), topology=found)
+    assert (unit.positioned_inputs, unit.positioned_between, unit.positioned) == (("words",), ("o",), ("words", "o"))
+    assert replace(unit, topology=None).positioned_inputs == ("words", "g"), "nobody knows"

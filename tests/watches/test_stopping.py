@@ -14,6 +14,7 @@ from recoveryd.kernel.states import State
 from recoveryd.recovery.spec import Earliest
 from recoveryd.units.approvals import ApprovalBy, ApprovalRule, ApprovedVerb
 from recoveryd.units.model import ControlKind, Unit, UnitKind
+from recoveryd.units.topology import parse_topology
 from recoveryd.watches.effects import StopApplication
 from recoveryd.watches.events import UnitStopReported
 from recoveryd.watches.model import UnitStopState
@@ -122,6 +123,19 @@ def test_a_new_daemon_reads_first_whether_the_watch_was_ended(is_known: bool) ->
     world.feed(ControlRead())
     world.looks(3)
     assert (world.watch().state, len(world.asked)) == (State.STOPPED, asked)
+
+
+def test_what_the_application_reads_into_a_global_table_need_not_be_watched() -> None:
+    text = """
+    Sub-topology: 0 for global store (will not generate tasks)
+     Source: A (topics: [prices])
+       --> none
+    Sub-topology: 1
+     Source: B (topics: [flights])
+       --> none
+    """
+    world = StopWorld(replace(UNIT, inputs=("flights", "prices"), topology=parse_topology(text)))
+    assert world.start(STOPPING).state is State.RUNNING
 
 
 def test_what_does_not_stop_in_time_fails_with_what_was_heard_last() -> None:

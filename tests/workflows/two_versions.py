@@ -74,7 +74,7 @@ class TwoVersions(AppWorld):
         if reader.runs is None:
             return
         unit = self.units[reader.runs]
-        for topic in unit.inputs:
+        for topic in unit.positioned_inputs:
             for p in range(self.partitions):
                 log = self.topics.get(topic)
                 end = 0 if log is None else log.end if upto is None else min(upto, log.end)

@@ -114,7 +114,7 @@ def _retention(unit: Unit, facts: UnitFacts) -> ContractClause:
 def _offsets(unit: Unit, facts: UnitFacts) -> ContractClause:
     if facts.group is None:
         return ContractClause(ClauseName.OFFSETS, Grade.WARN, f"the cluster has no group {unit.consumer_group}")
-    names = [name for name in unit.inputs if name in facts.topics]
+    names = [name for name in unit.positioned_inputs if name in facts.topics]
     bare = [name for name in names if not facts.group.committed.get(name)]
     if bare:
         return ContractClause(ClauseName.OFFSETS, Grade.WARN, f"no offset is committed on {_listed(bare)}")

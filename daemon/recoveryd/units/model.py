@@ -139,6 +139,26 @@ class Unit:
         return bool(self.topology.stores) if self.topology is not None else self.kind is UnitKind.STREAMS
 
     @property
+    def read_globally(self) -> frozenset[str]:
+        """What it reads into global tables only: its group never has a position there. Empty where no topology says
+        it.
+        """
+        return self.topology.read_globally if self.topology is not None else frozenset()
+
+    @property
+    def positioned_inputs(self) -> tuple[str, ...]:
+        """Those on which its group commits."""
+        return tuple(name for name in self.inputs if name not in self.read_globally)
+
+    @property
+    def positioned_between(self) -> tuple[str, ...]:
+        return tuple(name for name in self.intermediate if name not in self.read_globally)
+
+    @property
+    def positioned(self) -> tuple[str, ...]:
+        return (*self.positioned_inputs, *self.positioned_between)
+
+    @property
     def own_topics(self) -> frozenset[str]:
         """Topics that the config names for it, internal ones among them."""
         return frozenset((*self.inputs, *self.intermediate, *self.outputs, *(self.internal_topics or ())))

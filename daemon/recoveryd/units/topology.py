@@ -71,6 +71,14 @@ class Topology:
         return frozenset(topic for part in self.parts for topic in part.read)
 
     @property
+    def read_globally(self) -> frozenset[str]:
+        """What only global parts read: each instance reads it whole, by a consumer that has no group and commits
+        nothing.
+        """
+        in_tasks = (part.read for part in self.parts if not part.is_global)
+        return frozenset(t for part in self.parts if part.is_global for t in part.read).difference(*in_tasks)
+
+    @property
     def written(self) -> frozenset[str]:
         return frozenset(topic for part in self.parts for topic in part.written)
 

@@ -39,7 +39,7 @@ def refuse_stop(spec: WatchSpec, then: StopUnit, source: str, params: WatchParam
     if (spec.cluster, spec.group) != (unit.cluster, unit.consumer_group):
         message = f"then.stop: {unit.name} reads as {unit.consumer_group} on {unit.cluster}, not as {spec.group}"
         return Refused(Code.INVALID_VALUE, message, "Watch the group of the unit that is to be stopped.")
-    left = sorted({*unit.inputs, *unit.intermediate} - set(spec.topics))
+    left = sorted({*unit.positioned} - set(spec.topics))
     if left and not isinstance(spec.until, UntilTime):
         message = f"topics: {unit.name} reads {left[0]} as well, and is not done while records lie there"
         return Refused(Code.INVALID_VALUE, message, "Watch all topics that the unit reads.")

@@ -58,11 +58,11 @@ class PartitionMove:
 def moves_of(
     unit: Unit, first: UnitLook, last: UnitLook, read_out: AbstractSet[tuple[str, int]] = frozenset()
 ) -> tuple[PartitionMove, ...]:
-    """Of each partition that the unit has an offset on, and of each of its inputs. `read_out`: by topic and
-    partition.
+    """Of each partition that the unit has an offset on, and of each of its inputs on which it is to have one.
+    `read_out`: by topic and partition.
     """
     committed = last.group.committed if last.group else {}
-    names = sorted({*unit.inputs, *committed} & last.ends.keys() & first.ends.keys())
+    names = sorted({*unit.positioned_inputs, *committed} & last.ends.keys() & first.ends.keys())
     return tuple(move for name in names for move in _of_topic(name, first, last, read_out))
 
 

@@ -26,8 +26,8 @@ def last_steps(
         yield WorkflowStep(CLEAN, AskPerson(clean_text(unit)))
     changelogs = tuple(name for name in internal if is_changelog(name)) if unit.keeps_state else ()
     start = AwaitStarted(cluster, group, unit.name, _start_note(spec), changelogs=changelogs)
-    yield WorkflowStep(START, replace(start, inputs=unit.inputs, may_lack=_may_lack(spec, unit)))
-    yield WorkflowStep(CATCH_UP, AwaitCaughtUp(cluster, group, {topic: {} for topic in unit.inputs}))
+    yield WorkflowStep(START, replace(start, inputs=unit.positioned_inputs, may_lack=_may_lack(spec, unit)))
+    yield WorkflowStep(CATCH_UP, AwaitCaughtUp(cluster, group, {topic: {} for topic in unit.positioned_inputs}))
     if spec.outputs:
         written = tuple(choice.name or name for name, choice in spec.outputs.items())
         yield WorkflowStep(LOOK, LookAtTopics(cluster, (*written, *internal)))

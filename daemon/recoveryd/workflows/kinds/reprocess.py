@@ -16,6 +16,7 @@ from recoveryd.units.model import Unit
 from recoveryd.workflows.kinds.contracts import contracts_of, told_of_contracts
 from recoveryd.workflows.kinds.earlier import looked_up
 from recoveryd.workflows.kinds.ending_steps import last_steps
+from recoveryd.workflows.kinds.global_tables import refuse_table
 from recoveryd.workflows.kinds.noting import (
     LEAVES_SOME,
     Place,
@@ -132,7 +133,7 @@ def _strange_offsets(spec: ReprocessSpec, unit: Unit) -> Refused | None:
     named = spec.to.offsets if isinstance(spec.to, AtTopicOffsets) else {}
     strange = sorted(set(named) - set(unit.inputs))
     if not strange:
-        return None
+        return refuse_table("from", named, unit)
     hint = nearest_name(strange[0], frozenset(unit.inputs)) if unit.inputs else f"{unit.name} has none"
     return Refused(Code.INVALID_VALUE, f"from: {strange[0]} is not an input of {unit.name}", hint)
 
@@ -140,7 +141,7 @@ def _strange_offsets(spec: ReprocessSpec, unit: Unit) -> Refused | None:
 def _new_names(spec: ReprocessSpec, unit: Unit, found: Found) -> Refused | None:
     """What it reads now and did not when the command was taken, or when the cluster was asked."""
     asked = {name for group in found.groups for name in (*group.topic_ids, *group.missing)}
-    new = sorted({*unit.intermediate} - set(spec.intermediate) | {*unit.inputs, *unit.intermediate} - asked)
+    new = sorted({*unit.intermediate} - set(spec.intermediate) | {*unit.positioned} - asked)
     if not new:
         return None
     message = f"{unit.name} reads {new[0]} now, and did not when the command was taken; nothing was changed"
@@ -154,8 +155,8 @@ def _wanted(spec: ReprocessSpec, params: WorkflowParams) -> WantedFacts:
     names = dict.fromkeys([*spec.outputs, *new_names(spec), *recreated, *kept])
     return WantedFacts(
         groups=(
-            GroupWanted(spec.cluster, spec.group, spec.to, dict.fromkeys(unit.inputs, ())),
-            GroupWanted(spec.cluster, spec.group, Latest(), dict.fromkeys(unit.intermediate, ())),
+            GroupWanted(spec.cluster, spec.group, spec.to, dict.fromkeys(unit.positioned_inputs, ())),
+            GroupWanted(spec.cluster, spec.group, Latest(), dict.fromkeys(unit.positioned_between, ())),
         ),
         units=(unit.name,),
         topics=tuple((spec.cluster, name) for name in names),
@@ -251,11 +252,10 @@ def _steps(
     ids: Mapping[str, str],
 ) -> Iterator[WorkflowStep]:
     cluster, group = spec.cluster, spec.group
-    read = (*unit.inputs, *unit.intermediate)
     yield WorkflowStep(STOP, AwaitStopped(cluster, group, unit.name))
     yield WorkflowStep(EMPTY, AwaitEmpty(cluster, group))
-    note = TakeSnapshot(cluster, group, read, tuple(unit.outputs), topic_ids=ids, unit=unit.name, looks_twice=True)
-    yield WorkflowStep(NOTE, note)
+    note = TakeSnapshot(cluster, group, unit.positioned, tuple(unit.outputs), topic_ids=ids, unit=unit.name)
+    yield WorkflowStep(NOTE, replace(note, looks_twice=True))
     if internal:
         yield WorkflowStep(DELETE, DeleteTopics(cluster, internal, group=group))
     yield from output_steps(spec, forms)

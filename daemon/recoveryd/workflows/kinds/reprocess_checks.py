@@ -8,6 +8,7 @@ from recoveryd.recovery.spec import AtTime, Earliest
 from recoveryd.units.facts import Committed, Group, GroupType
 from recoveryd.units.model import Unit, UnitKind
 from recoveryd.workflows.kinds.earlier import refuse_created_again
+from recoveryd.workflows.kinds.global_tables import commits_of, missing_tables, told_uncommitted
 from recoveryd.workflows.kinds.noting import Place
 from recoveryd.workflows.kinds.outputs import findings_of_outputs, output_problem
 from recoveryd.workflows.kinds.reset import refuse_group, refuse_nowhere
@@ -23,7 +24,7 @@ Positions = Sequence[tuple[NewPosition, PartitionLook]]
 def find_problem(spec: ReprocessSpec, unit: Unit, found: Found, positions: Positions) -> Refused | None:
     """The first reason why nothing may be changed."""
     inputs, between = found.groups
-    missing = (*inputs.missing, *between.missing)
+    missing = (*inputs.missing, *between.missing, *missing_tables(unit, found.units[unit.name]))
     if missing:
         message = f"topics of {unit.name} do not exist: {', '.join(missing)}; nothing is changed"
         return Refused(Code.SOURCE_TOPIC_MISSING, message, "Correct the unit, or make the topics.")
@@ -106,6 +107,7 @@ def findings_of(spec: ReprocessSpec, unit: Unit, found: Found, positions: Positi
     """Sentences for the person who approves it."""
     return (
         *_of_inputs(spec, unit, found, positions),
+        *told_uncommitted(unit, found.groups[0].looks, commits_of(found.groups[0])),
         *findings_of_outputs(spec, unit, found),
         *_of_internal(unit, found),
         *found.units[unit.name].problems,

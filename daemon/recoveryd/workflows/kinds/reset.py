@@ -15,6 +15,7 @@ from recoveryd.units.model import ControlKind, Unit, UnitKind
 from recoveryd.workflows.kinds.contracts import contracts_of, told_of_contracts
 from recoveryd.workflows.kinds.earlier import looked_up, refuse_created_again
 from recoveryd.workflows.kinds.frameworks import flink_start, flink_stop, framework_findings, source_connector
+from recoveryd.workflows.kinds.global_tables import refuse_table
 from recoveryd.workflows.kinds.noting import (
     LEAVES_SOME,
     change_key,
@@ -99,7 +100,9 @@ def _with_unit(spec: ResetSpec, knows: Knows) -> ResetSpec | Refused:
         message = f"{field}: {foreign[0]} is neither input nor intermediate topic of {unit.name}"
         return Refused(Code.INVALID_VALUE, message, nearest_name(foreign[0], frozenset(unit.inputs)))
     named = replace(spec, cluster=unit.cluster, group=unit.consumer_group)
-    return named if spec.topics else replace(named, topics=dict.fromkeys(unit.inputs, ()), all_inputs=True)
+    if not spec.topics:
+        named = replace(named, topics=dict.fromkeys(unit.positioned_inputs, ()), all_inputs=True)
+    return refuse_table("topics", named.topics or {}, unit) or named
 
 
 def _with_named_topics(spec: ResetSpec) -> ResetSpec:
@@ -175,7 +178,7 @@ def _other_inputs(spec: ResetSpec, unit: Unit | None) -> Refused | None:
     """Where all inputs are meant, and the unit has others now than when the command was taken."""
     if unit is None or not spec.all_inputs:
         return None
-    then, now = set(spec.topics or ()), set(unit.inputs)
+    then, now = set(spec.topics or ()), set(unit.positioned_inputs)
     if new := sorted(now - then):
         change = f"reads {new[0]} now, and did not"
     elif gone := sorted(then - now):
@@ -212,7 +215,7 @@ def _around(spec: ResetSpec, unit: Unit | None) -> tuple[Steps, Steps]:
     if unit.connector or unit.kind is UnitKind.FLINK:
         return (
             (WorkflowStep(STOP, AwaitStopped(spec.cluster, spec.group, unit.name)),),
-            (WorkflowStep(START, AwaitStarted(spec.cluster, spec.group, unit.name, inputs=unit.inputs)),),
+            (WorkflowStep(START, AwaitStarted(spec.cluster, spec.group, unit.name, inputs=unit.positioned_inputs)),),
         )
     return (), ()
 

@@ -26,12 +26,13 @@ from recoveryd.workflows.machine.sizing import asked_for_size
 from recoveryd.workflows.machine.steps import done, go_on, take_again, take_anew
 from recoveryd.workflows.machine.undoing import set_by, with_left_open, without_lost_places
 from recoveryd.workflows.machine.waiving import waive
-from recoveryd.workflows.model.actions import ANSWERED_BY_PEOPLE, LookAtUnit
+from recoveryd.workflows.model.actions import ANSWERED_BY_PEOPLE, AwaitCaughtUp, LookAtUnit
 from recoveryd.workflows.model.commands import Ack, Rollback
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.lifecycle import REUSABLE
 from recoveryd.workflows.model.size import refuse_id
 from recoveryd.workflows.model.spec import UpgradeSpec
+from recoveryd.workflows.model.step_names import CATCH_UP
 from recoveryd.workflows.model.workflow import NOT_ENDED, Ending, StepState, Workflow, WorkflowStep
 
 _CAN_ROLL_BACK = frozenset({State.COMPLETED, State.FAILED, State.STOPPED})
@@ -127,7 +128,7 @@ def on_ack(draft: WorkflowDraft, event: CommandReceived, command: Ack) -> None:
         hint = nearest_name(command.step, frozenset(s.name for s in workflow.steps)) if workflow.steps else ""
         message = f"{workflow.id} has no step {command.step!r}"
         draft.answer(event, "rejected", message, Code.INVALID_VALUE.value, hint)
-    elif step.state is StepState.DONE and type(step.action) in ANSWERED_BY_PEOPLE:
+    elif step.state is StepState.DONE and _may_be_said(step):
         draft.answer(event, "accepted", f"{step.name} was done already")
     elif workflow.state not in {State.RUNNING, State.WAITING}:
         wrong_state(draft, event, workflow)  # one that was stopped stands at a step that waits for ever
@@ -137,14 +138,24 @@ def on_ack(draft: WorkflowDraft, event: CommandReceived, command: Ack) -> None:
         and isinstance(step.action, LookAtUnit)
     ):
         waive(draft, event, workflow, command)
-    elif step.state is not StepState.WAITING or type(step.action) not in ANSWERED_BY_PEOPLE:
+    elif step.state is not StepState.WAITING or not _may_be_said(step):
         message = f"step {step.name} of {workflow.id} waits for no ack; it is {step.state.value}"
         draft.answer(event, "rejected", message, Code.NOT_IN_THIS_STATE.value)
+    elif isinstance(step.action, AwaitCaughtUp) and not command.note:
+        message = f"{step.name} waits for what the group commits: say in the note why it need not be waited for"
+        draft.answer(event, "rejected", message, Code.MISSING_FIELD.value, "Send it again with --note.")
     else:
         draft.answer(event, "accepted", f"{step.name} is done")
         why = f"acknowledged by {command.meta.who}" + (f" ({command.note})" if command.note else "")
         told = {**step.evidence, "by": command.meta.source, "note": command.note}
         done(draft, workflow, step, StepReported(workflow.id, step.name, step.tries, Outcome.DONE, why, evidence=told))
+
+
+def _may_be_said(step: WorkflowStep) -> bool:
+    """Whether a person may say that it is done. Of what a group reads only the last one: other steps rest on exact
+    offsets.
+    """
+    return type(step.action) in ANSWERED_BY_PEOPLE or (isinstance(step.action, AwaitCaughtUp) and step.name == CATCH_UP)
 
 
 def on_stop(draft: WorkflowDraft, event: CommandReceived, command: StopCommand) -> None:

@@ -143,7 +143,7 @@ def _scope(
 ) -> _Seen:
     topics = sorted({look.topic for _, look in moved})
     told = f"{len(moved):,} of {len(looks):,} partitions of {_some(topics)}"
-    others = [topic for topic in (*unit.inputs, *unit.intermediate) if topic not in topics]
+    others = [topic for topic in unit.positioned if topic not in topics]
     stays = [f"{_some(others)} goes on where it is"] if others else []
     stays += ["other partitions go on where they are"] if kept.is_part or len(moved) < len(looks) else []
     stays += ["its state stays as it is, so records are counted in twice or never"] if kept.is_state else []

@@ -8,6 +8,7 @@ import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.GlobalKTable;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.Joined;
 import org.apache.kafka.streams.kstream.KStream;
@@ -41,11 +42,12 @@ final class Topologies {
             case "wordcount" -> wordCount();
             case "count" -> write(stream(0).groupByKey().count(store()).toStream());
             case "through" -> through();
-            case "totals" -> totals();
+            case "totals" -> totals(named());
+            case "lookup" -> totals(lookedUp());
             case "windows" -> windows();
             case "fkey" -> foreignKey();
             default -> throw new IllegalArgumentException(
-                    "mode is wordcount, count, through, totals, windows or fkey, not " + options.text("mode"));
+                    "mode is wordcount, count, through, totals, lookup, windows or fkey, not " + options.text("mode"));
         }
     }
 
@@ -70,12 +72,9 @@ final class Topologies {
      * Inputs: orders (customer id, amount) and a table of customers (id, name). The sum per customer is that of amounts
      * times `--factor`: with another factor than 1 the application has a bug.
      */
-    private void totals() {
+    private void totals(KStream<String, String> orders) {
         long factor = options.number("factor", 1);
-        KTable<String, String> customers = builder.table(options.input(1), Consumed.with(TEXT, TEXT));
-        stream(0)
-                .join(customers, (amount, name) -> name + ":" + amount, Joined.with(TEXT, TEXT, TEXT))
-                .groupByKey(Grouped.with(TEXT, TEXT))
+        orders.groupByKey(Grouped.with(TEXT, TEXT))
                 .aggregate(
                         () -> ":0",
                         (id, order, total) -> {
@@ -86,6 +85,17 @@ final class Topologies {
                         text())
                 .toStream()
                 .to(output, Produced.with(TEXT, TEXT));
+    }
+
+    private KStream<String, String> named() {
+        KTable<String, String> customers = builder.table(options.input(1), Consumed.with(TEXT, TEXT));
+        return stream(0).join(customers, (amount, name) -> name + ":" + amount, Joined.with(TEXT, TEXT, TEXT));
+    }
+
+    /** By a global table, which each instance reads whole, and on which nobody commits. */
+    private KStream<String, String> lookedUp() {
+        GlobalKTable<String, String> customers = builder.globalTable(options.input(1), Consumed.with(TEXT, TEXT));
+        return stream(0).join(customers, (id, amount) -> id, (amount, name) -> name + ":" + amount);
     }
 
     /** Counts per key and tumbling window of event time; the output's key is `key@start of the window in ms`. */

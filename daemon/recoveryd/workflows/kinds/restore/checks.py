@@ -9,6 +9,7 @@ from recoveryd.kernel.refused import Refused
 from recoveryd.units.internal_topics import changelog_of
 from recoveryd.units.model import Unit, UnitKind
 from recoveryd.workflows.kinds.earlier import refuse_created_again
+from recoveryd.workflows.kinds.global_tables import missing_tables, told_uncommitted
 from recoveryd.workflows.kinds.outputs import findings_of_outputs, new_names, output_problem
 from recoveryd.workflows.kinds.reset import refuse_group
 from recoveryd.workflows.kinds.restore.names import name_now
@@ -25,7 +26,7 @@ def problem_of_unit(unit: Unit, cut: Cut) -> Refused | None:
     if unit.cluster != cut.cluster:
         message = f"{unit.name} is on {unit.cluster}, and the savepoint on {cut.cluster}"
         return Refused(Code.INVALID_VALUE, message, "Restore it on its own cluster.")
-    left = sorted({*unit.inputs, *unit.intermediate} - set(cut.offsets))
+    left = sorted({*unit.positioned} - set(cut.offsets))
     if left:
         message = f"the savepoint has no offsets of {left[0]}, which {unit.name} reads"
         return Refused(Code.INVALID_VALUE, message, "Let the unit read what the one of the savepoint read.")
@@ -38,8 +39,9 @@ def problem_of_unit(unit: Unit, cut: Cut) -> Refused | None:
 
 def find_problem(spec: RestoreSpec, unit: Unit, cut: Cut, found: Found) -> Refused | None:
     (group,) = found.groups
-    if group.missing:
-        return Refused(Code.SOURCE_TOPIC_MISSING, f"topics do not exist: {', '.join(group.missing)}")
+    missing = (*group.missing, *missing_tables(unit, found.units[spec.unit]))
+    if missing:
+        return Refused(Code.SOURCE_TOPIC_MISSING, f"topics do not exist: {', '.join(missing)}")
     between = (place_between(spec, cut, t, p)[1] for t in cut.topics if t.is_between for p in range(t.form.partitions))
     noted = replace(group, looks=(*group.looks, *between))
     names = [name_now(spec, cut, topic) for topic in cut.topics]
@@ -136,7 +138,8 @@ def findings_of(spec: RestoreSpec, unit: Unit, cut: Cut, found: Found) -> Iterat
     for store in sorted(stores):
         if changelog_of(spec.group, store) not in known:
             yield f"the savepoint has no state of the store {store}, which begins empty"
-    bare = sum(at is None for offsets in cut.offsets.values() for at in offsets.values())
+    read = (offsets for topic, offsets in cut.offsets.items() if topic not in unit.read_globally)
+    bare = sum(at is None for offsets in read for at in offsets.values())
     if bare:
         yield f"{bare} partitions had no commit when the cut was made: {unit.name} begins there by its auto.offset.reset"
     new = [str(look) for look in found.groups[0].looks if look.partition not in cut.offsets.get(look.topic, {})]
@@ -146,6 +149,8 @@ def findings_of(spec: RestoreSpec, unit: Unit, cut: Cut, found: Found) -> Iterat
         more = look.high_watermark - cut.ends.get(look.topic, {}).get(look.partition, look.high_watermark)
         if look.topic in unit.intermediate and more > 0:
             yield f"{more:,} records were written to {look} since the cut, and are read beside those that {unit.name} writes"
+    committed = {topic: [at for at in offsets.values() if at is not None] for topic, offsets in cut.offsets.items()}
+    yield from told_uncommitted(unit, found.groups[0].looks, committed)
     yield from findings_of_outputs(spec, unit, found)
 
 

@@ -65,9 +65,7 @@ def _wanted(spec: RestoreSpec, params: WorkflowParams) -> WantedFacts:
     named = (*(name_now(spec, cut, topic) for topic in cut.topics), *spec.outputs, *new_names(spec))
     copies = (topic.copy for topic in cut.topics if topic.offsets)
     return WantedFacts(
-        groups=(
-            GroupWanted(spec.cluster, spec.group, _to(cut), dict.fromkeys((*unit.inputs, *unit.intermediate), ())),
-        ),
+        groups=(GroupWanted(spec.cluster, spec.group, _to(cut), dict.fromkeys(unit.positioned, ())),),
         units=(unit.name,),
         topics=tuple((spec.cluster, name) for name in dict.fromkeys((*named, *copies))),
         with_sizes=True,

@@ -52,7 +52,7 @@ def restore_steps(
     between = tuple(name_now(spec, cut, topic) for topic in cut.topics if topic.is_between)
     yield WorkflowStep(STOP, AwaitStopped(cluster, group, unit.name))
     yield WorkflowStep(EMPTY, AwaitEmpty(cluster, group))
-    read = (*unit.inputs, *unit.intermediate, *between)
+    read = (*unit.positioned, *between)
     others = tuple(name for name in planned if name not in read)
     note = TakeSnapshot(cluster, group, read, others, topic_ids=ids, partitions=planned, unit=unit.name)
     yield WorkflowStep(NOTE, replace(note, looks_twice=True))

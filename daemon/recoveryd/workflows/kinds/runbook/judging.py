@@ -70,7 +70,7 @@ def _identified(spec: RunbookSpec, unit: Unit, facts: UnitFacts, event: StepRepo
         "group": {"id": spec.group, "state": group.state if group else "not there", "members": len(group.members) if group else 0},
         "truths": _told_rows(alignment),
         **_range(spec, facts, alignment),
-        "to_read": _ends({name: facts.topics[name].ends for name in unit.inputs if name in facts.topics}),
+        "to_read": _ends({name: facts.topics[name].ends for name in unit.positioned_inputs if name in facts.topics}),
         "ends": _ends(ends),
         "internal": list(facts.internal.certain),
         "savepoint": spec.savepoint,

@@ -151,7 +151,7 @@ def _not_from_the_start(unit: Unit, facts: UnitFacts) -> str | None:
     """Why empty state cannot be filled by processing all of the inputs again."""
     gone = {
         f"{name} {partition}": ends.log_start
-        for name in unit.inputs
+        for name in unit.positioned_inputs
         for partition, ends in sorted(facts.topics[name].ends.items())
         if ends.log_start
     }

@@ -110,7 +110,7 @@ def _left_out(spec: RunbookSpec, unit: Unit, outputs: Mapping[str, OutputChoice]
 def wanted(spec: RunbookSpec, params: WorkflowParams) -> WantedFacts:
     """Where it may begin with a savepoint, also what that needs."""
     unit, restored = params.units[spec.unit], _restored(spec)
-    named = dict.fromkeys((*unit.inputs, *unit.intermediate), ())
+    named = dict.fromkeys(unit.positioned, ())
     topics = dict.fromkeys((*spec.error_topics, *(t for t in (spec.topic, spec.target) if t is not None)))
     own = WantedFacts(
         groups=(GroupWanted(spec.cluster, spec.group, Current(), named),),

@@ -110,7 +110,7 @@ def _rows(unit: Unit, facts: UnitFacts, spec: RunbookSpec) -> Iterator[TruthRow]
     committed = facts.group.committed if facts.group is not None else {}
     together = is_together(unit, facts)
     is_lost = bool(changelogs_emptied(facts))
-    for name in unit.inputs:
+    for name in unit.positioned_inputs:
         if name not in facts.topics:
             continue
         for partition, ends in sorted(facts.topics[name].ends.items()):

@@ -16,6 +16,7 @@ from recoveryd.units.compatibility import VersionVerdict
 from recoveryd.units.facts import PartitionEnds
 from recoveryd.units.internal_topics import is_changelog
 from recoveryd.units.model import ControlKind, Unit, UnitKind
+from recoveryd.workflows.kinds.global_tables import missing_tables
 from recoveryd.workflows.kinds.reset import refuse_group, unit_of
 from recoveryd.workflows.kinds.state import clean_text
 from recoveryd.workflows.kinds.upgrade.draining import (
@@ -124,7 +125,7 @@ def _plan(spec: UpgradeSpec, found: Found, params: WorkflowParams) -> Planned | 
     if _is_online(spec):
         return plan_online(spec, found, params)
     old, new = _units(spec, params)
-    problem = _problem(spec, found)
+    problem = _problem(spec, old, new, found)
     if problem is None and spec.is_other_id:
         problem = problem_elsewhere(spec, old, new, found, params)
     if problem is not None:
@@ -152,7 +153,7 @@ def _plan(spec: UpgradeSpec, found: Found, params: WorkflowParams) -> Planned | 
         changes=(Change("unit", spec.group, None, old.name, new.name), *_taken_over(spec, old, new)),
         findings=(*findings_of(old, new, found), *(findings_elsewhere(old, new, found) if spec.is_other_id else ())),
         ambiguous_topics=tuple(name for name, _ in internal.ambiguous),
-        version=VersionChange(verdict, differences, *unfixed(spec, old.inputs, committed, logs, "")),
+        version=VersionChange(verdict, differences, *unfixed(spec, old.positioned_inputs, committed, logs, "")),
         copies=copies_elsewhere(old, found) if spec.is_other_id else None,
     )
     told = f"{new.name} is to go on where {old.name} stops, and is {verdict.value}"
@@ -163,14 +164,16 @@ def _plan(spec: UpgradeSpec, found: Found, params: WorkflowParams) -> Planned | 
 
 def _taken_over(spec: UpgradeSpec, old: Unit, new: Unit) -> Iterator[Change]:
     """Offsets that the restore sets for another application id; under the same one nothing is set."""
-    for topic in (*new.inputs, *new.intermediate) if spec.is_other_id else ():
+    for topic in new.positioned if spec.is_other_id else ():
         yield Change("offset", topic, None, None, f"where {old.name} is stopped")
 
 
-def _problem(spec: UpgradeSpec, found: Found) -> Refused | None:
+def _problem(spec: UpgradeSpec, old: Unit, new: Unit, found: Found) -> Refused | None:
     (group,) = found.groups
-    if group.missing:
-        return Refused(Code.SOURCE_TOPIC_MISSING, f"topics do not exist: {', '.join(group.missing)}")
+    tables = (name for unit in (old, new) for name in missing_tables(unit, found.units[unit.name]))
+    missing = dict.fromkeys((*group.missing, *tables))
+    if missing:
+        return Refused(Code.SOURCE_TOPIC_MISSING, f"topics do not exist: {', '.join(missing)}")
     if group.group is None:
         return Refused(Code.NO_SUCH_GROUP, f"the cluster has no group {spec.group}, so there is nothing to go on from")
     return refuse_group(spec.group, group.group) or refuse_size(spec.group, group.looks, group.group.committed)
@@ -201,7 +204,7 @@ def _steps(spec: UpgradeSpec, old: Unit, new: Unit, found: Found, plan: Workflow
     is_told = new.control is ControlKind.MANUAL  # the group of both is the same
     note = f", the version after {old.name}"
     yield WorkflowStep(START, AwaitStarted(cluster, group, new.name, note, is_told=is_told))
-    yield WorkflowStep(CATCH_UP, AwaitCaughtUp(cluster, group, {topic: {} for topic in new.inputs}))
+    yield WorkflowStep(CATCH_UP, AwaitCaughtUp(cluster, group, {topic: {} for topic in new.positioned_inputs}))
     if new.outputs:
         yield WorkflowStep(LOOK, LookAtTopics(cluster, tuple(new.outputs)))
 

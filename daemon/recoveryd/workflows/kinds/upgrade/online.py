@@ -74,7 +74,7 @@ def wanted_online(spec: UpgradeSpec, params: WorkflowParams) -> WantedFacts:
     if _problem_of_config(spec, params) is not None:
         return WantedFacts()  # the plan says so
     new, tails = params.units[spec.to_unit], tails_of(spec, params)
-    named = dict.fromkeys(new.inputs, ())
+    named = dict.fromkeys(new.positioned_inputs, ())
     return WantedFacts(
         groups=tuple(GroupWanted(spec.cluster, group, Current(), named) for group in (spec.group, spec.to_group)),
         units=(spec.unit, spec.to_unit),
@@ -100,7 +100,8 @@ def tails_of(spec: UpgradeSpec, params: WorkflowParams) -> dict[str, str]:
     """By input, the topic that gets what lies between the two stops."""
     if spec.tail_unit is None:
         return {}
-    return dict(zip(params.units[spec.to_unit].inputs, params.units[spec.tail_unit].inputs, strict=True))
+    new, tail = params.units[spec.to_unit], params.units[spec.tail_unit]
+    return dict(zip(new.positioned_inputs, tail.positioned_inputs, strict=True))
 
 
 def plan_online(spec: UpgradeSpec, found: Found, params: WorkflowParams) -> Planned | Refused:
@@ -135,11 +136,13 @@ def plan_online(spec: UpgradeSpec, found: Found, params: WorkflowParams) -> Plan
         ),
         changes=(
             Change("unit", spec.to_group, None, old.name, new.name),
-            *(Change("offset", topic, None, None, goal) for topic in new.inputs),
+            *(Change("offset", topic, None, None, goal) for topic in new.positioned_inputs),
             *(Change("topic", form.name, None, None, f"empty, {form.partitions} partitions") for form in forms),
         ),
         findings=tuple(_findings(spec, old, new, found)),
-        version=VersionChange(VersionVerdict.COMPATIBLE, (), *unfixed(spec, new.inputs, committed, logs, "")),
+        version=VersionChange(
+            VersionVerdict.COMPATIBLE, (), *unfixed(spec, new.positioned_inputs, committed, logs, "")
+        ),
     )
     told = f"{new.name} is to run beside {old.name} as {spec.staged_unit}, and to take over {spec.cutover.value}"
     steps = tuple(_steps(spec, params, found, tails, forms))
@@ -180,28 +183,27 @@ def _steps(
     ids = dict(found.groups[0].topic_ids)
     units = _roles(spec)
     planned = {name: matter_of(params.units[name]) for name in units}
+    read = new.positioned_inputs
     partitions = Counter(look.topic for look in found.groups[0].looks)
     note = f", beside {old.name}"
     yield WorkflowStep(START_BESIDE, AwaitStarted(cluster, after, staged, note, is_told=staged in told))
-    ready = AwaitReady(
-        cluster, after, new.inputs, spec.ready.lag_ms, spec.ready.hold_ms, units, planned, dict(partitions)
-    )
+    ready = AwaitReady(cluster, after, read, spec.ready.lag_ms, spec.ready.hold_ms, units, planned, dict(partitions))
     yield WorkflowStep(READY, ready)
     yield WorkflowStep(LOOK_BESIDE, LookAtUnit(cluster, after, staged))
     yield WorkflowStep(STOP_BESIDE, AwaitStopped(cluster, after, staged))
     yield WorkflowStep(EMPTY_BESIDE, AwaitEmpty(cluster, after))
-    yield WorkflowStep(NOTE_BESIDE, TakeSnapshot(cluster, after, new.inputs, is_live=True, topic_ids=ids))
+    yield WorkflowStep(NOTE_BESIDE, TakeSnapshot(cluster, after, read, is_live=True, topic_ids=ids))
     yield WorkflowStep(OLD_THERE, AwaitCaughtUp(cluster, before))
     yield WorkflowStep(STOP, AwaitStopped(cluster, before, old.name))
     yield WorkflowStep(EMPTY, AwaitEmpty(cluster, before))
     outputs_of_old = tuple(old.outputs)
-    yield WorkflowStep(NOTE, TakeSnapshot(cluster, before, new.inputs, outputs_of_old, is_live=True, topic_ids=ids))
+    yield WorkflowStep(NOTE, TakeSnapshot(cluster, before, read, outputs_of_old, is_live=True, topic_ids=ids))
     if forms:
         yield from _tail_steps(spec, tuple(tails.values()), forms, is_told=spec.tail_unit in told)
     yield WorkflowStep(SET, SetOffsets(cluster, after))
     if forms:
         yield WorkflowStep(DELETE_TAIL, DeleteTopics(cluster, {}, is_ours=True, group=after, with_records=True))
-    yield WorkflowStep(COMPARE, TakeSnapshot(cluster, before, new.inputs, is_live=True, topic_ids=ids))
+    yield WorkflowStep(COMPARE, TakeSnapshot(cluster, before, read, is_live=True, topic_ids=ids))
     note = f", in place of {old.name}"
     yield WorkflowStep(START, AwaitStarted(cluster, after, new.name, note, is_told=new.name in told))
     yield WorkflowStep(CATCH_UP, AwaitCaughtUp(cluster, after))

@@ -121,7 +121,7 @@ def _of_roles(old: Unit, new: Unit, roles: list[Unit]) -> Iterator[Refused]:
         if shared:
             message = f"{unit.name} writes {shared[0]}, which readers of {old.name} or {new.name} would see"
             yield Refused(Code.INVALID_VALUE, message, "Give it outputs of its own.")
-    strange = sorted(set(new.inputs) - set(old.inputs))
+    strange = sorted(set(new.positioned_inputs) - set(old.positioned_inputs))
     if strange:
         message = f"{new.name} reads {strange[0]}, and {old.name} does not: it has no position there to take over"
         yield Refused(Code.INVALID_VALUE, message, "Let the new version read what the old one reads.")
@@ -145,8 +145,9 @@ def _of_tail(spec: UpgradeSpec, new: Unit, roles: list[Unit]) -> Iterator[Refuse
             yield Refused(Code.MISSING_FIELD, message, _TAIL_NEEDED)
         return
     tail = roles[-1]
-    if len(tail.inputs) != len(new.inputs) or set(tail.inputs) & set(new.inputs):
-        message = f"{tail.name} needs one input of its own for each of {', '.join(new.inputs)}, in the same order"
+    read, instead = new.positioned_inputs, tail.positioned_inputs
+    if len(instead) != len(read) or set(instead) & set(new.inputs):
+        message = f"{tail.name} needs one input of its own for each of {', '.join(read)}, in the same order"
         yield Refused(Code.INVALID_VALUE, message, "Name topics that only this upgrade uses.")
 
 

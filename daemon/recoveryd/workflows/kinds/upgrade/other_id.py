@@ -75,7 +75,7 @@ def problem_elsewhere(spec: UpgradeSpec, old: Unit, new: Unit, found: Found, par
         asked = approval_of_all(params.approvals, verb, unit, params.units)
         if asked is not None and asked.dead_end is not None:
             return Refused(Code.NOT_AN_APPROVER, f"{verb}, which this begins: {asked.dead_end}")
-    strange = sorted({*new.inputs, *new.intermediate} - {*old.inputs, *old.intermediate})
+    strange = sorted({*new.positioned} - {*old.positioned})
     if strange:
         message = f"{new.name} reads {strange[0]}, of which {old.name} has no offsets to take over"
         return Refused(Code.INVALID_VALUE, message, "Let both versions read the same.")

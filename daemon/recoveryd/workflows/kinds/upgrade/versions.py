@@ -8,6 +8,7 @@ from typing import Any
 from recoveryd.units.compatibility import Compatibility, Existing, compare_versions
 from recoveryd.units.facts import PartitionEnds
 from recoveryd.units.model import Unit
+from recoveryd.workflows.kinds.global_tables import commits_of, told_uncommitted
 from recoveryd.workflows.kinds.noting import Place
 from recoveryd.workflows.model.facts import Found, GroupFound
 from recoveryd.workflows.model.size import named_after
@@ -17,8 +18,8 @@ UnfixedRange = Mapping[str, Mapping[int, tuple[int, int]]]
 
 
 def inputs_of(old: Unit, new: Unit) -> tuple[str, ...]:
-    """What either of them reads, apart from internal topics."""
-    return tuple(dict.fromkeys((*old.inputs, *old.intermediate, *new.inputs, *new.intermediate)))
+    """What either of them reads and commits on, apart from internal topics."""
+    return tuple(dict.fromkeys((*old.positioned, *new.positioned)))
 
 
 def compared(old: Unit, new: Unit, found: Found) -> Compatibility:
@@ -49,6 +50,7 @@ def findings_of(old: Unit, new: Unit, found: Found) -> Iterator[str]:
     bare = bare_places(group)
     if bare:
         yield f"{bare} has no commit: {new.name} begins there by its auto.offset.reset"
+    yield from told_uncommitted(new, group.looks, commits_of(group))
     for name in sorted(set(new.outputs) - set(old.outputs)):
         yield f"{new.name} writes {name}, which {old.name} does not"
     for name in sorted(set(old.outputs) - set(new.outputs)):
