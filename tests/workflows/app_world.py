@@ -16,6 +16,7 @@ from recoveryd.units.internal_topics import InternalTopics
 from recoveryd.units.model import Behaviour, Output, Unit, UnitKind
 from recoveryd.workflows.model.actions import (
     MEMBERS,
+    RESTORING,
     Action,
     AwaitCaughtUp,
     AwaitEmpty,
@@ -385,7 +386,12 @@ class AppWorld(WorkflowWorld):
         left = sum(
             max(0, end - self.committed.get((t, p), 0)) for t, ends in action.ends.items() for p, end in ends.items()
         )
-        return report(effect, Outcome.NOT_YET if left else Outcome.DONE, f"{left} left", left=left)
+        began = {
+            (r.name, r.partition): r.was_set if r.is_changed else r.to for r in effect.rows if isinstance(r, OffsetUndo)
+        }
+        is_restoring = action.brings_state and all(self.committed.get(place) == at for place, at in began.items())
+        evidence = {"left": left} | ({RESTORING: True} if left and is_restoring else {})
+        return report(effect, Outcome.NOT_YET if left else Outcome.DONE, f"{left} left", left=left, evidence=evidence)
 
     def _make(self, name: str, configs: Mapping[str, str] | None = None) -> str:
         if name not in self.topics:

@@ -18,8 +18,8 @@ from recoveryd.units.control import ENDED_CLEANLY
 from recoveryd.units.facts import Member, PartitionEnds
 from recoveryd.units.topology import parse_topology
 from recoveryd.wire.nouns import NounForm
-from recoveryd.workflows.model.actions import TakeSnapshot
-from recoveryd.workflows.model.commands import Reset, RestoreSavepoint, Rollback, Savepoint
+from recoveryd.workflows.model.actions import AwaitCaughtUp, TakeSnapshot
+from recoveryd.workflows.model.commands import Ack, Reset, RestoreSavepoint, Rollback, Savepoint
 from recoveryd.workflows.model.cut import Cut
 from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
 from recoveryd.workflows.model.events import GatheringFailed, Outcome, StepReported, WorkflowFacts
@@ -922,3 +922,73 @@ def test_a_transaction_that_is_being_ended_may_be_seen_in_one_place_only(
     states: dict[str, str], is_open: bool, settled: bool
 ) -> None:
     assert is_settled("app", states, is_open=is_open) is settled
+
+
+HOUR_S, DAY_S = 3_600, 86_400
+
+
+def restoring() -> AppWorld:
+    """The application was started with the state of the savepoint, and reads that back first."""
+    world = saved()
+    assert restore(world) == "accepted"
+    for _ in range(10):
+        match world.waiting("w2"):
+            case "stop_application":
+                world.stops()
+            case "copy_state":
+                world.complete_children()
+            case "clean_local_state":
+                world.ack("clean_local_state", "w2")
+            case "start_application":
+                world.starts(reads_all=False)
+        world.pass_time(10)
+    assert world.waiting("w2") == "await_caught_up"
+    return world
+
+
+@pytest.mark.parametrize("is_led_anew", [False, True])
+def test_an_application_that_restores_its_state_for_hours_is_waited_for_as_long_as_a_person(is_led_anew: bool) -> None:
+    world = restoring()
+    world.pass_time(3 * HOUR_S, every_s=60)
+    if is_led_anew:
+        world.lead()
+        world.pass_time(3 * HOUR_S, every_s=60)
+    assert world.waiting("w2") == "await_caught_up", world.look("w2").why
+    world.starts()
+    world.pass_time(40)
+    assert world.waiting("w2") == "confirm_output"
+
+
+def test_once_it_has_committed_it_has_to_get_on() -> None:
+    world = restoring()
+    world.pass_time(3 * HOUR_S, every_s=60)
+    world.committed["orders", 0] += 1
+    world.pass_time(HOUR_S // 3, every_s=60)
+    assert world.waiting("w2") == "await_caught_up"
+    world.pass_time(HOUR_S // 3, every_s=60)
+    assert (world.look("w2").state, world.look("w2").error_code) == (State.FAILED, Code.NOT_CAUGHT_UP.value)
+
+
+def test_one_that_never_commits_is_given_up_after_a_day() -> None:
+    world = restoring()
+    world.pass_time(DAY_S - HOUR_S, every_s=60)
+    assert world.waiting("w2") == "await_caught_up"
+    world.pass_time(2 * HOUR_S, every_s=60)
+    assert (world.look("w2").state, world.look("w2").error_code) == (State.FAILED, Code.NOT_CAUGHT_UP.value)
+
+
+def test_a_person_may_say_that_it_need_not_be_waited_for() -> None:
+    world = restoring()
+    assert world.ack("await_caught_up", "w2") == "rejected"
+    assert world.send(lambda meta: Ack(meta, "await_caught_up", "seen in its log"), subject="w2") == "accepted"
+    assert world.waiting("w2") == "confirm_output"
+
+
+def test_a_cut_of_offsets_alone_brings_no_state_to_be_waited_for() -> None:
+    world = AppWorld()
+    world.internal = ()
+    save(world)
+    world.run_through()
+    assert restore(world) == "accepted"
+    world.run_through("w2")
+    assert [s.action.brings_state for s in world.look("w2").steps if isinstance(s.action, AwaitCaughtUp)] == [False]

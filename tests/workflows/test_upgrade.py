@@ -107,6 +107,17 @@ def test_members_of_the_group_are_not_taken_for_the_new_version_where_people_sta
     assert world.waits_at == "start_old_version"
 
 
+def test_a_version_that_restores_its_state_is_waited_for_as_long_as_a_person() -> None:
+    world = begun()
+    world.stops()
+    world.starts(reads_all=False)
+    world.pass_time(3 * 3_600, every_s=60)
+    assert world.waits_at == "await_caught_up", world.workflow.why
+    world.starts()
+    world.pass_time(6)
+    assert world.workflow.state is State.COMPLETED
+
+
 def test_where_the_daemon_starts_it_nobody_is_asked() -> None:
     world = begun(replace(FITS, control=ControlKind.KUBERNETES))
     world.stops()

@@ -13,6 +13,7 @@ from recoveryd.workflows.machine.readiness import NEAR_SINCE, near_longest_s
 from recoveryd.workflows.model.actions import (
     ANSWERED_BY_PEOPLE,
     CHANGES,
+    RESTORING,
     Action,
     AskChoice,
     AwaitCaughtUp,
@@ -63,8 +64,8 @@ def waited_for(
     hold_ms = _hold_ms(step.action)
     is_moving = waiting is not None and event.left is not None and (waiting.left is None or event.left < waiting.left)
     is_moving = is_moving or (hold_ms > 0 and event.evidence.get(GREEN_SINCE) != step.evidence.get(GREEN_SINCE))
-    is_moving = is_moving or _is_nearer(step, event)
-    deadline_ms = now_ms + hold_ms + _patience_ms(kind, params)
+    is_moving = is_moving or _is_nearer(step, event) or _is_restoring(event.evidence) != _is_restoring(step.evidence)
+    deadline_ms = now_ms + hold_ms + _patience_ms(kind, event.evidence, params)
     if waiting is not None and waiting.deadline_ms is not None and not is_moving:
         deadline_ms = waiting.deadline_ms + _unseen_ms(step, now_ms)
     return WaitingFor(
@@ -86,7 +87,8 @@ def with_time_of(workflow: Workflow, now_ms: int, params: WorkflowParams, *, is_
     if step is not None and waiting is not None:
         workflow = workflow.with_step(replace(step, evidence=_with_times(step.evidence, now_ms, is_set=is_set)))
     if step is not None and waiting is not None and waiting.deadline_ms is not None:
-        latest_ms = now_ms + _hold_ms(step.action) + _patience_ms(_patience_kind(waiting.kind, step.action), params)
+        patience_ms = _patience_ms(_patience_kind(waiting.kind, step.action), step.evidence, params)
+        latest_ms = now_ms + _hold_ms(step.action) + patience_ms
         until_ms = latest_ms if is_set else min(waiting.deadline_ms, latest_ms)
         workflow = replace(workflow, waiting_for=replace(waiting, deadline_ms=until_ms))
     if ending is not None and ending.deadline_ms is not None and not ending.is_last_try:
@@ -126,7 +128,7 @@ def unanswered(
     if known is None:
         kind = _patience_kind(_ANSWER, step.action)
         only_looks = type(step.action) in CHANGES or isinstance(step.action, TakeSnapshot | LookAtTopics | LookAtUnit)
-        deadline_ms = now_ms + _patience_ms(kind, params)
+        deadline_ms = now_ms + _patience_ms(kind, step.evidence, params)
         known = WaitingFor(_ANSWER if only_looks else kind, step.name, now_ms, deadline_ms)
     since_ms = now_ms if known.unanswered_since_ms is None else known.unanswered_since_ms
     return replace(known, unanswered_since_ms=since_ms, last_error=event.why)
@@ -210,8 +212,14 @@ def _hold_ms(action: Action) -> int:
     return action.hold_ms if isinstance(action, LookAtUnit | AwaitReady) else 0
 
 
-def _patience_ms(kind: str, params: WorkflowParams) -> int:
-    if kind in {"ack", "choice", "gates"}:
+def _is_restoring(evidence: Mapping[str, object]) -> bool:
+    """Of an application that may still be reading back its state: nobody can see how far it is."""
+    return evidence.get(RESTORING) is True
+
+
+def _patience_ms(kind: str, evidence: Mapping[str, object], params: WorkflowParams) -> int:
+    """`evidence` of the step by then. Whoever restores state gets as much time as a person."""
+    if kind in {"ack", "choice", "gates"} or (kind == "ready" and _is_restoring(evidence)):
         return params.ack_wait_ms
     return params.ready_wait_ms if kind in {"ready", _LIVE} else params.empty_wait_ms
 

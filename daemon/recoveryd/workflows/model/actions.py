@@ -32,6 +32,7 @@ class AwaitStopped:
 
 
 MEMBERS: Final = "members"  # in the evidence of a step that waits for members to join or to leave: how many were seen
+RESTORING: Final = "restoring"  # in that of one that waits for a group to read: it may still be at its state
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,12 +221,14 @@ class RunChildren:
 @dataclass(frozen=True, slots=True)
 class AwaitCaughtUp:
     """Wait until the group has read everything up to `ends`, by topic and partition. Empty: to the ends that are found
-    then.
+    then. `brings_state`: its application may begin with state that it first has to read back from its changelogs, and
+    commits nothing meanwhile.
     """
 
     cluster: str
     group: str
     ends: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    brings_state: bool = False
     do: Literal["await_caught_up"] = "await_caught_up"
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from recoveryd.workflows.model.actions import (
     Action,
+    AwaitCaughtUp,
     AwaitStarted,
     CreateTopics,
     DeleteTopics,
@@ -62,14 +63,14 @@ def take_step(workflow: Workflow, step: WorkflowStep, *, is_look: bool = False) 
     return TakeStep(workflow.id, step.name, step.tries, step.action, rows, since_ms, step.evidence, is_look)
 
 
-def _is_open(row: OffsetUndo, action: SetOffsets | AwaitStarted | LookAtTopics) -> bool:
+def _is_open(row: OffsetUndo, action: SetOffsets | AwaitStarted | AwaitCaughtUp | LookAtTopics) -> bool:
     topics = action.topics if isinstance(action, SetOffsets) else ()
     return row.group == action.group and row.state is UndoState.OPEN and (not topics or row.name in topics)
 
 
 def _rows_of(workflow: Workflow, action: Action) -> tuple[Undo, ...]:
     match action:
-        case SetOffsets() | AwaitStarted() | LookAtTopics():
+        case SetOffsets() | AwaitStarted() | AwaitCaughtUp(brings_state=True) | LookAtTopics():
             return tuple(r for r in workflow.undo if isinstance(r, OffsetUndo) and _is_open(r, action))
         case CreateTopics() | DeleteTopics() | RecreateTopics():
             return tuple(r for r in workflow.undo if isinstance(r, TopicUndo) and r.cluster == action.cluster)

@@ -22,7 +22,14 @@ from recoveryd.adapters.kafka.streams_state import read_local_state
 from recoveryd.adapters.kafka.topic_admin import describe
 from recoveryd.kernel.catalogue import Code
 from recoveryd.units.local_state import find_stale
-from recoveryd.workflows.model.actions import MEMBERS, AwaitCaughtUp, AwaitEmpty, AwaitStarted, AwaitStopped
+from recoveryd.workflows.model.actions import (
+    MEMBERS,
+    RESTORING,
+    AwaitCaughtUp,
+    AwaitEmpty,
+    AwaitStarted,
+    AwaitStopped,
+)
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.workflow import OffsetUndo, Undo
@@ -132,7 +139,19 @@ class GroupSteps:
         members = await self._reach.members(action.cluster, action.group)
         why = f"{action.group} has at most {left:,} records to read in {len(behind)} partitions"
         why += "" if members else ", and no members"
-        return report(effect, Outcome.NOT_YET, why, left=left, evidence={"left": left, "members": len(members)})
+        evidence: dict[str, object] = {"left": left, "members": len(members)}
+        if action.brings_state and await self._is_where_it_began(effect, action):
+            why += "; it committed nothing since it was started: it may still be restoring its state"
+            evidence[RESTORING] = True
+        return report(effect, Outcome.NOT_YET, why, left=left, evidence=evidence)
+
+    async def _is_where_it_began(self, effect: TakeStep, action: AwaitCaughtUp) -> bool:
+        """Whether it stands where it was set, or noted, before it was started."""
+        rows = [row for row in effect.rows if isinstance(row, OffsetUndo)]
+        keys = [(row.name, row.partition) for row in rows]
+        properties = self._reach.clusters[action.cluster]
+        now = await self._reach.run(action.cluster, read_committed, properties, action.group, keys)
+        return all(offset_in(now, row) == (row.was_set if row.is_changed else row.to) for row in rows)
 
 
 def find_behind(properties: Properties, admin: AdminClient, action: AwaitCaughtUp) -> dict[_Key, int]:

@@ -69,7 +69,7 @@ def _noted(workflow: Workflow, spec: RestoreSpec, event: StepReported) -> Workfl
     copy = next((s.action for s in workflow.steps if s.name == COPY), RunChildren())
     pinned: dict[str, Action] = {
         COPY: with_runs(copy, _runs(workflow, spec, cut)),
-        CATCH_UP: AwaitCaughtUp(spec.cluster, spec.group, ends),
+        CATCH_UP: replace(awaited, ends=ends),
     }
     steps = tuple(replace(s, action=pinned[s.name]) if s.name in pinned else s for s in workflow.steps)
     return with_positions(replace(workflow, steps=steps), event, spec.group, after)

@@ -25,6 +25,7 @@ from recoveryd.workflows.kinds.restore.names import (
 )
 from recoveryd.workflows.machine.undoing import rollback_steps
 from recoveryd.workflows.model.actions import (
+    AwaitCaughtUp,
     AwaitEmpty,
     AwaitStarted,
     AwaitStopped,
@@ -70,7 +71,9 @@ def restore_steps(
     for step in last_steps(spec, unit, internal, kept_ids(ids, state, forms)):
         action = step.action
         if isinstance(action, AwaitStarted):
-            action = replace(action, before=spec.before, inputs=(*unit.inputs, *unit.intermediate))
+            action = replace(action, before=spec.before, inputs=(*unit.positioned_inputs, *unit.intermediate))
+        elif isinstance(action, AwaitCaughtUp):
+            action = replace(action, brings_state=len(between) < len(internal))
         yield replace(step, action=action)
 
 

@@ -204,7 +204,8 @@ def _steps(spec: UpgradeSpec, old: Unit, new: Unit, found: Found, plan: Workflow
     is_told = new.control is ControlKind.MANUAL  # the group of both is the same
     note = f", the version after {old.name}"
     yield WorkflowStep(START, AwaitStarted(cluster, group, new.name, note, is_told=is_told))
-    yield WorkflowStep(CATCH_UP, AwaitCaughtUp(cluster, group, {topic: {} for topic in new.positioned_inputs}))
+    ends: dict[str, dict[int, int]] = {topic: {} for topic in new.positioned_inputs}
+    yield WorkflowStep(CATCH_UP, AwaitCaughtUp(cluster, group, ends, brings_state=new.keeps_state))
     if new.outputs:
         yield WorkflowStep(LOOK, LookAtTopics(cluster, tuple(new.outputs)))
 
@@ -241,7 +242,7 @@ def _after_own_step(
         for topic in awaited.action.ends
         if topic in event.logs
     }
-    pinned = replace(awaited, action=AwaitCaughtUp(spec.cluster, spec.group, ends))
+    pinned = replace(awaited, action=replace(awaited.action, ends=ends))
     known = replace(workflow, plan=replace(workflow.plan, version=version))
     return known.with_step(pinned).with_undo(event.undo)
 

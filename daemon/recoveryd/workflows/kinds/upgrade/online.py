@@ -206,7 +206,7 @@ def _steps(
     yield WorkflowStep(COMPARE, TakeSnapshot(cluster, before, read, is_live=True, topic_ids=ids))
     note = f", in place of {old.name}"
     yield WorkflowStep(START, AwaitStarted(cluster, after, new.name, note, is_told=new.name in told))
-    yield WorkflowStep(CATCH_UP, AwaitCaughtUp(cluster, after))
+    yield WorkflowStep(CATCH_UP, AwaitCaughtUp(cluster, after, brings_state=new.keeps_state))
     if new.outputs:
         yield WorkflowStep(LOOK, LookAtTopics(cluster, tuple(new.outputs)))
 

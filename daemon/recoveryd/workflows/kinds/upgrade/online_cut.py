@@ -142,7 +142,9 @@ def _cut(workflow: Workflow, spec: UpgradeSpec, event: StepReported) -> Workflow
     told = _told_between(spec, left)
     plan = replace(workflow.plan, version=version, findings=(*workflow.plan.findings, *told))
     ends = {topic: found for topic, found in _ends(event).items() if topic in topics}
-    pins: dict[str, Action] = {CATCH_UP: AwaitCaughtUp(spec.cluster, spec.to_group, ends)}
+    awaited = next(step.action for step in workflow.steps if step.name == CATCH_UP)
+    assert isinstance(awaited, AwaitCaughtUp)
+    pins: dict[str, Action] = {CATCH_UP: replace(awaited, ends=ends)}
     steps = workflow.steps
     if left:
         pins[COPY_TAIL] = RunChildren(tuple(_copies(workflow, spec, starts, cut)))

@@ -1,0 +1,50 @@
+"""The step that waits for a group to read, on a real broker: an application that brings state commits nothing until it has
+restored that, which is told apart from one that reads.
+"""
+
+import asyncio
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from recoveryd.adapters.kafka.steps.taker import KafkaSteps
+from recoveryd.workflows.model.actions import RESTORING, AwaitCaughtUp
+from recoveryd.workflows.model.effects import TakeStep
+from recoveryd.workflows.model.events import Outcome
+from recoveryd.workflows.model.workflow import OffsetUndo
+from tests.builders.history import Draft, produce, writer
+from tests.e2e.clients import client
+from tests.integration.step_world import Topics
+
+pytestmark = pytest.mark.broker
+
+
+def commit(bootstrap: str, group: str, topic: str, offset: int) -> None:
+    consumer = Consumer({**client(bootstrap), "group.id": group})
+    consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
+    consumer.close()
+
+
+@pytest.mark.parametrize("was_set", [0, None])
+async def test_it_may_be_restoring_its_state_until_it_commits(
+    steps: KafkaSteps, topics: Topics, bootstrap: str, unique: str, was_set: int | None
+) -> None:
+    """Also where nothing was set, and it was only noted where it stood."""
+    (topic, _), group = topics.names, f"{unique}group"
+    producer = writer(bootstrap)
+    for number in range(5):
+        produce(producer, topic, Draft(0, b"k", str(number).encode(), (), 1_700_000_000_000))
+    assert producer.flush(60.0) == 0
+    await asyncio.to_thread(commit, bootstrap, group, topic, 0)
+    row = OffsetUndo(topic, 0, 4 if was_set is not None else 0, was_set, group=group)
+    action = AwaitCaughtUp("main", group, {topic: {0: 5}}, brings_state=True)
+
+    async def told() -> tuple[Outcome, object, bool]:
+        report = await steps.take(TakeStep("w", "await_caught_up", 1, action, (row,)))
+        return report.outcome, report.evidence.get(RESTORING), "may still be restoring its state" in report.why
+
+    assert await told() == (Outcome.NOT_YET, True, True)
+    await asyncio.to_thread(commit, bootstrap, group, topic, 1)
+    assert await told() == (Outcome.NOT_YET, None, False)
+    await asyncio.to_thread(commit, bootstrap, group, topic, 5)
+    assert await told() == (Outcome.DONE, None, False)
