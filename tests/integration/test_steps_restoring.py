@@ -1,5 +1,5 @@
-"""The step that waits for a group to read, on a real broker: an application that brings state commits nothing until it has
-restored that, which is told apart from one that reads.
+"""The step that waits for a group to read, on a real broker: an application that brings state commits nothing until it
+has restored that, which is told apart from one that reads.
 """
 
 import asyncio
@@ -12,8 +12,8 @@ from recoveryd.workflows.model.actions import RESTORING, AwaitCaughtUp
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome
 from recoveryd.workflows.model.workflow import OffsetUndo
-from tests.builders.history import Draft, produce, writer
-from tests.e2e.clients import client
+from tests.builders.history import Draft, produce
+from tests.e2e.clients import client, writer
 from tests.integration.step_world import Topics
 
 pytestmark = pytest.mark.broker

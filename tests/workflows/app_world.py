@@ -299,6 +299,9 @@ class AppWorld(WorkflowWorld):
         ]
         if foreign and not action.is_back:
             return report(effect, Outcome.FAILED, "somebody else set it", code=Code.GROUP_CHANGED.value)
+        came_back = [n for n in action.gone if (log := self.topics.get(n)) is not None and log.end > log.start]
+        for name in came_back:
+            self._drop(name)
         for row in rows:
             goal = row.to if action.is_back else row.was_set
             if row not in foreign:

@@ -16,11 +16,12 @@ from recoveryd.units.facts import GroupType, Member
 from recoveryd.units.model import Unit
 from recoveryd.workflows.kinds.reprocess_checks import missing_in
 from recoveryd.workflows.model.effects import TakeStep
-from recoveryd.workflows.model.events import StepReported
+from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.positions import AtTopicOffsets, Current, OnOutOfRange, Shift, To
 from recoveryd.workflows.model.spec import OutputChoice, OutputPolicy, ReprocessSpec
 from recoveryd.workflows.model.workflow import OffsetUndo, StepState, UndoState
 from tests.workflows.app_world import AGAIN, INTERNAL, OUTPUTS, PARTITIONS, UNIT, AppWorld, Log
+from tests.workflows.world import report
 
 STEPS = (
     "stop_application", "await_empty", "snapshot", "delete_internal_topics", "recreate_topics", "create_outputs",
@@ -212,6 +213,27 @@ def test_a_topic_that_cannot_bring_its_state_back_is_left_alone_and_told(unit: U
     assert world.workflow.plan is not None
     assert world.workflow.plan.ambiguous_topics == (name,)
     assert any(finding.startswith(f"{name} may be an internal topic") for finding in world.workflow.plan.findings)
+
+
+@pytest.mark.scenario("S-WIKI-1b")
+def test_state_of_a_run_between_the_steps_that_died_before_it_committed_goes_as_well() -> None:
+    """It made its changelog again, and read from the old offsets."""
+    world, came = AppWorld(), []
+
+    def comes_back(effect: TakeStep) -> StepReported | None:
+        if effect.step != "set_offsets" or came:
+            return None
+        came.append(INTERNAL[0])
+        world.topics[INTERNAL[0]] = Log("of-nobody", 0, 7)
+        return report(effect, Outcome.NOT_YET, "1 members", members=("m9",))
+
+    world.fault = comes_back
+    world.reprocess()
+    world.stops()
+    world.run_through()
+    assert world.workflow.state is State.COMPLETED, world.workflow.why
+    assert INTERNAL[0] not in world.topics
+    assert world.done.count(f"drop {INTERNAL[0]}") == 2
 
 
 def test_a_commit_of_which_no_offset_is_named_ends_it_also_where_it_comes_after_the_plan() -> None:

@@ -15,13 +15,13 @@ from recoveryd.workflows.model.workflow import WorkflowStep
 
 
 def last_steps(
-    spec: WithOutputs, unit: Unit, internal: Collection[str], ids: Mapping[str, str]
+    spec: WithOutputs, unit: Unit, internal: Collection[str], ids: Mapping[str, str], gone: Mapping[str, str]
 ) -> Iterator[WorkflowStep]:
     """From the offsets on, once everything that has to be gone or made is so. `ids`: of topics that are not
-    made again.
+    made again; `gone`: internal ones that went, with those that they had.
     """
     cluster, group = spec.cluster, spec.group
-    yield WorkflowStep(SET, SetOffsets(cluster, group, connector=unit.connector, topic_ids=ids))
+    yield WorkflowStep(SET, SetOffsets(cluster, group, connector=unit.connector, topic_ids=ids, gone=gone))
     if unit.keeps_state:
         yield WorkflowStep(CLEAN, AskPerson(clean_text(unit)))
     changelogs = tuple(name for name in internal if is_changelog(name)) if unit.keeps_state else ()

@@ -259,7 +259,7 @@ def _steps(
     if internal:
         yield WorkflowStep(DELETE, DeleteTopics(cluster, internal, group=group))
     yield from output_steps(spec, forms)
-    yield from last_steps(spec, unit, facts.internal.certain, kept_ids(ids, forms))
+    yield from last_steps(spec, unit, facts.internal.certain, kept_ids(ids, forms), internal)
 
 
 def _after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> Workflow | Refused:

@@ -107,7 +107,8 @@ class TakeSnapshot:
 @dataclass(frozen=True, slots=True)
 class SetOffsets:
     """Commit what the undo rows of the group say, and read it back. What is neither as it was nor as it shall be is
-    somebody's: forward nothing is set then, back it stays as they left it.
+    somebody's: forward nothing is set then, back it stays as they left it. `gone`: internal topics that went before,
+    with the ids that they had. What came back of them, with records, is of a run from the old offsets, and goes too.
     """
 
     cluster: str
@@ -118,6 +119,7 @@ class SetOffsets:
     # Of topics that must still be those in which the offsets were noted; one that is another now counts as moved by
     # somebody.
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    gone: Mapping[str, str] = field(default_factory=dict)
     do: Literal["set_offsets"] = "set_offsets"
 
 

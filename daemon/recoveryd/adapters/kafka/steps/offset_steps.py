@@ -18,6 +18,7 @@ from recoveryd.adapters.kafka.group_facts import read_committed
 from recoveryd.adapters.kafka.offsets import LATEST, read_offsets
 from recoveryd.adapters.kafka.raw_groups import Commit
 from recoveryd.adapters.kafka.raw_requests import connected
+from recoveryd.adapters.kafka.steps.came_back import CameBack
 from recoveryd.adapters.kafka.steps.gathering import Gatherer
 from recoveryd.adapters.kafka.steps.members import not_empty
 from recoveryd.adapters.kafka.steps.reach import Reach
@@ -52,6 +53,7 @@ class OffsetSteps:
         self._reach = reach
         self._gatherer = gatherer
         self._control, self._connectors = control, connectors
+        self._came_back = CameBack(reach)
 
     async def note(self, effect: TakeStep, action: TakeSnapshot) -> StepReported:
         """Of one that stands still: long after it was stopped somebody may have started it again, also while it is
@@ -179,7 +181,8 @@ class OffsetSteps:
             why = f"{first.name} {first.partition} reads {offset_in(after, first)} after it was set to {_goal(first, is_back=action.is_back)}"
             raise ClusterProblem(why)
         lost = [row for row in rows if row not in foreign and _is_lost(row, before)]
-        return _set_report(effect, action, rows, foreign, outside, lost)
+        done = _set_report(effect, action, rows, foreign, outside, lost)
+        return await self._came_back.take_away(effect, action, done) if action.gone else done
 
     async def _put(
         self,

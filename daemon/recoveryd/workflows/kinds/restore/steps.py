@@ -68,7 +68,7 @@ def restore_steps(
         yield WorkflowStep(COPY, RunChildren(told=told_sizes(copied(cut, found))))
         yield WorkflowStep(SETTLE, SetConfigs(cluster, _settled(spec, cut)))
     yield from output_steps(spec, forms)
-    for step in last_steps(spec, unit, internal, kept_ids(ids, state, forms)):
+    for step in last_steps(spec, unit, internal, kept_ids(ids, state, forms), gone):
         action = step.action
         if isinstance(action, AwaitStarted):
             action = replace(action, before=spec.before, inputs=(*unit.positioned_inputs, *unit.intermediate))
