@@ -10,8 +10,9 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from recoveryd_jobs import errors
 from recoveryd_jobs.clients import FETCH_WAIT_MS, QUICK_FETCH_WAIT_MS, make_reader, meet
@@ -25,6 +26,10 @@ _QUICK_S = 2.0
 _ASK_TIMEOUT_S = 5.0
 _REFRESH_S = 10.0
 _AGAIN_S = 1.0  # how long to wait before another client is made
+_QUIET_S = 10.0  # how long nothing may come before the reader asks whether it hears all: a lease is renewed more often
+_DEAF_S = 5.0  # how long a reader may leave out what is there
+_BLIND_S = 30.0  # how long it may neither hear anything nor get an answer
+_RENEWALS_MOST = 3  # how often both are doubled where new readers hear no more: a slow network needs longer
 _CLOSE_TIMEOUT_S = 3.0
 
 
@@ -40,6 +45,14 @@ class Received:
         return self.directive.attempt, self.directive.sequence
 
 
+class _Known(NamedTuple):
+    """Where the topic ended, as an answer at `told_s` said, which everything written before `asked_s` lies before."""
+
+    end: int
+    asked_s: float
+    told_s: float
+
+
 class Directives:
     """The newest directive for `spec.recovery`, beginning with the one in the spec. Reading starts at construction."""
 
@@ -51,6 +64,9 @@ class Directives:
         self._asked_s = self._fresh_s = 0.0  # when `refresh` was last called, and up to which call everything was read
         self._refused: KafkaError | None = None  # what was said since something was read
         self._position = 0  # where the next reader begins
+        self._known: _Known | None = None  # what the reader has to come to
+        self._sure_s = 0.0  # when it last came further, or surely had everything
+        self._renewals = 0  # how often it was made anew since something was read
         self._closing = False
         self._thread = threading.Thread(target=self._follow, name="directives", daemon=True)
         self._thread.start()
@@ -130,30 +146,52 @@ class Directives:
         try:
             meet(consumer, control.directives_topic)
             consumer.assign([TopicPartition(control.directives_topic, 0, self._position or OFFSET_BEGINNING)])
+            self._known, self._sure_s = None, time.monotonic()
             while not self._closing and not is_over():
                 self._step(consumer)
+                if self._is_deaf():
+                    self._renewals = min(self._renewals + 1, _RENEWALS_MOST)
+                    return  # `_read` makes a new one
         finally:
             consumer.close()
 
+    def _is_deaf(self) -> bool:
+        """Whether the reader leaves out for long what the topic has, or cannot even ask. One that was assigned while a
+        broker came back to itself may hear no more, and then no other assignment helps (librdkafka 2.16).
+        """
+        since_s, patience_s = self._sure_s, _BLIND_S
+        if self._known is not None:
+            since_s, patience_s = max(self._known.told_s, self._sure_s), _DEAF_S
+        return time.monotonic() - since_s >= patience_s * 2.0**self._renewals
+
     def _step(self, consumer: Consumer) -> None:
-        """Read what is there. If `refresh` was called, ask where the end is first, and read up to it."""
-        asked_s = self._asked_s
-        end = self._end(consumer) if asked_s > self._fresh_s else None
-        while not self._closing:
-            for message in consumer.consume(500, 0) or consumer.consume(1, _STEP_S):
-                error, offset = message.error(), message.offset()
-                self._note(error)
-                if error is None:
-                    self._offer(message.value())
-                    self._position = max(self._position, (offset or 0) + 1)
-                elif offset is not None and offset >= 0:
-                    self._position = max(self._position, offset)
-            if end is None or self._position >= end:
-                break
-        if end is not None:
+        """Read what is there. If `refresh` was called, or nothing came for long, ask where the end is first."""
+        is_asked = self._asked_s > self._fresh_s or time.monotonic() - self._sure_s >= _QUIET_S
+        if self._known is None and is_asked:
+            self._known = self._ask(consumer)
+        before = self._position
+        for message in consumer.consume(500, 0) or consumer.consume(1, _STEP_S):
+            self._take(message)
+        if self._position > before:
+            self._sure_s, self._renewals = time.monotonic(), 0
+        if self._known is not None and self._position >= self._known.end:
             with self._changed:
-                self._fresh_s = asked_s
+                self._fresh_s = self._known.asked_s
                 self._changed.notify_all()
+            self._known, self._sure_s = None, time.monotonic()
+
+    def _take(self, message: Message) -> None:
+        """Raises KafkaException where nothing is at the position any more: the next reader begins anew."""
+        error, offset = message.error(), message.offset()
+        self._note(error)
+        if error is None:
+            self._offer(message.value())
+            self._position = max(self._position, (offset or 0) + 1)
+        elif error.code() in errors.OUT_OF_RANGE:
+            self._position = 0
+            raise KafkaException(error)
+        elif offset is not None and offset >= 0:
+            self._position = max(self._position, offset)
 
     def _note(self, error: KafkaError | None) -> None:
         if error is None or error.code() == errors.END:
@@ -161,14 +199,15 @@ class Directives:
         elif errors.is_refusal(error):
             self._refused = error
 
-    def _end(self, consumer: Consumer) -> int | None:
-        partition = TopicPartition(self._spec.control.directives_topic, 0)
+    def _ask(self, consumer: Consumer) -> _Known | None:
+        """Where the end is now; None without an answer."""
+        asked_s, partition = self._asked_s, TopicPartition(self._spec.control.directives_topic, 0)
         try:
             found = consumer.get_watermark_offsets(partition, timeout=_ASK_TIMEOUT_S, cached=False)
         except KafkaException as error:
             self._note(error.args[0])
             return None
-        return None if found is None else int(found[1])
+        return None if found is None else _Known(int(found[1]), asked_s, time.monotonic())
 
     def _offer(self, raw: object) -> None:
         if not isinstance(raw, bytes) or self._spec.recovery.encode() not in raw:

@@ -1,6 +1,7 @@
 """One lane in trouble costs the attempt while the others move; receipts that cannot be read end the wait for them."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -169,6 +170,75 @@ def test_lanes_that_must_not_copy_do_not_stall(told: str) -> None:
     world.applications["r1"].stuck |= {0, 1}
     world.second(120)
     assert (world.recovery().state, world.recovery().attempt.number) == (State.RUNNING, 1)
+
+
+class HardOfHearing(World):
+    """In the first attempt, a lane or task in `deaf` rests by the directive of this sequence."""
+
+    def __init__(self, state: str, **more: Any) -> None:
+        self.deaf: dict[int, int] = {}
+        self.told = state
+        super().__init__(LONG, **more)
+
+    def _heartbeat(self, app: Application, lane: int, state: str) -> LaneHeartbeat:
+        return self._misheard(super()._heartbeat(app, lane, state))
+
+    def _reader(self, app: Application, task: int, state: str) -> LaneHeartbeat:
+        return self._misheard(super()._reader(app, task, state))
+
+    def _misheard(self, beat: LaneHeartbeat) -> LaneHeartbeat:
+        if beat.lane not in self.deaf or beat.attempt > 1:
+            return beat
+        return replace(beat, state=self.told, directive_sequence=self.deaf[beat.lane])
+
+
+@pytest.mark.parametrize("told", ["leaseless", "paused"])
+def test_a_lane_that_hears_no_directives_loses_the_attempt_although_others_do(told: str) -> None:
+    world = HardOfHearing(told)
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    world.applications["r1"].stuck.add(1)
+    world.deaf[1] = world.recovery().directive_sequence
+    world.second(8 + 10)  # until the lease is renewed once, and some time after it
+    assert "lane 1 has not heard for 6 s what the others are told" in world.recovery().attempt.last_error
+    assert world.run_until(State.RUNNING).attempt.number == 2
+
+
+def test_the_only_lane_is_compared_with_the_driver() -> None:
+    world = HardOfHearing("leaseless")
+    world.facts = make_facts((100_000,))
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    world.applications["r1"].stuck.add(0)
+    world.deaf[0] = world.recovery().directive_sequence
+    world.second(8 + 10)
+    assert "lane 0 has not heard for 6 s" in world.recovery().attempt.last_error
+
+
+def test_a_lane_that_hears_some_seconds_later_than_the_others_loses_nothing() -> None:
+    world = HardOfHearing("leaseless")
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    for _ in range(5):
+        told = world.deaf[1] = world.recovery().directive_sequence
+        while world.recovery().directive_sequence == told:
+            world.second()
+        world.second(3)
+        world.deaf.clear()
+        world.second(2)
+    assert world.recovery().attempt.number == 1
+
+
+def test_a_task_of_the_proof_that_hears_no_directives_loses_the_attempt() -> None:
+    world = HardOfHearing("leaseless", speed=10_000)
+    world.verify_s = 60
+    world.feed(command("replay"))
+    world.run_until(State.VERIFYING)
+    world.second(3)
+    world.deaf[1] = world.recovery().directive_sequence
+    world.second(8 + 10)
+    assert "task 1 has not heard for 6 s what the others are told" in world.recovery().attempt.last_error
+    assert world.run_until(State.COMPLETED).attempt.number == 2
 
 
 @pytest.mark.parametrize("state", ["starting", "blocked"])

@@ -9,10 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Message
+from confluent_kafka import Consumer, KafkaError, Message
 
+from recoveryd_jobs import directives
 from recoveryd_jobs.clients import make_reader
 from recoveryd_jobs.contract import PartitionRange
+from recoveryd_jobs.directives import Directives
 from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.lane import hearing
 from recoveryd_jobs.lane.life import LaneOutcome
@@ -26,6 +28,7 @@ from recoveryd_jobs.verify.plan import Asked, ProofPlan
 from recoveryd_jobs.verify.reader import Place, Range, RangeReader
 from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, rows
 from tests.builders.proving import FreeGuest
+from tests.e2e.processes import wait_for
 
 pytestmark = pytest.mark.broker
 
@@ -42,6 +45,10 @@ class DeafConsumer:
             return self._real.consume(count, wait_s)
         time.sleep(min(wait_s, 0.02))
         return []
+
+    @property
+    def is_deaf(self) -> bool:
+        return self._calls < 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
@@ -161,3 +168,76 @@ def test_the_closer_look_goes_on_with_new_consumers_and_finds_the_one_that_is_mi
     look.close()
     assert [(d.kind, d.source_offset) for d in found.differences] == [("missing", COUNT - 7)]
     assert len(made) >= 2 + deaf, "each deaf one was made anew, and so is one that hears late on a busy machine"
+
+
+def followed(cluster: Cluster) -> Recovery:
+    return Recovery(cluster, cluster.topic("in"), cluster.topic("out"), ranges=[[PartitionRange(0, 0, None)]])
+
+
+def test_words_are_heard_by_a_new_reader_where_the_first_ones_hear_nothing(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(directives, "_QUICK_S", 0.3)
+    monkeypatch.setattr(directives, "_DEAF_S", 0.5)
+    made: list[Any] = []
+    monkeypatch.setattr(directives, "make_reader", deaf_at_first(made, 3, 0))
+    recovery = followed(cluster)
+    sequence = recovery.direct("pause")
+    heard = Directives(recovery.spec, "directives")
+    assert heard.refresh(60.0)
+    assert heard.current().directive.sequence == sequence
+    heard.close()
+    assert len(made) > 3
+
+
+def test_a_word_is_heard_soon_although_the_reader_that_follows_went_deaf(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(directives, "_QUIET_S", 0.5)
+    monkeypatch.setattr(directives, "_DEAF_S", 0.5)
+    made: list[Any] = []
+    monkeypatch.setattr(directives, "make_reader", deaf_at_first(made, 2, 100))
+    recovery = followed(cluster)
+    heard = Directives(recovery.spec, "directives")
+    assert heard.refresh(60.0)
+    wait_for(lambda: len(made) > 1 and made[1].is_deaf, 60.0, lambda: f"{len(made)} readers were made")
+    assert len(made) == 2, "nothing was said that it could leave out"
+    sequence = recovery.direct("pause")
+    wait_for(lambda: heard.current().directive.sequence == sequence, 20.0, lambda: "the word is not heard")
+    heard.close()
+    assert len(made) > 2
+
+
+class Gone:
+    """What a reader is told that asks for what the topic does not hold any more; it stops for good then."""
+
+    def error(self) -> KafkaError:
+        return KafkaError(KafkaError._AUTO_OFFSET_RESET)
+
+    def offset(self) -> int:
+        return 7
+
+
+class StoppedReader(DeafConsumer):
+    def consume(self, count: int, wait_s: float) -> list[Any]:
+        return [Gone()] if count == 1 and not self.is_deaf else super().consume(count, wait_s)
+
+
+def test_a_reader_that_stopped_where_nothing_is_any_more_is_made_anew_from_the_beginning(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+
+    def make(*arguments: Any, **more: Any) -> Any:
+        real = make_reader(*arguments, **more)
+        made.append(real if made else StoppedReader(real, 2))
+        return made[-1]
+
+    monkeypatch.setattr(directives, "make_reader", make)
+    monkeypatch.setattr(directives, "_QUICK_S", 60.0)
+    recovery = followed(cluster)
+    sequence = recovery.direct("pause")
+    heard = Directives(recovery.spec, "directives")
+    assert heard.refresh(60.0)
+    assert heard.current().directive.sequence == sequence
+    heard.close()

@@ -138,6 +138,7 @@ def _forget_attempt(case: Case) -> None:
         exited=None,
         candidate=None,
         progress_ms=0,
+        heeded=0,
         effect_error=None,
     )
 

@@ -1,5 +1,5 @@
-"""Each lane is judged by itself: one that fell silent, or makes no progress, costs the attempt even while the others
-move. Then the copy as a whole: it may stand still although no lane of it is to blame.
+"""Each lane is judged by itself: one that fell silent, hears no directives, or makes no progress, costs the attempt
+even while the others move. Then the copy as a whole: it may stand still although no lane of it is to blame.
 
 This is for lanes of a running copy only (`recoveryd.recovery.proof_trouble` is for a verification). A lane that was
 never heard may wait for a free slot of Spark; that is an error only when following the live head, because then no slot
@@ -19,15 +19,15 @@ from recoveryd.recovery.model import PartitionProgress, Recovery
 from recoveryd.recovery.observed import Heard, Observed
 from recoveryd.recovery.params import Params
 
-SILENT, STALLED, MISSING = "silent", "stalled", "missing"
+SILENT, DEAF, STALLED, MISSING = "silent", "deaf", "stalled", "missing"
 _SAY_THEMSELVES = frozenset({"starting", "blocked"})  # states in which a lane may wait for a transaction of others
 SAYING_MS = 60_000  # what waits for one begins to do so a little later than the clock that judges it
 
 
 @dataclass(frozen=True, slots=True)
 class LaneTrouble:
-    """`kind` is silent, stalled or missing. `lane` None: the copy, or the proof, as a whole. `at`: where it stalled, as
-    the sum of its durable positions or the offsets that the proof has passed.
+    """`kind` is silent, deaf, stalled or missing. `lane` None: the copy, or the proof, as a whole. `at`: where it
+    stalled, as the sum of its durable positions or the offsets that the proof has passed.
     """
 
     lane: int | None
@@ -57,7 +57,8 @@ def lane_trouble(
         if heard is None:
             found = _missing(recovery, seen, number, now_ms, params)
         else:
-            found = _silent(heard, now_ms, params) or _stalled(recovery, heard, partitions, history, now_ms, params)
+            found = silent_or_deaf(heard, "lane", now_ms, params)
+            found = found or _stalled(recovery, heard, partitions, history, now_ms, params)
         if found is not None:
             return found
     return _all_stalled(recovery, seen, now_ms, params)
@@ -79,17 +80,20 @@ def _missing(recovery: Recovery, seen: Observed, number: int, now_ms: int, param
     return LaneTrouble(number, MISSING, f"lane {number} did not start in {waited_s:.0f} s, others did")
 
 
-def _silent(heard: Heard, now_ms: int, params: Params) -> LaneTrouble | None:
-    why = silent_why(heard, "lane", now_ms, params)
-    return LaneTrouble(heard.heartbeat.lane, SILENT, why) if why else None
-
-
-def silent_why(heard: Heard, worker: str, now_ms: int, params: Params) -> str:
-    """Why this `worker` (lane or task) counts as silent, or "". One that said it is done may be."""
+def silent_or_deaf(heard: Heard, worker: str, now_ms: int, params: Params) -> LaneTrouble | None:
+    """Whether nothing was heard of this `worker` (lane or task), or it hears nothing: it rests, as told long ago or
+    without a lease, while others act on what was said since. One that said it is done may be silent.
+    """
+    told = heard.heartbeat
     silent_ms = now_ms - heard.received_ms
-    if heard.heartbeat.state == "done" or silent_ms <= params.heartbeat_timeout_ms:
-        return ""
-    return f"nothing was heard of {worker} {heard.heartbeat.lane} for {silent_ms / 1000:.0f} s"
+    if told.state != "done" and silent_ms > params.heartbeat_timeout_ms:
+        why = f"nothing was heard of {worker} {told.lane} for {silent_ms / 1000:.0f} s"
+        return LaneTrouble(told.lane, SILENT, why)
+    deaf_ms = now_ms - heard.deaf_ms if heard.deaf_ms else 0
+    if deaf_ms > params.heartbeat_timeout_ms:
+        why = f"{worker} {told.lane} has not heard for {deaf_ms / 1000:.0f} s what the others are told"
+        return LaneTrouble(told.lane, DEAF, why)
+    return None
 
 
 def _stalled(

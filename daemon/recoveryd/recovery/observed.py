@@ -25,6 +25,7 @@ class Heard:
     before: "Heard | None" = None
     moved_ms: int = 0  # when one of its positions last moved, or it was first heard
     kept_ms: int = 0  # when it last said that a pause, its lease, its rate or what no reader sees keeps it from copying
+    deaf_ms: int = 0  # since when it rests by an older directive than others act on, 0 = it does not
 
     def idle_ms(self, now_ms: int) -> int:
         """For how long it has made nothing durable, although nothing kept it from that."""
@@ -74,6 +75,7 @@ class Observed:
     exited_ms: int = 0
     progress_ms: int = 0  # when a durable position last moved, or the verification last read or compared something
     throttled_ms: int = 0  # when a lane or task last waited for nothing but its rate, its lease or the end of a pause
+    heeded: int = 0  # sequence of the newest directive that anything of the present attempt acts on
     directive_ms: int = 0  # when the last directive was journaled
     status_ms: int = 0  # when progress was last journaled
     told: Recovery | None = None  # the recovery as it was journaled then

@@ -43,9 +43,11 @@ def on_lane_heartbeat(draft: RecoveryDraft, event: LaneHeartbeat) -> None:
     seen = draft.observed(recovery.id)
     earlier = seen.lanes.get(event.lane)
     before = Heard(earlier.heartbeat, earlier.received_ms) if earlier else None
-    lanes = {**seen.lanes, event.lane: _heard(event, earlier, before, draft.now_ms)}
+    heeded = max(seen.heeded, event.directive_sequence)
+    deaf_ms = _deaf_ms(event, earlier, heeded, draft.now_ms)
+    lanes = {**seen.lanes, event.lane: _heard(event, earlier, before, draft.now_ms, deaf_ms)}
     moved = recovery if recovery.is_proving else with_lane_positions(recovery, event, lanes)
-    changes: dict[str, object] = {"lanes": lanes}
+    changes: dict[str, object] = {"lanes": lanes, "heeded": heeded}
     if _is_kept(event):
         changes["throttled_ms"] = draft.now_ms
     failed = event.failed_chunks - (earlier.heartbeat.failed_chunks if earlier else 0)
@@ -63,11 +65,14 @@ def _on_reader_heartbeat(draft: RecoveryDraft, event: LaneHeartbeat, recovery: R
     """A heartbeat of a task of the verification: what all of its tasks have read is the progress."""
     seen = draft.observed(recovery.id)
     earlier = seen.readers.get(event.lane)
-    readers = {**seen.readers, event.lane: Heard(event, draft.now_ms)}
+    heeded = max(seen.heeded, event.directive_sequence)
+    deaf_ms = _deaf_ms(event, earlier, heeded, draft.now_ms)
+    readers = {**seen.readers, event.lane: Heard(event, draft.now_ms, deaf_ms=deaf_ms)}
     has_worked = earlier is None or _work(event) != _work(earlier.heartbeat)
     draft.observe(
         recovery.id,
         readers=readers,
+        heeded=heeded,
         progress_ms=draft.now_ms if has_worked or seen.progress_ms == 0 else seen.progress_ms,
         throttled_ms=draft.now_ms if _is_kept(event) else seen.throttled_ms,
     )
@@ -81,6 +86,13 @@ def _is_kept(event: LaneHeartbeat) -> bool:
     return event.throttled or event.fetching or event.state in _KEPT
 
 
+def _deaf_ms(event: LaneHeartbeat, earlier: Heard | None, heeded: int, now_ms: int) -> int:
+    """Since when it rests by an older directive than `heeded`, 0 = it does not: the others hear what it does not."""
+    if event.state not in _KEPT or event.directive_sequence >= heeded:
+        return 0
+    return earlier.deaf_ms if earlier is not None and earlier.deaf_ms else now_ms
+
+
 def _work(reader: LaneHeartbeat) -> tuple[int, int, int]:
     """What changes while a task of the verification works: the closer look passes no offset anew, and a comparison on
     disk reads no record.
@@ -88,14 +100,14 @@ def _work(reader: LaneHeartbeat) -> tuple[int, int, int]:
     return reader.verified_offsets, reader.verified_records, reader.verified_steps
 
 
-def _heard(event: LaneHeartbeat, earlier: Heard | None, before: Heard | None, now_ms: int) -> Heard:
+def _heard(event: LaneHeartbeat, earlier: Heard | None, before: Heard | None, now_ms: int, deaf_ms: int) -> Heard:
     if earlier is None:
-        return Heard(event, now_ms, None, now_ms)
+        return Heard(event, now_ms, None, now_ms, deaf_ms=deaf_ms)
     told, known = event.positions, earlier.heartbeat.positions
     moves = told is not known and sum(p.position for p in told) > sum(p.position for p in known)
     moved_ms = now_ms if moves else earlier.moved_ms
     kept_ms = now_ms if _is_kept(event) else earlier.kept_ms
-    return Heard(event, now_ms, before, moved_ms, kept_ms)
+    return Heard(event, now_ms, before, moved_ms, kept_ms, deaf_ms)
 
 
 def _with_head(recovery: Recovery, event: LaneHeartbeat) -> Recovery:
@@ -128,7 +140,8 @@ def on_driver_heartbeat(draft: RecoveryDraft, event: DriverHeartbeat) -> None:
             recovery.id,
             {"attempt": event.attempt, "why": "its driver still heartbeats after the daemon's restart"},
         )
-    draft.observe(recovery.id, driver=event, driver_heard_ms=draft.now_ms)
+    heeded = max(seen.heeded, event.directive_sequence)
+    draft.observe(recovery.id, driver=event, driver_heard_ms=draft.now_ms, heeded=heeded)
 
 
 def on_attempt_exited(draft: RecoveryDraft, event: AttemptExited) -> None:

@@ -1,5 +1,5 @@
-"""The tasks of a verification are judged like lanes: one that fell silent costs the attempt while the others go on, and
-so does a proof that stands still. The next attempt begins it anew.
+"""The tasks of a verification are judged like lanes: one that fell silent, or hears no directives, costs the attempt
+while the others go on, and so does a proof that stands still. The next attempt begins it anew.
 
 The copy is whole by then, so one attempt that hangs is no reason to end the recovery. A proof that stalls twice in a
 row, the second time no further than the first, ends it, and so do as many lost attempts as end a copy: of a proof none
@@ -7,7 +7,7 @@ counts as progress, since each begins anew. A task that was never heard may wait
 others are heard.
 """
 
-from recoveryd.recovery.lane_trouble import MISSING, SAYING_MS, SILENT, STALLED, LaneTrouble, silent_why
+from recoveryd.recovery.lane_trouble import MISSING, SAYING_MS, STALLED, LaneTrouble, silent_or_deaf
 from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.observed import Observed
 from recoveryd.recovery.params import Params
@@ -20,9 +20,9 @@ def proof_trouble(recovery: Recovery, seen: Observed, now_ms: int, params: Param
     """
     if now_ms - seen.heard_ms > params.heartbeat_timeout_ms:
         return None
-    for number, heard in sorted(seen.readers.items()):
-        if why := silent_why(heard, "task", now_ms, params):
-            return LaneTrouble(number, SILENT, why)
+    for _, heard in sorted(seen.readers.items()):
+        if found := silent_or_deaf(heard, "task", now_ms, params):
+            return found
     return _stalled(recovery, seen, now_ms, params) if seen.readers else _none(recovery, seen, now_ms, params)
 
 
