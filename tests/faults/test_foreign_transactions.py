@@ -12,7 +12,7 @@ from tests.e2e.asking import copied
 from tests.e2e.case import NewCase
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.data import BASE_MS, fill_plain
-from tests.e2e.log_reader import offsets
+from tests.e2e.log_reader import offsets, whole_log
 from tests.e2e.stack import Stack
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.faults]
@@ -96,3 +96,31 @@ def test_row_10_an_open_transaction_that_does_not_end_fails_the_recovery_by_name
         assert (failed["error_code"], failed["stop"]["reason"]) == ("RCV-3011", "stalled")
         foreign.abort_transaction(60)
         case.judge_what_was_covered()
+
+
+def test_row_10_what_follows_says_what_holds_it_and_ends_by_that_name_only_where_it_has_an_end(
+    stack: Stack, new_case: NewCase, daemon: DaemonProcess
+) -> None:
+    source = f"{stack.mark}-held"
+    fill_plain(stack.bootstrap, source, 2, RECORDS)
+    foreign = open_transaction(stack, source, 0, "held")
+    daemon.terminate()
+    with stack.running(name="impatient-too", settings={"attempts": {"stop_wait": "8s"}}):
+        endless, ending = new_case(source), new_case(source)
+        endless.start(records_per_s=None, stop="never")
+        ending.start(records_per_s=None, stop="caught_up")
+        failed = ending.failed(180.0)
+        assert (failed["error_code"], failed["stop"]["reason"]) == ("RCV-3011", "stalled")
+        assert f"a foreign transaction holds {source} partition 0" in failed["why"]
+        going = stack.follower.wait_state(endless.recovery, "running")
+        stack.follower.wait(
+            lambda: "transaction" in (stack.follower.status(endless.recovery) or going)["why"], 60, "what it waits for"
+        )
+        foreign.commit_transaction(60)
+        stack.follower.wait(lambda: copied(stack, endless.target) == 2 * RECORDS + 1, 90, "what was held")
+        stack.control.command("stop", endless.recovery, {})
+        stopped = stack.follower.wait_state(endless.recovery, "stopped")
+        assert stopped["attempt"] == 1
+        endless.ranges = whole_log(stack.bootstrap, source)
+        for case in (endless, ending):
+            case.judge_what_was_covered()

@@ -10,9 +10,12 @@ from recoveryd.kernel.events import Event, Tick
 from recoveryd.kernel.states import State, StopReason
 from recoveryd.recovery.effects import LaunchAttempt, ReadLedger
 from recoveryd.recovery.events import EffectFailed
+from recoveryd.recovery.params import Params
+from recoveryd.recovery.plan_facts import PlanFacts
 from recoveryd.recovery.slice import RECOVERY
+from recoveryd.recovery.spec import Never
 from recoveryd_jobs.contract import DriverHeartbeat, LaneHeartbeat, LanePosition
-from tests.builders.core import FOLLOWING, command, make_facts
+from tests.builders.core import FOLLOWING, command, make_facts, make_spec
 from tests.builders.world import PARAMS, Application, World
 
 LONG = make_facts((100_000, 100_000))
@@ -258,6 +261,86 @@ def test_a_lane_that_waits_for_a_transaction_of_others_may_say_so_itself(state: 
     assert (world.recovery().state, world.recovery().attempt.number) == (State.RUNNING, 1)
     world.second(20)
     assert "made nothing durable" in world.recovery().attempt.last_error
+
+
+HELD_WHY = "a foreign transaction holds flights partition 0"
+
+
+class Occupied(World):
+    """A world in which open transactions of others hold the partitions in `held`."""
+
+    def __init__(self, facts: PlanFacts, params: Params) -> None:
+        self.held: set[int] = set()
+        super().__init__(facts, params)
+
+    def _copy(self, app: Application) -> None:
+        durable = self.receipts[app.recovery]
+        before = {p: durable[p] for p in self.held}
+        super()._copy(app)
+        durable.update(before)
+
+    def _position(self, app: Application, partition: int, state: str) -> LanePosition:
+        told = super()._position(app, partition, state)
+        return replace(told, state="blocked") if partition in self.held else told
+
+    def _heartbeat(self, app: Application, lane: int, state: str) -> LaneHeartbeat:
+        told = super()._heartbeat(app, lane, state)
+        return replace(told, why=HELD_WHY) if self.held & set(app.lanes[lane]) else told
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_what_is_followed_for_ever_may_be_held_for_as_long_as_that_takes(slots: int) -> None:
+    world = Occupied(make_facts((100, 50), slots=slots), replace(QUICK, stop_wait_ms=10_000))
+    world.feed(command("replay", spec=make_spec(stop=Never())))
+    world.run_until(State.RUNNING)
+    world.second(10)
+    world.held.add(0)
+    world.ends[0] += 1_000
+    world.second(300)
+    assert (world.recovery().state, world.recovery().attempt.number) == (State.RUNNING, 1)
+    assert world.recovery().why == HELD_WHY
+    world.applications["r1"].stuck.add(0)
+    world.held.clear()
+    world.second(25)
+    assert world.recovery().attempt.number == 1, "it has had 25 s for what it may read now"
+    world.second(10)
+    assert "lane 0 made nothing durable" in world.recovery().attempt.last_error
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_a_copy_that_is_to_catch_up_and_is_held_ends_by_the_name_of_the_transaction(slots: int) -> None:
+    world = Occupied(make_facts((100, 50), slots=slots), replace(QUICK, stop_wait_ms=100_000))
+    world.held.add(0)
+    world.feed(command("replay", spec=FOLLOWING))
+    world.run_until(State.RUNNING)
+    world.second(120)
+    assert (world.recovery().state, world.recovery().attempt.number) == (State.RUNNING, 1)
+    assert world.recovery().why == HELD_WHY
+    world.applications["r1"].silent = True
+    said = f"After 100 s {HELD_WHY}."
+    world.feed(DriverHeartbeat("r1", 1, "failed", error_code="stop_blocked", error_message=said))
+    failed = world.run_until(State.FAILED)
+    assert (failed.error_code, failed.stop.reason) == ("RCV-3011", StopReason.STALLED)
+    assert HELD_WHY in failed.why
+
+
+def test_one_that_is_held_and_never_says_so_has_stalled() -> None:
+    world = Occupied(make_facts((100, 50)), replace(QUICK, stop_wait_ms=100_000))
+    world.held.add(0)
+    world.feed(command("replay", spec=FOLLOWING))
+    world.run_until(State.RUNNING)
+    world.second(180)
+    assert "lane 0 made nothing durable" in world.recovery().attempt.last_error
+
+
+def test_a_lane_with_a_held_partition_is_judged_by_the_others() -> None:
+    world = Occupied(make_facts((100, 100_000), slots=1), replace(QUICK, stop_wait_ms=100_000))
+    world.held.add(0)
+    world.feed(command("replay", spec=make_spec(stop=Never())))
+    world.run_until(State.RUNNING)
+    world.applications["r1"].stuck.add(0)
+    world.second(40)
+    assert "lane 0 made nothing durable" in world.recovery().attempt.last_error
 
 
 class Passing(Stuck):

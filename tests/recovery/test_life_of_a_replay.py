@@ -17,7 +17,7 @@ from recoveryd.recovery.observed import Candidate, Heard, Observed
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd.recovery.spec import CaughtUp, Latest, Limits, Never
-from recoveryd.recovery.stops.caught_up import evaluate_caught_up, is_caught_up
+from recoveryd.recovery.stops.caught_up import evaluate_caught_up, is_caught_up, judge_partitions
 from recoveryd.replay.spec import TargetRef
 from recoveryd_jobs.contract import ERROR_CODES, DriverHeartbeat, LaneHeartbeat, LanePosition, Verification
 from tests.builders.core import NOW_MS, command, make_facts, make_spec
@@ -128,6 +128,19 @@ def test_a_row_of_evaluations_ends_with_one_that_holds_and_not_by_time_alone() -
     found = evaluated([0] * 9)
     assert is_caught_up(found, at_ms + 40_000, params)
     assert not is_caught_up(found, at_ms + 80_000, params), "nobody looked for long"
+
+
+def test_a_partition_that_is_held_is_not_caught_up_and_says_why() -> None:
+    ends = {0: 100, 1: 100}
+    sample = TopicSample("main", "flights", "id", {}, ends, ends, NOW_MS, 2)
+    rows = (LanePosition(0, 90, None, "blocked"), LanePosition(1, 100, None, "copying"))
+    beat = LaneHeartbeat("r1", 1, 0, 1, "copying", False, 0.0, 0.0, rows, "")
+    seen = Observed(lanes={0: Heard(beat, NOW_MS - 100, held=frozenset({0}))})
+    clauses = judge_partitions([0, 1], seen, SampleHistory((sample,)), NOW_MS, PARAMS, {})
+    assert [(c.holds, c.why) for c in clauses] == [
+        (False, "lag 10, held by a foreign transaction"),
+        (True, "lag 0"),
+    ]
 
 
 def test_a_following_replay_that_falls_behind_does_not_stop() -> None:

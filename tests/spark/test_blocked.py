@@ -12,6 +12,7 @@ import pytest
 from recoveryd_jobs.contract import LaneSpec, PartitionRange
 from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.lane import chunk_filler
+from recoveryd_jobs.lane.held import Held
 from recoveryd_jobs.sources.range_reader import End, Item
 from recoveryd_jobs.topics import LogBounds
 from tests.builders.lane_log import Log, MemoryLane, MemorySource, Visible, make_spec
@@ -127,3 +128,24 @@ def test_what_was_fetched_before_it_was_deleted_is_lost_as_it_was_accounted_for(
     lane.source.ends(deleted=8)
     lane.runs(3)
     assert (lane.part.position, lane.part.copied, lane.part.lost) == (STOP, 7, 3)
+
+
+@pytest.mark.parametrize(
+    ("looks", "is_held"),
+    [
+        ([(5, 9)], False),  # a producer of short transactions may be seen in the middle of one
+        ([(5, 9), (5, 9)], True),
+        ([(5, 9), (5, 5), (5, 9)], False),  # it ended meanwhile, and the next one has begun
+        ([(4, 9), (5, 9)], False),
+        ([(5, 5), (5, 5)], False),  # everything is read
+        ([(9, 9), (9, 9)], False),  # the consumer hears no more, which is not the matter of any transaction
+    ],
+)
+def test_what_is_followed_is_held_where_it_stands_at_two_looks_before_the_end(
+    looks: list[tuple[int, int]], is_held: bool
+) -> None:
+    followed = PartitionRange(0, 0, None)
+    held = Held(make_spec(LaneSpec(0, (followed,)), (None, None), {"mapping": "same"}))
+    for at_s, (stable, high) in enumerate(looks):
+        held.look(followed, LogBounds(0, stable, high), 5, 1_000.0 + at_s)
+    assert (0 in held.why) == is_held

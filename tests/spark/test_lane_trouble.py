@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError
+from confluent_kafka import Consumer, KafkaError, Producer
 
 from recoveryd_jobs.clients import make_reader
 from recoveryd_jobs.contract import PartitionRange
 from recoveryd_jobs.errors import Doubt
-from recoveryd_jobs.lane import life
+from recoveryd_jobs.lane import hearing, life
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from recoveryd_jobs.lane.loop import LaneLoop
 from recoveryd_jobs.sources import range_reader
@@ -203,6 +203,47 @@ def test_a_foreign_transaction_that_stays_ends_the_attempt_with_its_name(cluster
     outcome = run_lane(recovery.spec, recovery.spec.lanes[0])
     assert (outcome.ended, outcome.error_code) == ("failed", "stop_blocked")
     assert f"a foreign transaction holds {source} partition 0" in outcome.error_message
+    foreign.abort_transaction(60)
+
+
+def half_held(cluster: Cluster, **more: Any) -> tuple[Recovery, Producer]:
+    """A copy that follows two partitions, and the producer whose transaction is open on the second one."""
+    source, target = cluster.topic("in", 2), cluster.topic("out", 2)
+    cluster.fill(source, [*rows(100, 0), *rows(100, 1)])
+    foreign = cluster.foreign(source, Row(1, 0, b"open", b"open", 1))
+    cluster.fill(source, rows(50, 1))
+    ranges = [[PartitionRange(0, 0, None), PartitionRange(1, 0, None)]]
+    return Recovery(cluster, source, target, ranges=ranges, partitions=2, stop_wait_ms=2_000, **more), foreign
+
+
+def test_a_partition_that_is_followed_for_ever_says_what_holds_it_and_the_others_go_on(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hearing, "QUIET_S", 0.5)
+    recovery, foreign = half_held(cluster, is_endless=True)
+    lane = LaneThread(recovery.spec)
+    held = recovery.await_heartbeat(lambda h: [p.state for p in h.positions] == ["copying", "blocked"])
+    why = f"a foreign transaction holds {recovery.source} partition 1: last stable offset 100, high watermark 151"
+    assert (held.state, held.why, held.positions[1].position) == ("copying", why, 100)
+    recovery.await_heartbeat(lambda h: h.positions[1].state == "blocked" and h.sent_ms > held.sent_ms + 4_000)
+    cluster.fill(recovery.source, rows(30, 0))
+    recovery.await_heartbeat(lambda h: h.positions[1].state == "blocked" and h.positions[0].position == 130)
+    foreign.commit_transaction(60)
+    recovery.await_heartbeat(lambda h: h.positions[1].state == "copying" and h.positions[1].copied == 151)
+    recovery.direct("stop")
+    assert lane.outcome() == LaneOutcome(0, "stopped")
+    assert len(cluster.read(recovery.target, 2)) == 130 + 151
+    assert_exact(recovery.ledger(), recovery.spec, whole=False)
+
+
+def test_a_transaction_that_holds_a_copy_which_is_to_catch_up_for_too_long_ends_it_by_name(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hearing, "QUIET_S", 0.5)
+    recovery, foreign = half_held(cluster)
+    outcome = LaneThread(recovery.spec).outcome(60.0)
+    assert (outcome.ended, outcome.error_code) == ("failed", "stop_blocked")
+    assert f"a foreign transaction holds {recovery.source} partition 1: last stable" in outcome.error_message
     foreign.abort_transaction(60)
 
 

@@ -6,10 +6,12 @@ never heard may wait for a free slot of Spark; that is an error only when follow
 ever becomes free.
 
 A lane that waits for a transaction of somebody else says so itself after `attempts.stop_wait`, and names it. That says
-more than that nothing moved, so such a lane is not judged before.
+more than that nothing moved, so such a lane is not judged before; and one that follows its source for ever may wait as
+long as that takes.
 """
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recoveryd.kernel.states import State
@@ -18,6 +20,7 @@ from recoveryd.recovery.lane_shares import returned_at
 from recoveryd.recovery.model import PartitionProgress, Recovery
 from recoveryd.recovery.observed import Heard, Observed
 from recoveryd.recovery.params import Params
+from recoveryd.recovery.spec import Never
 
 SILENT, DEAF, STALLED, MISSING = "silent", "deaf", "stalled", "missing"
 _SAY_THEMSELVES = frozenset({"starting", "blocked"})  # states in which a lane may wait for a transaction of others
@@ -61,7 +64,7 @@ def lane_trouble(
             found = found or _stalled(recovery, heard, partitions, history, now_ms, params)
         if found is not None:
             return found
-    return _all_stalled(recovery, seen, now_ms, params)
+    return _all_stalled(recovery, seen, history, now_ms, params)
 
 
 def _none(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> LaneTrouble | None:
@@ -106,16 +109,12 @@ def _stalled(
 ) -> LaneTrouble | None:
     """Nothing of the lane became durable for long, although it has records left and may copy them."""
     idle_ms = heard.idle_ms(now_ms)
-    if (
-        recovery.state is not State.RUNNING
-        or heard.heartbeat.state == "done"
-        or idle_ms < _patience_ms([heard], params)
-    ):
+    if recovery.state is not State.RUNNING or heard.heartbeat.state == "done" or idle_ms < params.stall_after_ms:
         return None
     members = frozenset(partitions)
     rows = [r for r in recovery.progress.partitions if r.partition in members]
     left = _left(rows, history)
-    if left == 0:
+    if left == 0 or idle_ms < _patience_ms(recovery, [heard], rows, history, params):
         return None
     lane = heard.heartbeat.lane
     why = f"lane {lane} made nothing durable for {idle_ms / 60_000:.0f} min although {left} records are left for it"
@@ -128,18 +127,35 @@ def _left(rows: Sequence[PartitionProgress], history: SampleHistory) -> int:
     return sum(max(0, stop - r.position) for r, stop in zip(rows, stops, strict=True))
 
 
-def _all_stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> LaneTrouble | None:
+def _all_stalled(
+    recovery: Recovery, seen: Observed, history: SampleHistory, now_ms: int, params: Params
+) -> LaneTrouble | None:
     """Nothing at all became durable for long: lanes with records left did not start, or said that they are done."""
     left, idle_ms = recovery.progress.lag_records, seen.idle_ms(now_ms)
     may_copy = recovery.state is State.RUNNING and seen.progress_ms > 0 and left != 0
-    if not may_copy or idle_ms < _patience_ms(seen.lanes.values(), params):
+    if not may_copy or idle_ms < params.stall_after_ms:
+        return None
+    rows, lanes = recovery.progress.partitions, list(seen.lanes.values())
+    if not any(heard.held for heard in lanes):
+        idle_ms = min(idle_ms, now_ms - max(heard.held_ms for heard in lanes))
+    if idle_ms < _patience_ms(recovery, lanes, rows, history, params):
         return None
     why = f"no durable position moved for {idle_ms / 60_000:.0f} min although {left} records are left"
-    return LaneTrouble(None, STALLED, why, sum(r.position for r in recovery.progress.partitions))
+    return LaneTrouble(None, STALLED, why, sum(r.position for r in rows))
 
 
-def _patience_ms(lanes: Iterable[Heard], params: Params) -> int:
-    """For how long these may make nothing durable."""
-    if not any(heard.heartbeat.state in _SAY_THEMSELVES for heard in lanes):
-        return params.stall_after_ms
-    return max(params.stall_after_ms, params.stop_wait_ms) + SAYING_MS
+def _patience_ms(
+    recovery: Recovery,
+    lanes: Sequence[Heard],
+    rows: Sequence[PartitionProgress],
+    history: SampleHistory,
+    params: Params,
+) -> float:
+    """For how long these lanes, with these partitions, may make nothing durable."""
+    held = frozenset[int]().union(*(heard.held for heard in lanes))
+    is_held = bool(held) and _left([r for r in rows if r.partition not in held], history) == 0
+    if is_held and isinstance(recovery.spec.source.stop, Never):
+        return math.inf
+    if is_held or any(heard.heartbeat.state in _SAY_THEMSELVES for heard in lanes):
+        return max(params.stall_after_ms, params.stop_wait_ms) + SAYING_MS
+    return params.stall_after_ms

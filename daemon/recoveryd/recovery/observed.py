@@ -26,10 +26,14 @@ class Heard:
     moved_ms: int = 0  # when one of its positions last moved, or it was first heard
     kept_ms: int = 0  # when it last said that a pause, its lease, its rate or what no reader sees keeps it from copying
     deaf_ms: int = 0  # since when it rests by an older directive than others act on, 0 = it does not
+    held: frozenset[int] = frozenset()  # its partitions that open transactions of others hold now
+    held_ms: int = 0  # when it last said that one is
 
     def idle_ms(self, now_ms: int) -> int:
-        """For how long it has made nothing durable, although nothing kept it from that."""
-        return now_ms - max(self.moved_ms, self.kept_ms)
+        """For how long it has made nothing durable, although nothing kept it from that; what is held now is not told
+        apart here.
+        """
+        return now_ms - max(self.moved_ms, self.kept_ms, 0 if self.held else self.held_ms)
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,12 +102,19 @@ def _work(reader: LaneHeartbeat) -> tuple[int, int, int]:
 
 def _heard(event: LaneHeartbeat, earlier: Heard | None, before: Heard | None, now_ms: int, deaf_ms: int) -> Heard:
     if earlier is None:
-        return Heard(event, now_ms, None, now_ms, deaf_ms=deaf_ms)
+        held = _held(event)
+        return Heard(event, now_ms, None, now_ms, deaf_ms=deaf_ms, held=held, held_ms=now_ms if held else 0)
     told, known = event.positions, earlier.heartbeat.positions
+    held = earlier.held if told is known else _held(event)
+    held_ms = now_ms if held else earlier.held_ms
     moves = told is not known and sum(p.position for p in told) > sum(p.position for p in known)
     moved_ms = now_ms if moves else earlier.moved_ms
     kept_ms = now_ms if _is_kept(event) else earlier.kept_ms
-    return Heard(event, now_ms, before, moved_ms, kept_ms, deaf_ms)
+    return Heard(event, now_ms, before, moved_ms, kept_ms, deaf_ms, held, held_ms)
+
+
+def _held(event: LaneHeartbeat) -> frozenset[int]:
+    return frozenset(p.partition for p in event.positions if p.state == "blocked")
 
 
 def _with_head(recovery: Recovery, event: LaneHeartbeat) -> Recovery:

@@ -348,7 +348,8 @@ def _report_progress(case: Case) -> None:
     said_ms = case.now_ms - seen.status_ms
     if not heard or said_ms < case.params.progress_status_ms:
         return
-    blocked = [h.heartbeat.why for h in heard.values() if h.heartbeat.state == "blocked" and h.heartbeat.why]
+    held = (h.heartbeat for h in heard.values() if h.heartbeat.state == "blocked" or h.held)
+    blocked = [beat.why for beat in held if beat.why]
     blocked += [narrow] if (narrow := blocked_why(recovery)) else []
     workers = len(heard) if recovery.is_proving else len(case.plan.lanes)
     why = blocked[0] if blocked else describe_rate(recovery, workers)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from recoveryd.recovery.effects import LaunchAttempt
 from recoveryd.recovery.job_specs import JobDefaults, control_of, make_lanes, source_of, target_of
+from recoveryd.recovery.spec import Never
 from recoveryd.replay.spec import ReplaySpec
 from recoveryd_jobs.contract import JobSpec
 
@@ -28,6 +29,7 @@ def make_job_spec(effect: LaunchAttempt, spec: ReplaySpec, defaults: JobDefaults
         chunk=defaults.chunk,
         transaction_timeout_ms=defaults.transaction_timeout_ms,
         stop_wait_ms=defaults.stop_wait_ms,
+        is_endless=isinstance(spec.source.stop, Never),
         orphan_after_ms=defaults.orphan_after_ms,
         receipts=plan.receipts,
     )

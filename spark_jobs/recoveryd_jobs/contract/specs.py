@@ -156,5 +156,6 @@ class JobSpec:
     stop_wait_ms: int = 600_000
     compare: str = "records"  # of a verification: records | latest (only the last value of each key)
     receipts: ReceiptsHome | None = None  # None = planned by a release that did not record it: see `receipts_partition`
+    is_endless: bool = False  # partitions without a stop are followed for ever, so what holds one is waited for too
     orphan_after_ms: int = 900_000  # the application ends itself after this time without any directive
     version: int = VERSION

@@ -15,6 +15,7 @@ again.
 import math
 import time
 from bisect import bisect_left
+from collections.abc import Mapping
 
 from confluent_kafka import Message
 
@@ -24,11 +25,12 @@ from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.lane.asking import Errand, SourceQuestions, go_on
 from recoveryd_jobs.lane.chunk import Chunk, SourcePart
 from recoveryd_jobs.lane.hearing import Hearing
+from recoveryd_jobs.lane.held import Held
 from recoveryd_jobs.lane.losses import Losses, check_open
 from recoveryd_jobs.lane.record_copier import Copier, Room
 from recoveryd_jobs.receipts import LaneLedger
 from recoveryd_jobs.sources.range_reader import Damaged, End, Item, OutOfRange, Run, Source
-from recoveryd_jobs.topics import LogBounds, Topic
+from recoveryd_jobs.topics import Topic
 
 BLOCKED_ASK_S = 2.0
 TAIL_S = 5.0  # how long to look whether a used up cap leaves any record out
@@ -51,11 +53,10 @@ class ChunkFiller:
         self._hearing = Hearing()
         self._asked_s = 0.0
         self._ends: set[int] = set()  # partitions with nothing more to read now
-        self._blocked_at: dict[int, tuple[int, float]] = {}  # last stable offset, and since when it holds the lane
+        self._held = Held(spec)
         self._used_up_s: float | None = None  # when the cap was used up by what this filler took
         self._shows_more = False  # whether a record was seen that it leaves out
         self.unfinished: dict[int, PartitionRange] = {}
-        self.blocked: dict[int, str] = {}  # partition: why it cannot reach its stop
         self._losses = Losses(spec, self._questions)
         self._is_checked = False  # whether what is gone of the range was accounted for
         # Partitions of which the broker has nothing at our position, and where it says that it cut them off.
@@ -99,6 +100,11 @@ class ChunkFiller:
         return bool(self._hearing.left_out)
 
     @property
+    def blocked(self) -> Mapping[int, str]:
+        """By partition, which transaction of somebody else keeps it from being read further."""
+        return self._held.why
+
+    @property
     def loss(self) -> JobError | None:
         """Why the lane has to end after the commit of the open chunk, which accounts for the loss."""
         return self._losses.why
@@ -109,8 +115,7 @@ class ChunkFiller:
         """
         self.adopt(chunk, ledger)
         self._ends.clear()
-        self.blocked.clear()
-        self._blocked_at.clear()
+        self._held.begin()
         self._holes.clear()
         self._hearing.left_out.clear()
         self._is_checked, self._errand = False, None
@@ -140,7 +145,7 @@ class ChunkFiller:
         and no wait for a transaction goes on meanwhile.
         """
         self._errand = None
-        self._blocked_at.clear()
+        self._held.rest()
 
     def take(self, count_max: int, wait_s: float) -> tuple[int, int]:
         """(records, bytes) taken from the source now. Raises JobError, Redo, and what `Copier.copy` raises."""
@@ -184,9 +189,11 @@ class ChunkFiller:
         taken = 0, 0
         if isinstance(item, Run):
             self._ends.discard(item.partition)
-            self._unblock(item.partition)
+            self._held.release(item.partition)
             taken = self._on_run(item.messages, part, planned)
         elif isinstance(item, End):
+            if planned.stop is None and item.offset > part.position:
+                self._held.release(item.partition)
             part.skip_to(item.offset if planned.stop is None else min(item.offset, planned.stop))
             self._ends.add(item.partition)
         elif isinstance(item, Damaged) and (stop := self._stop_before(item, part, planned)) is not None:
@@ -260,12 +267,8 @@ class ChunkFiller:
     def _finish(self, partition: int) -> None:
         self.unfinished.pop(partition, None)
         self._ends.discard(partition)
-        self._unblock(partition)
+        self._held.release(partition)
         self._source.drop(partition)
-
-    def _unblock(self, partition: int) -> None:
-        self.blocked.pop(partition, None)
-        self._blocked_at.pop(partition, None)
 
     def _ask_on(self, wait_s: float) -> bool:
         """Wait up to `wait_s` for an answer that reading needs first; False when there is no such question."""
@@ -347,7 +350,12 @@ class ChunkFiller:
         yield from self._questions.same_topic()
         bounds = yield from self._questions.bounds(partitions)
         positions = {p: at for p, at in self._positions().items() if p in bounds and bounds[p].stable > at}
-        self._hearing.found_left_out(positions, time.monotonic())
+        now_s = time.monotonic()
+        self._hearing.found_left_out(positions, now_s)
+        for partition, found in bounds.items():
+            planned = self.unfinished.get(partition)
+            if planned is not None and planned.stop is None:
+                self._held.look(planned, found, self._chunk.parts[partition].position, now_s)
 
     def _hear_again(self) -> Errand:
         """The consumer leaves out what the source has: make it anew. It asks the source first, so that one that does
@@ -375,18 +383,4 @@ class ChunkFiller:
             elif position > before and self.loss is None:
                 self._source.move(partition, position)  # what it fetched meanwhile may lie before
             elif found.stable < planned.stop:  # else the consumer will report the end, reached between the two queries
-                self._block(planned, found)
-
-    def _block(self, planned: PartitionRange, found: LogBounds) -> None:
-        why = (
-            f"a foreign transaction holds {self._spec.source.topic} partition {planned.partition}: "
-            f"last stable offset {found.stable}, high watermark {found.high}, stop {planned.stop}"
-        )
-        self.blocked[planned.partition] = why
-        now_s = time.monotonic()
-        stable, since_s = self._blocked_at.get(planned.partition, (found.stable, now_s))
-        if stable != found.stable:
-            since_s = now_s  # another transaction, so the wait for it begins now
-        self._blocked_at[planned.partition] = found.stable, since_s
-        if now_s - since_s > self._spec.stop_wait_ms / 1000.0:
-            raise JobError("stop_blocked", f"After {self._spec.stop_wait_ms // 1000} s {why}.")
+                self._held.hold(planned, found, time.monotonic())

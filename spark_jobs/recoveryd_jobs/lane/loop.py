@@ -277,7 +277,7 @@ class LaneLoop:
 
     def _feel_busy(self, received: Received) -> None:
         blocked = self._intake.blocked
-        self._status.blocked = frozenset(blocked)
+        self._status.hold(frozenset(blocked))
         self._status.fetched_s = self._intake.fetched_s
         state = "blocked" if blocked and len(blocked) == len(self._intake.unfinished) else "copying"
         why = "; ".join(blocked.values())[:500] if blocked else ""

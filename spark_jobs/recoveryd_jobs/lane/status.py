@@ -16,6 +16,8 @@ from recoveryd_jobs.lane.heads import Heads
 from recoveryd_jobs.pacing import RateMeter, Standstill
 from recoveryd_jobs.receipts import LaneLedger
 
+_HELD_S = 60.0  # for how long a lane that says nothing new may wait for others: a commit takes time
+
 
 @dataclass(frozen=True, slots=True)
 class Mood:
@@ -37,7 +39,8 @@ class LaneStatus:
         self.fetched_s = -math.inf  # monotonic time when it last fetched further, and found nothing that readers see
         self.mood = Mood()
         self.ledger = LaneLedger()
-        self.blocked: frozenset[int] = frozenset()
+        self._blocked: frozenset[int] = frozenset()
+        self._blocked_s = -math.inf
         self.event_times_ms: Mapping[int, int] = {}  # of the last committed record per partition, replaced as a whole
         self.records_total = 0
         self.bytes_total = 0
@@ -47,6 +50,12 @@ class LaneStatus:
     @property
     def bytes_per_s(self) -> float:
         return self._meter.per_s()[1]
+
+    def hold(self, blocked: frozenset[int]) -> None:
+        """These partitions wait for transactions of others. Not believed for long, so that a thread that hangs later
+        does not seem to wait.
+        """
+        self._blocked, self._blocked_s = blocked, time.monotonic()
 
     def feel(self, state: str, sequence: int | None = None, *, chunk_open: bool = False, why: str = "") -> bool:
         """Replace the state; True when it changed in more than `why`. `sequence` None = keep the last one."""
@@ -97,4 +106,5 @@ class LaneStatus:
     def _state(self, partition: int, mood: Mood) -> str:
         if mood.state in {"paused", "leaseless"}:
             return "paused"
-        return "blocked" if partition in self.blocked else "copying"
+        is_held = partition in self._blocked and time.monotonic() - self._blocked_s < _HELD_S
+        return "blocked" if is_held else "copying"

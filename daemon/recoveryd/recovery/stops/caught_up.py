@@ -9,7 +9,7 @@ not break the row, but does not count either.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from recoveryd.kernel.states import State
 from recoveryd.live.events import TopicSample
@@ -94,9 +94,12 @@ def judge_partitions(
     it must be at the very end, since its position stays.
     """
     heard = _heard_positions(seen, history.samples[-1], now_ms, params)
+    held = frozenset[int]().union(*(latest.held for latest in seen.lanes.values()))
     for partition in partitions:
         found = returned.get(partition, heard.get(partition, "its lane was never heard"))
-        yield _judge(partition, found, history, now_ms, params, stays=partition in returned)
+        clause = _judge(partition, found, history, now_ms, params, stays=partition in returned)
+        is_kept = partition in held and not clause.holds
+        yield replace(clause, why=f"{clause.why}, held by a foreign transaction") if is_kept else clause
 
 
 def _judge(
