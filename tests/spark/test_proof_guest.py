@@ -117,6 +117,21 @@ def test_it_obeys_and_reports_between_steps_that_read_nothing(cluster: Cluster) 
         guest.close()
 
 
+def test_receipts_are_taken_apart_in_steps_that_are_told(cluster: Cluster) -> None:
+    recovery = copied(cluster)
+    told = recovery.ledger()[-1]
+    recovery.write_receipts(replace(told, start=at, stop=at + 1) for at in range(5_000, 8_000))
+    guest = Guest(recovery.spec, 0, 1, 0)
+    guest.begin()
+    try:
+        before = guest._steps
+        ledger = proof_ledger.load(recovery.spec, lambda _partition: True, guest.turn, lambda _size: None, guest.step)
+        assert guest._steps - before >= 3, "one for each thousand, besides those of queries"
+        ledger.close()
+    finally:
+        guest.close()
+
+
 def test_it_leaves_when_nobody_leads_the_recovery_any_more(cluster: Cluster) -> None:
     recovery = copied(cluster)
     spec = replace(recovery.spec, orphan_after_ms=1_500, directive=replace(recovery.spec.directive, lease_ttl_ms=500))

@@ -1,11 +1,18 @@
-"""Receipts name partitions of the target. What they claim of one that the proof does not read would be believed."""
+"""Receipts name partitions of the target. What they claim of one that the proof does not read would be believed. And
+there may be millions of them: a task obeys and reports while it takes them apart.
+"""
+
+from collections.abc import Callable
+
+import pytest
 
 from recoveryd_jobs.contract import Receipt, TargetRun, encode
+from recoveryd_jobs.verify.guest import Stopped
 from recoveryd_jobs.verify.ledger import ProofLedger
 from recoveryd_jobs.verify.plan import ProofPlan
 from recoveryd_jobs.verify.reader import Range
 from recoveryd_jobs.verify.shown import Shown
-from recoveryd_jobs.verify.tasks import audit_places
+from recoveryd_jobs.verify.tasks import audit_only, audit_places
 
 
 def audited(*targets: int) -> list[tuple[str, int | None, int | None, int | None, int]]:
@@ -24,3 +31,55 @@ def audited(*targets: int) -> list[tuple[str, int | None, int | None, int | None
 def test_a_claim_of_a_partition_that_is_not_read_is_a_difference() -> None:
     assert audited(0, 1) == []
     assert audited(0, 2, 7) == [("ledger", 0, 0, 2, 5), ("ledger", 0, 0, 7, 5)]
+
+
+COUNT = 20_000
+
+
+def long_ledger() -> ProofLedger:
+    """Receipts of one offset each."""
+    ledger = ProofLedger()
+    for at in range(COUNT):
+        said = Receipt("s", "r", 0, 1, 0, 0, at, at + 1, 1, 0, 0, 0, 0, (TargetRun(0, 1, ((at, 1),)),))
+        ledger.put(0, at, encode(said))
+    return ledger
+
+
+def ends_at(call: int, calls: list[None]) -> Callable[[], None]:
+    """What a task is asked between its steps; at this `call` it is told to stop."""
+
+    def step() -> None:
+        calls.append(None)
+        if len(calls) == call:
+            raise Stopped
+
+    return step
+
+
+def test_it_obeys_and_reports_while_it_takes_receipts_apart() -> None:
+    ledger, calls = long_ledger(), list[None]()
+    with pytest.raises(Stopped), ledger.in_steps(step := ends_at(3, calls)):
+        ledger.settle(step)
+    assert len(calls) == 3
+    ledger.close()
+
+
+def test_it_obeys_while_queries_go_on() -> None:
+    ledger, calls = long_ledger(), list[None]()
+    ledger.settle()
+    with pytest.raises(Stopped), ledger.in_steps(ends_at(1, calls)):
+        ledger.index()
+    ledger.close()
+
+
+def test_it_obeys_and_reports_while_it_looks_at_receipts_alone() -> None:
+    ledger, shown, calls = long_ledger(), Shown(), list[None]()
+    ledger.settle()
+    ledger.index()
+    whole = Range(0, 0, COUNT)
+    plan = ProofPlan((whole,), (whole,), {}, is_stamped=False, is_compacted=False, is_open=frozenset())
+    with pytest.raises(Stopped):
+        audit_only(plan, [whole], ledger, shown, ends_at(5, calls))
+    audit_only(plan, [whole], ledger, again := Shown(), lambda: None)
+    assert (again.promised, again.differences) == (COUNT, [])
+    ledger.close()

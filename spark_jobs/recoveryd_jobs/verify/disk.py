@@ -9,11 +9,12 @@ import errno
 import os
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from recoveryd_jobs.errors import JobError
 
+_STEP_INSTRUCTIONS = 100_000  # of SQLite, a few milliseconds where the disk is not waited for
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
 
 
@@ -38,6 +39,31 @@ def open_database(cache_kb: int, tables: str) -> sqlite3.Connection:
         database.close()
         raise
     return database
+
+
+@contextlib.contextmanager
+def in_steps(database: sqlite3.Connection, step: Callable[[], object]) -> Iterator[None]:
+    """Call `step` in the middle of statements, which may take long. SQLite lets no exception through, so what `step`
+    raises is kept and raised here; the database is of no use then.
+    """
+    raised: list[BaseException] = []
+
+    def is_to_end() -> bool:
+        try:
+            step()
+        except BaseException as told:  # noqa: BLE001  (raised again below)
+            raised.append(told)
+        return bool(raised)
+
+    database.set_progress_handler(is_to_end, _STEP_INSTRUCTIONS)
+    try:
+        yield
+    except sqlite3.OperationalError:
+        if not raised:
+            raise
+        raise raised.pop() from None
+    finally:
+        database.set_progress_handler(None, 0)
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from recoveryd_jobs.contract import DIGEST_FORM, JobSpec, copy_client_id, receip
 from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.sound_logs import is_harmless
 from recoveryd_jobs.topics import Topic
-from recoveryd_jobs.verify.disk import open_database
+from recoveryd_jobs.verify.disk import in_steps, open_database
 from recoveryd_jobs.verify.plan import check_topics, explain_silence
 
 _BATCH = 1000
@@ -82,16 +83,26 @@ class ProofLedger:
         else:
             self._db.execute("INSERT OR REPLACE INTO raw VALUES (?,?,?)", (partition, start, value))
 
-    def settle(self) -> None:
-        """Take all records apart once they are in. Raises JobError `ledger_broken` for one that is not a receipt."""
+    def in_steps(self, step: Callable[[], object]) -> AbstractContextManager[None]:
+        """Call `step` while queries go on, of which there may be millions. It may raise; close the ledger then."""
+        return in_steps(self._db, step)
+
+    def settle(self, step: Callable[[], object] = lambda: None) -> None:
+        """Take all records apart once they are in, with `step` in between, which may raise. Each batch makes room for
+        what comes of it. Raises JobError `ledger_broken` for one that is not a receipt.
+        """
+        some = "SELECT p, start, value FROM raw ORDER BY p, start LIMIT ?"
         self._db.execute("BEGIN")
-        for partition, start, value in self._db.execute("SELECT p, start, value FROM raw"):
-            try:
-                self._take_apart(json.loads(value))
-            except (*_ODD, sqlite3.IntegrityError) as error:
-                raise JobError(
-                    "ledger_broken", f"The receipt of partition {partition} at {start} cannot be read: {error!r}."
-                ) from None
+        while rows := self._db.execute(some, (_BATCH,)).fetchall():
+            step()
+            for partition, start, value in rows:
+                try:
+                    self._take_apart(json.loads(value))
+                except (*_ODD, sqlite3.IntegrityError) as error:
+                    raise JobError(
+                        "ledger_broken", f"The receipt of partition {partition} at {start} cannot be read: {error!r}."
+                    ) from None
+            self._db.executemany("DELETE FROM raw WHERE p=? AND start=?", [row[:2] for row in rows])
         self._db.execute("COMMIT")
         self._db.execute("DROP TABLE raw")
 
@@ -191,14 +202,16 @@ def load(
     wanted: Callable[[int], bool],
     waiting: Callable[[], object] = lambda: None,
     took: Callable[[int], object] = lambda _size: None,
+    step: Callable[[], object] = lambda: None,
 ) -> ProofLedger:
     """All committed receipts of the source partitions that are `wanted`, the newest of each key; empty when the copy
     has no receipts.
 
-    `waiting` is called between batches and may raise; `took` is told the bytes of each batch. The client has the name
-    of the copy, so that its broker quota holds here too. Raises JobError when the topic cannot be read to its end in
-    time: as long as lanes wait for other producers' transactions, this does too. `ledger_broken` when the topic is
-    another one now, was cut back, or lacks receipts of what is known to be copied: what is left proves nothing.
+    `waiting` is called between batches that are read, and `step` while they are taken apart; both may raise. `took` is
+    told the bytes of each batch. The client has the name of the copy, so that its broker quota holds here too. Raises
+    JobError when the topic cannot be read to its end in time: as long as lanes wait for other producers' transactions,
+    this does too. `ledger_broken` when the topic is another one now, was cut back, or lacks receipts of what is known
+    to be copied: what is left proves nothing.
     """
     ledger = ProofLedger()
     try:
@@ -206,9 +219,10 @@ def load(
             with errors.naming_side("target"):
                 _read(spec, wanted, ledger, waiting, took)
             _check_home(spec)
-        ledger.settle()
-        _check_reached(spec, wanted, ledger)
-        ledger.index()
+        with ledger.in_steps(step):
+            ledger.settle(step)
+            _check_reached(spec, wanted, ledger)
+            ledger.index()
     except BaseException:
         ledger.close()
         raise

@@ -11,9 +11,7 @@ are equal in several partitions may stand in for each other.
 """
 
 import hashlib
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +19,7 @@ from confluent_kafka import Message
 
 from recoveryd_jobs.contract import Difference, Verification
 from recoveryd_jobs.selection import Columns, Selection
-from recoveryd_jobs.verify.disk import open_database
+from recoveryd_jobs.verify.disk import in_steps, open_database
 from recoveryd_jobs.verify.judge import NOTHING, untimed_note
 from recoveryd_jobs.verify.match import SOURCE, TARGET
 from recoveryd_jobs.verify.plan import STAMPED
@@ -31,7 +29,6 @@ from recoveryd_jobs.verify.shown import DIFFERENCES_MAX, no_verdict
 _CACHE_KB = 32_768
 _NOWHERE = -1  # records without a key may go to any partition
 _SIZE = 16
-_STEP_INSTRUCTIONS = 100_000  # of SQLite, a few milliseconds where the disk is not waited for
 # `t`: target partition, _NOWHERE = any. `p`: the partition that holds the record. `n`: counts equal records.
 _TABLES = """
     CREATE TABLE row (side INT, t INT, hash BLOB, key BLOB, p INT, offset INT);
@@ -101,32 +98,8 @@ class Spill:
 
     def compare(self, *, latest: bool) -> SpillFinding:
         """Compare last values or all records. Raises what `step` raises; the file is of no use then."""
-        with self._in_steps():
+        with in_steps(self._db, self._step):
             return self._compare_latest() if latest else self._compare_records()
-
-    @contextmanager
-    def _in_steps(self) -> Iterator[None]:
-        """Call `step` in the middle of statements too. SQLite lets no exception through, so it is kept and
-        raised here.
-        """
-        raised: list[BaseException] = []
-
-        def is_to_end() -> bool:
-            try:
-                self._step()
-            except BaseException as told:  # noqa: BLE001  (raised again below)
-                raised.append(told)
-            return bool(raised)
-
-        self._db.set_progress_handler(is_to_end, _STEP_INSTRUCTIONS)
-        try:
-            yield
-        except sqlite3.OperationalError:
-            if not raised:
-                raise
-            raise raised[0] from None
-        finally:
-            self._db.set_progress_handler(None, 0)
 
     def _compare_records(self) -> SpillFinding:
         for side, name in ((SOURCE, "wanted"), (TARGET, "stored")):

@@ -34,6 +34,8 @@ from recoveryd_jobs.verify.spill import Spill, SpillFinding, SpillSide
 
 T = TypeVar("T")
 
+_BATCH = 1000
+
 
 def show_share(spec: JobSpec, plan: ProofPlan, share: ProofShare) -> Shown:
     """Read what this task has to read. Raises JobError when that fails or the topic is another one now, Stopped or
@@ -80,7 +82,7 @@ def look_closer(
 
     def look(guest: Guest) -> list[PairFinding]:
         planned = {r.partition for r in plan.sources}
-        ledger = proof_ledger.load(spec, lambda p: p in planned, guest.turn, guest.took_aside)
+        ledger = proof_ledger.load(spec, lambda p: p in planned, guest.turn, guest.took_aside, guest.step)
         closer = Look(spec, plan, ledger, guest)
         try:
             found = [closer.answer(question) for question in questions]
@@ -116,11 +118,13 @@ def _show(spec: JobSpec, plan: ProofPlan, share: ProofShare, guest: Guest) -> Sh
     check_topics(topics)
     shown = Shown(spool=RowSpool() if is_apart(spec) else None)
     audited = () if spec.verify == "source" else plan.sources[share.task :: share.tasks]
-    ledger = proof_ledger.load(spec, _wanted(spec, plan, share, audited), guest.turn, guest.took_aside)
+    wanted = _wanted(spec, plan, share, audited)
+    ledger = proof_ledger.load(spec, wanted, guest.turn, guest.took_aside, guest.step)
     try:
-        _audit_strays(plan, share, ledger, shown)
-        _audit_only(plan, audited, ledger, shown)
-        audit_places(plan, {r.partition for r in (*share.sources, *audited)}, ledger, shown)
+        with ledger.in_steps(guest.step):
+            _audit_strays(plan, share, ledger, shown)
+            audit_only(plan, audited, ledger, shown, guest.step)
+            audit_places(plan, {r.partition for r in (*share.sources, *audited)}, ledger, shown)
         ShareReading(spec, plan, share, guest, ledger, shown).read()
     finally:
         ledger.close()
@@ -159,9 +163,15 @@ def audit_places(plan: ProofPlan, mine: Container[int], ledger: ProofLedger, sho
             shown.differ(Difference("ledger", partition, start, target, None, records, message))
 
 
-def _audit_only(plan: ProofPlan, audited: Sequence[Range], ledger: ProofLedger, shown: Shown) -> None:
+def audit_only(
+    plan: ProofPlan, audited: Sequence[Range], ledger: ProofLedger, shown: Shown, step: Callable[[], object]
+) -> None:
+    """Look at the receipts of ranges that are not read, with `step` in between, which may raise."""
     for r in audited:
-        for segment in segments(r.partition, r.start, end_of(plan, r, ledger), ledger, shown, kept=True):
+        found = segments(r.partition, r.start, end_of(plan, r, ledger), ledger, shown, kept=True)
+        for number, segment in enumerate(found):
+            if number % _BATCH == 0:
+                step()
             if segment.claim is not None:
                 shown.promised += segment.claim.copied
                 shown.lost += segment.claim.lost
