@@ -188,7 +188,7 @@ def test_a_consumer_that_hears_no_more_of_some_partitions_is_made_anew_and_nothi
     with (
         patch.object(hearing, "QUIET_S", 0.0),
         patch.object(hearing, "DEAF_S", 0.0),
-        patch.object(chunk_filler, "TAIL_S", 0.005),
+        patch.object(chunk_filler, "TAIL_S", 0.001),
     ):
         lane = run(case, lambda lane: lane.source.deaf.update(deaf), restarts=False)
     assert_caps_hold(lane, [size(r) for rows in in_target(lane).values() for r in rows])

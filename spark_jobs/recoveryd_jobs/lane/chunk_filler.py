@@ -34,6 +34,7 @@ from recoveryd_jobs.topics import Topic
 
 BLOCKED_ASK_S = 2.0
 TAIL_S = 5.0  # how long to look whether a used up cap leaves any record out
+_SLOW = 6  # how many times as long where the source has not yet given all that it has
 _LATE_S = 1.0
 
 _offset_of = Message.offset
@@ -54,8 +55,9 @@ class ChunkFiller:
         self._asked_s = 0.0
         self._ends: set[int] = set()  # partitions with nothing more to read now
         self._held = Held(spec)
-        self._used_up_s: float | None = None  # when the cap was used up by what this filler took
-        self._shows_more = False  # whether a record was seen that it leaves out
+        self._looked_s = 0.0  # for how long it was read in vain since the cap was used up
+        self._shows_more = False  # whether a record was seen that the cap leaves out
+        self._passes_over = False  # whether records were read behind the cap that the time bounds leave out
         self.unfinished: dict[int, PartitionRange] = {}
         self._losses = Losses(spec, self._questions)
         self._is_checked = False  # whether what is gone of the range was accounted for
@@ -74,10 +76,17 @@ class ChunkFiller:
 
     @property
     def seeks_end(self) -> bool:
-        """Whether the cap is used up, and nothing but offsets without records, as those of markers, is known yet to lie
-        behind it: if that is all, the copy is whole.
+        """Whether the cap is used up, and only records outside of the time bounds and offsets without any, as those of
+        markers, are known yet to lie behind it: if that is all, the copy is whole.
         """
-        return not self._shows_more and self._used_up_s is not None and time.monotonic() - self._used_up_s < TAIL_S
+        if self._shows_more or not self._room.is_used_up or self.is_following:
+            return False
+        return self._looked_s < (TAIL_S if self.is_idle else _SLOW * TAIL_S)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it reads on only to see whether anything is left, and has found nothing that counts for a rate."""
+        return self.seeks_end and not self._passes_over
 
     @property
     def is_following(self) -> bool:
@@ -120,7 +129,7 @@ class ChunkFiller:
         self._hearing.left_out.clear()
         self._is_checked, self._errand = False, None
         self._source.fetching.restart({})
-        self._used_up_s, self._shows_more = None, False
+        self._looked_s, self._shows_more, self._passes_over = 0.0, False, False
         self._losses.begin(ledger)
 
     def adopt(self, chunk: Chunk, ledger: LaneLedger) -> None:
@@ -151,10 +160,13 @@ class ChunkFiller:
         """(records, bytes) taken from the source now. Raises JobError, Redo, and what `Copier.copy` raises."""
         if self._ask_on(wait_s):
             return 0, 0
+        began_s = time.monotonic()
         items = self._source.take(count_max, wait_s)
         now_s = time.monotonic()
         if not items:
-            if not self.seeks_end:
+            if self.seeks_end:
+                self._looked_s += now_s - began_s
+            else:
                 self._look_around(now_s)
             return 0, 0
         failpoints.hit("lane.after_consume")
@@ -170,6 +182,7 @@ class ChunkFiller:
             count, some = self._on_item(item, part, planned)
             records, size = records + count, size + some
         self._hearing.took(size)
+        self._looked_s += 0.0 if records else now_s - began_s
         self.fetched_s = -math.inf if records else self.fetched_s
         self._look_for_left_out(now_s, 2 * self._source.queue_bytes)
         return records, size
@@ -232,9 +245,7 @@ class ChunkFiller:
         reached_stop = planned.stop is not None and last >= planned.stop
         if reached_stop:
             messages = messages[: bisect_left(messages, planned.stop, key=_offset_of)]  # type: ignore[type-var]
-        taken = cost = 0
-        if messages and not self._room.is_used_up:
-            taken, cost = self._copy(messages, part, planned.partition)
+        taken, cost = self._copy(messages, part, planned.partition) if messages else (0, 0)
         self._shows_more = self._shows_more or taken < len(messages)
         if reached_stop and taken == len(messages):
             assert planned.stop is not None
@@ -245,7 +256,13 @@ class ChunkFiller:
         """(records taken, bytes for the rate). The position moves behind the last record taken; records cut off by a
         cap count as never read.
         """
-        copied = self._copier.copy(partition, messages, part.delivered, self._room)
+        if self._room.is_used_up:
+            copied = self._copier.pass_over(messages)
+            self._passes_over = True
+        else:
+            copied = self._copier.copy(partition, messages, part.delivered, self._room)
+        if not copied.taken:
+            return 0, 0
         last = messages[copied.taken - 1]
         stop = last.offset()
         assert stop is not None
@@ -257,11 +274,10 @@ class ChunkFiller:
         part.bytes += copied.bytes
         part.times = spanning(part.times, copied.times)
         part.position = stop
+        self._looked_s = 0.0
         self._chunk.records += copied.records
         self._chunk.bytes += copied.bytes
         self._room = self._room.less(copied.records, copied.bytes)
-        if self._room.is_used_up and not self.is_following:
-            self._used_up_s = time.monotonic()
         return copied.taken, copied.cost
 
     def _finish(self, partition: int) -> None:
@@ -304,11 +320,14 @@ class ChunkFiller:
             self._holes.pop(partition, None)
 
     def _check_range(self) -> Errand:
-        """Before reading: account for the part of the range that is gone already."""
+        """Before reading: account for what is gone of the range already; what a used up cap leaves out is no loss."""
         bounds = yield from self._questions.bounds(list(self.unfinished))
         for partition, found in bounds.items():
             planned = self.unfinished.get(partition)
             if planned is None:
+                continue
+            if self._room.is_used_up:
+                self._shows_more = self._shows_more or found.start > self._chunk.parts[partition].position
                 continue
             yield from self._losses.account(planned, found)
             if planned.stop is not None and self._chunk.parts[partition].position >= planned.stop:

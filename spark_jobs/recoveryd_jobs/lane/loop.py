@@ -157,7 +157,7 @@ class LaneLoop:
                 self._intake.fetch_ahead(fetch_ahead_bytes(rates, self._record_bytes, QUEUE_FULL_SPEED_BYTES))
             self._pacer.set_rates(rates, now_s)
             wait_s = self._pacer.wait_s(now_s)
-            if wait_s > 0 and not self._intake.seeks_end:
+            if wait_s > 0 and not self._intake.is_free:
                 if not self._chunk.has_moved:
                     self._status.standstill.note(wait_s, now_s)
                 self._directives.wait(received, min(wait_s, _WAIT_S))

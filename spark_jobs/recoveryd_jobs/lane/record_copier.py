@@ -176,6 +176,14 @@ class Copier:
         cost = max(size, _read_size(run)) if self._spec.headers_drop or len(messages) < len(run) else size
         return CopiedRun(len(run), len(messages), size, cost, _span(times))
 
+    def pass_over(self, messages: list[Message]) -> CopiedRun:
+        """For a cap that is used up: what the time bounds leave out is no part of the copy, whatever the cap. Only
+        records before the first that they do not leave out are taken.
+        """
+        chosen = self._selection.within([t for _, t in map(_time_of, messages)])
+        taken = 0 if chosen is None else [*chosen, True].index(True)
+        return CopiedRun(taken, 0, 0, _read_size(messages[:taken]))
+
     def _send_same(
         self, partition: int, messages: list[Message], keys: list[Any], values: list[Any], times: list[int],
         headers: list[Any] | None,
