@@ -208,6 +208,27 @@ def test_a_difference_that_was_read_and_deleted_then_is_named_whatever_the_recei
     assert all("what differed was deleted since" in d.message for d in found.differences)
 
 
+@pytest.mark.broker
+@pytest.mark.parametrize("mapping", ["same", "key_hash"])
+@pytest.mark.parametrize("is_damaged", [True, False])
+def test_what_was_read_between_two_losses_of_a_receipt_and_not_compared_is_named(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, mapping: str, is_damaged: bool
+) -> None:
+    """The second receipt begins before the log start, and all but its last record is deleted once some are read."""
+    recovery = copied(cluster, mapping, rows(3 * CHUNK))
+
+    def edit(said: Receipt, stored: list[Row]) -> list[Row]:
+        is_here = is_damaged and said.start == CHUNK
+        return [*stored[:4], replace(stored[4], value=b"x"), *stored[5:]] if is_here else stored
+
+    spec, log_start = agreed(recovery, recovery.ledger(), edit), 2 * CHUNK - 1
+    cluster.delete_records(recovery.source, 0, CHUNK + 2)
+    lose_while_read(monkeypatch, CHUNK + GONE, log_start, lambda: cluster.delete_records(recovery.source, 0, log_start))
+    found = verify(spec)
+    assert (found.result, found.scope) == ("match", "mixed")
+    assert "5 records of partition 0 were read and then deleted before they could be compared" in found.why
+
+
 def test_of_a_compacted_source_a_difference_that_was_read_and_deleted_then_is_named() -> None:
     """What compaction may have taken is proved by the receipt; another value than the source had is not."""
     for value, wanted in ((b"v", []), (b"x", [("altered", 0, 0, 0, None, 1)])):

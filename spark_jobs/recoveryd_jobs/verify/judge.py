@@ -4,7 +4,8 @@ Where the rows of a pair of partitions agree, the source itself proves the copy.
 closer look is made. Where the source cannot be read any more, a segment is proved by its receipt if the target holds
 exactly what the receipt says; the report counts these records. Where only the end of a segment can still be read in the
 source, its last records must be the last ones in the target too; the closer look finds that out. What was read before
-it was deleted counts as well: no receipt excuses a difference that was seen.
+it was deleted counts as well: no receipt excuses a difference that was seen, and what was read and could not be
+compared is named.
 """
 
 import hashlib
@@ -120,6 +121,7 @@ def judge(spec: JobSpec, shown: Iterable[Shown], notes: Iterable[str] = ()) -> P
         verdict.has_read_some = verdict.source_records > 0 or not folds
         _compare_all(verdict, tasks, doubts, kept=bool(spec.receipts_topic))
         _note_unread(verdict, tasks, {p: at for s in tasks for p, at in s.readable_from.items()})
+        _note_uncompared(verdict, tasks)
     else:
         verdict.source_records = verdict.by_receipts = sum(s.promised for s in tasks)
         verdict.has_read_all = False
@@ -258,6 +260,16 @@ def _note_unread(verdict: ProofVerdict, tasks: list[Shown], begins: Mapping[int,
     named = [f"partition {p} begins at {begins[p]} now" for p in sorted(unread)[:_NAMED_MAX]]
     more = f" and {len(unread) - _NAMED_MAX} more" if len(unread) > _NAMED_MAX else ""
     verdict.notes.append(f"{sum(unread.values())} offsets cannot be read again, {', '.join(named)}{more}")
+
+
+def _note_uncompared(verdict: ProofVerdict, tasks: list[Shown]) -> None:
+    counts = {p: count for s in tasks for p, count in s.uncompared.items()}
+    if not counts:
+        return
+    verdict.has_read_all = False
+    where = f"partition {min(counts)}" if len(counts) == 1 else f"{len(counts)} partitions"
+    why = "were read and then deleted before they could be compared, so only receipts prove them"
+    verdict.notes.append(f"{sum(counts.values())} records of {where} {why}")
 
 
 def _judge_extra(spec: JobSpec, verdict: ProofVerdict, tasks: list[Shown]) -> None:

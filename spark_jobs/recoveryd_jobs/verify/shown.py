@@ -62,8 +62,10 @@ class Shown:
     that no loss in the source explains. `folds`: per pair, the digest of everything in the target. `dissent`: per pair,
     starts of segments where the target is not what the receipt says. `readable_from`: by source partition, its log
     start, where that is after the start of the range. `unread`: by such a partition, offsets before its log start that
-    receipts do not call lost. `untimed`: how many records of each side were left out of a time window because they have
-    no time. `spool`: where rows are taken from here (`take_rows`), those go that are too many to be held.
+    receipts do not call lost. `uncompared`: by partition, records that were read after one loss in their segment and
+    deleted before the place of them was known. `untimed`: how many records of each side were left out of a time window
+    because they have no time. `spool`: where rows are taken from here (`take_rows`), those go that are too many to be
+    held.
     """
 
     sources: dict[Pair, bytearray] = field(default_factory=dict)
@@ -86,6 +88,7 @@ class Shown:
     lost: int = 0  # offsets that receipts call lost and that cannot be read
     readable_from: dict[int, int] = field(default_factory=dict)
     unread: dict[int, int] = field(default_factory=dict)
+    uncompared: dict[int, int] = field(default_factory=dict)
     untimed: list[int] = field(default_factory=lambda: [0, 0])
     spool: RowSpool | None = None
     held: int = 0  # bytes of rows and pairs

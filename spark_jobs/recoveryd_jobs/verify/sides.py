@@ -113,13 +113,17 @@ class SourceSide:
         return header_bytes
 
     def deleted(self, partition: int, position: int, log_start: int) -> None:
-        """Segments that were not read whole get no row, only a tail of what can still be read after `log_start`."""
+        """Segments that were not read whole get no row, only a tail of what can still be read after `log_start`. What
+        was read between two losses of one segment has no known place in it, so it is counted and not compared.
+        """
         if not self._kept:
             raise no_verdict(partition, log_start)
         while (segment := self._current[partition]) is not None and segment.stop <= position:
             self._close(partition, segment)
         if segment is not None and not self._is_cut(partition):
             self._keep_heads(partition, segment)
+        elif (dropped := sum(piece.records for piece in self._pieces[partition].values())) > 0:
+            self._shown.uncompared[partition] = self._shown.uncompared.get(partition, 0) + dropped
         self._shown.readable_from[partition] = log_start
         if segment is not None:
             self._shown.cut.setdefault(partition, []).append((segment.start, log_start))
