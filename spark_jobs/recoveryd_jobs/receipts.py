@@ -94,19 +94,20 @@ def fold(
     source_id: str,
     target_id: str,
     head: LedgerHead | None = None,
+    newest_attempt: int = 0,
 ) -> LaneLedger:
-    """Fold receipts; with `head`, only those after it. Raises JobError: `topic_recreated` for other topic ids,
-    `ledger_broken` when receipts do not follow each other from the planned start, or end before what the journal knows
-    as copied (going on from there would copy records twice).
+    """Fold receipts; with `head`, only those after it. `newest_attempt`: of receipts that are not given. Raises
+    JobError: `topic_recreated` for other topic ids, `ledger_broken` when receipts do not follow each other from the
+    planned start, or end before what the journal knows as copied (going on from there would copy records twice).
     """
     planned = {r.partition: r for r in ranges}
     standings = {p: Standing(r.start) for p, r in planned.items()}
-    next_chunk = newest = 0
+    next_chunk, newest = 0, newest_attempt
     if head is not None:
         if (head.source_topic_id, head.target_topic_id) != (source_id, target_id):
             raise JobError("topic_recreated", f"The head {head.key} speaks of other topics than the plan.")
         standings = _standings(head, planned)
-        next_chunk, newest = head.next_chunk, head.attempt
+        next_chunk, newest = head.next_chunk, max(newest, head.attempt)
     for receipt in sorted(receipts, key=lambda r: (r.partition, r.start)):
         newest = max(newest, receipt.attempt)
         if receipt.lane == lane:
@@ -165,9 +166,10 @@ def _check(receipt: Receipt, position: int, planned: PartitionRange) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FoundReceipt:
-    """`partition` of the topic; with `head`, only the receipts after it. `seen_to`: the offset of the last receipt or
-    head of the lane; one before the first offset that was read where there is none. `head_at`: the offset of the lane's
-    newest head among what was read, also where all receipts were; 0 = none.
+    """`partition` of the topic. `receipts`: those of the lane, and any others that speak of its partitions; with
+    `head`, only those after it. `seen_to`: the offset of the last receipt or head of the lane; one before the first
+    offset that was read where there is none. `head_at`: the offset of the lane's newest head among what was read, also
+    where all receipts were; 0 = none. `newest_attempt`: of all receipts that were read, whatever their lane.
     """
 
     partition: int
@@ -175,6 +177,59 @@ class FoundReceipt:
     head: LedgerHead | None = None
     seen_to: int = -1
     head_at: int = 0
+    newest_attempt: int = 0
+
+
+class _Kept:
+    """What a lane needs of the ledger, kept as it comes: others may have put millions of receipts there."""
+
+    def __init__(self, spec: JobSpec, lane: int) -> None:
+        self._lane = lane
+        self._prefix = f"{spec.scope}/{spec.recovery}/".encode()
+        self._head_key = head_key(spec.scope, spec.recovery, lane).encode()
+        self._partitions = {r.partition for each in spec.lanes if each.lane == lane for r in each.partitions}
+        self._receipts: dict[bytes, tuple[int, Receipt]] = {}  # by key, the newest; in order of their offsets
+        self._unreadable: dict[bytes, ContractError] = {}
+        self._head: tuple[int, bytes] | None = None
+        self._newest_attempt = 0
+
+    def take(self, message: Message) -> None:
+        key, value, offset = message.key(), message.value(), message.offset() or 0
+        if key == self._head_key:
+            self._head = (offset, value) if isinstance(value, bytes) else None
+        elif isinstance(key, bytes) and key.startswith(self._prefix):
+            self._receipts.pop(key, None)
+            self._unreadable.pop(key, None)
+            if isinstance(value, bytes):
+                self._take_receipt(key, value, offset)
+
+    def _take_receipt(self, key: bytes, value: bytes, offset: int) -> None:
+        try:
+            receipt = decode(Receipt, value)
+        except ContractError as error:
+            self._unreadable[key] = error
+            return
+        self._newest_attempt = max(self._newest_attempt, receipt.attempt)
+        if receipt.lane == self._lane or receipt.partition in self._partitions:
+            self._receipts[key] = offset, receipt
+
+    def head(self) -> LedgerHead | None:
+        """None when there is none or it cannot be read, and then all receipts are read."""
+        try:
+            return None if self._head is None else decode(LedgerHead, self._head[1])
+        except ContractError:
+            return None
+
+    def found(self, partition: int, start: int, head: LedgerHead | None) -> FoundReceipt:
+        """Raises ContractError for a receipt that cannot be read."""
+        for error in self._unreadable.values():
+            raise error
+        head_at = 0 if self._head is None else self._head[0]
+        of_lane = [offset for offset, receipt in self._receipts.values() if receipt.lane == self._lane]
+        if head is not None:
+            of_lane.append(head_at)
+        receipts = [receipt for _, receipt in self._receipts.values()]
+        return FoundReceipt(partition, receipts, head, max(of_lane, default=start - 1), head_at, self._newest_attempt)
 
 
 def read(
@@ -202,37 +257,20 @@ def read(
             _check_bounds(home, start, high)
             high = high if end is None else end
             start = max(home.start, begin if begin < high else 0)
+        kept = _Kept(spec, lane)
         consumer.assign([TopicPartition(spec.receipts_topic, partition, start)])
-        raw = _collect(consumer, spec, client_id, partition, (start, high), waiting)
-        head = (
-            _head(raw, head_key(spec.scope, spec.recovery, lane)) if home is not None and start > home.start else None
-        )
+        _collect(consumer, spec, client_id, partition, (start, high), waiting, kept)
+        head = kept.head() if home is not None and start > home.start else None
         if home is not None and head is None and start > home.start:
-            start = home.start
+            start, kept = home.start, _Kept(spec, lane)
             consumer.assign([TopicPartition(spec.receipts_topic, partition, start)])
-            raw = _collect(consumer, spec, client_id, partition, (start, high), waiting)
+            _collect(consumer, spec, client_id, partition, (start, high), waiting, kept)
     finally:
         consumer.close()
-    prefix = f"{spec.scope}/{spec.recovery}/".encode()
     try:
-        placed = [(offset, decode(Receipt, value)) for key, (offset, value) in raw.items() if key.startswith(prefix)]
-        of_lane = [offset for offset, receipt in placed if receipt.lane == lane]
-        head_at, _ = raw.get(head_key(spec.scope, spec.recovery, lane).encode(), (0, b""))
-        if head is not None:
-            of_lane.append(head_at)
-        seen_to = max(of_lane, default=start - 1)
-        return FoundReceipt(partition, [receipt for _, receipt in placed], head, seen_to, head_at)
+        return kept.found(partition, start, head)
     except ContractError as error:
         raise JobError("ledger_broken", f"A receipt of {spec.recovery} cannot be read: {error}.") from None
-
-
-def _head(raw: Mapping[bytes, tuple[int, bytes]], key: str) -> LedgerHead | None:
-    """The head under this key; None when there is none or it cannot be read, and then all receipts are read."""
-    found = raw.get(key.encode())
-    try:
-        return None if found is None else decode(LedgerHead, found[1])
-    except ContractError:
-        return None
 
 
 def _partition(consumer: Consumer, spec: JobSpec) -> int:
@@ -286,10 +324,9 @@ def _collect(
     partition: int,
     bounds: tuple[int, int],
     waiting: Callable[[str], None],
-) -> dict[bytes, tuple[int, bytes]]:
-    """Newest value of each key of this recovery within `bounds`, and its offset."""
-    prefix = (f"{spec.scope}/{spec.recovery}/".encode(), f"{spec.scope}/{spec.recovery}#".encode())
-    found: dict[bytes, tuple[int, bytes]] = {}
+    kept: _Kept,
+) -> None:
+    """Hand everything within `bounds` over to `kept`."""
     (position, high), moved_s = bounds, time.monotonic()
     while position < high:
         for message in consumer.consume(_BATCH, 0) or consumer.consume(1, _STEP_S):
@@ -302,12 +339,8 @@ def _collect(
                 continue
             assert offset is not None
             position, moved_s = max(position, offset + (error is None)), time.monotonic()
-            key = message.key()
-            if error is None and isinstance(key, bytes) and key.startswith(prefix):
-                found.pop(key, None)
-                value = message.value()
-                if isinstance(value, bytes):
-                    found[key] = offset, value
+            if error is None:
+                kept.take(message)
         if position < high:
             why = f"reads receipts: partition {partition} at {position} of {high}"
             waiting(why)
@@ -320,7 +353,6 @@ def _collect(
                     f"A foreign transaction holds {spec.receipts_topic} partition {partition} at {position}, its end "
                     f"is {high}.",
                 )
-    return found
 
 
 def _is_behind(

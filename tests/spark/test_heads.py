@@ -2,8 +2,10 @@
 
 import asyncio
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
@@ -14,11 +16,21 @@ from recoveryd.adapters.kafka.ledger import KafkaLedger
 from recoveryd.adapters.kafka.reading import read_range
 from recoveryd.recovery.effects import ReadLedger
 from recoveryd.recovery.events import LedgerRead
-from recoveryd_jobs import receipts
-from recoveryd_jobs.contract import JobSpec, LedgerHead, PartitionRange, ReceiptsHome, decode, encode, head_key
+from recoveryd_jobs import failpoints, receipts
+from recoveryd_jobs.contract import (
+    JobSpec,
+    LedgerHead,
+    PartitionRange,
+    Receipt,
+    ReceiptsHome,
+    TargetRun,
+    decode,
+    encode,
+    head_key,
+)
 from recoveryd_jobs.lane import heads
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
-from tests.builders.copying import Cluster, Recovery, assert_exact, rows
+from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, rows
 from tests.builders.records import make_plan
 from tests.patience import patient_s
 
@@ -91,6 +103,130 @@ def test_the_next_attempt_and_the_daemon_read_only_what_lies_behind_the_newest_h
     finish(cluster, recovery, again)
 
 
+def bounds_of_the_daemon(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """What it reads from now on."""
+    bounds: list[tuple[int, int]] = []
+
+    def noted(properties: Any, topic: str, partition: int, asked: tuple[int, int], *more: Any) -> Iterator[Message]:
+        bounds.append(asked)
+        return read_range(properties, topic, partition, asked, *more)
+
+    monkeypatch.setattr(ledger, "read_range", noted)
+    return bounds
+
+
+def bounds_of_lanes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """What they read of the ledger from now on."""
+    bounds: list[tuple[int, int]] = []
+    collect = receipts._collect
+
+    def noted(*arguments: Any) -> Any:
+        bounds.append(arguments[4])
+        return collect(*arguments)
+
+    monkeypatch.setattr(receipts, "_collect", noted)
+    return bounds
+
+
+def newest_head(cluster: Cluster, recovery: Recovery, lane: int = 0) -> int:
+    key = head_key("test", recovery.id, lane).encode()
+    return max(r.offset for r in cluster.read(recovery.receipts, 2) if r.key == key)
+
+
+def test_a_chunk_that_was_given_up_behind_its_receipts_does_not_make_the_next_attempt_read_everything(
+    cluster: Cluster, recovery: Recovery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes = count(1)
+
+    def die_at_the_25th(point: str) -> None:
+        if point == "lane.before_commit" and next(passes) == 25:
+            raise RuntimeError("killed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(failpoints, "hit", die_at_the_25th)
+        assert run_lane(recovery.spec, recovery.spec.lanes[0]).error_code == "internal"
+    head = newest_head(cluster, recovery)
+    lane = recovery.spec.lanes[0]
+    ranges = (replace(lane.partitions[0], journaled=1_200),)
+    again = replace(recovery.attempt(2), lanes=(replace(lane, partitions=ranges, ledger_from=head),))
+    bounds = bounds_of_lanes(monkeypatch)
+    finish(cluster, recovery, again)
+    assert bounds
+    assert min(start for start, _ in bounds) == head
+
+
+@pytest.mark.parametrize("early", [0, 5])
+def test_a_lane_without_anything_to_commit_does_not_make_others_receipts_be_read(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, early: int
+) -> None:
+    monkeypatch.setattr(heads, "RECEIPTS_MAX", 10)
+    monkeypatch.setattr(heads, "OFFSETS_MAX", 60)
+    monkeypatch.setattr(heads, "ASK_S", 0.2, raising=False)
+    source, target = cluster.topic("in", 2), cluster.topic("out", 2)
+    cluster.fill(source, [*rows(early, partition=0), *rows(COUNT, partition=1)])
+    ranges = [[PartitionRange(0, 0, None)], [PartitionRange(1, 0, COUNT)]]
+    limits = Recovery.chunk_limits(max_records=50)
+    recovery = Recovery(cluster, source, target, ranges=ranges, partitions=2, chunk=limits)
+    silent = LaneThread(recovery.spec, 0)
+    recovery.await_heartbeat(lambda h: h.state == "copying" and h.positions[0].position == early)
+    assert run_lane(recovery.spec, recovery.spec.lanes[1]) == LaneOutcome(1, "done")
+    offset = recovery.await_heartbeat(lambda h: h.ledger_from > 0).ledger_from
+    recovery.direct("stop")
+    assert silent.outcome() == LaneOutcome(0, "stopped")
+    assert offset >= 60
+    whole = ask(recovery, cluster, ())
+    assert (whole.problems, [p.position for p in whole.partitions]) == ((), [early, COUNT])
+    bounds = bounds_of_the_daemon(monkeypatch)
+    told = offset, newest_head(cluster, recovery, 1)
+    assert ask(recovery, cluster, told, {0: early, 1: COUNT}) == whole
+    assert min(start for start, _ in bounds) >= min(told) > 0
+    lanes = bounds_of_lanes(monkeypatch)
+    found = receipts.read(recovery.spec, "reader", lambda _why: None, 0, offset)
+    ids = recovery.spec.source.topic_id, recovery.spec.target.topic_id
+    folded = receipts.fold(found.receipts, recovery.spec.lanes[0].partitions, 0, *ids, head=found.head)
+    assert (folded.standings[0].position, folded.standings[0].copied) == (early, early)
+    assert [start for start, _ in lanes] == [offset]
+
+
+MANY, PEAK_BYTES = 20_000, 6_000_000
+
+
+@pytest.fixture
+def with_many(cluster: Cluster) -> Recovery:
+    """Each record of partition 1 has a receipt of lane 1; the newest is of attempt 3."""
+    source, target = cluster.topic("in", 2), cluster.topic("out", 2)
+    ranges = [[PartitionRange(0, 0, MANY)], [PartitionRange(1, 0, MANY)]]
+    recovery = Recovery(cluster, source, target, ranges=ranges, partitions=2)
+    ids = recovery.spec.source.topic_id, recovery.spec.target.topic_id
+    one = Receipt("test", recovery.id, 1, 1, 0, 1, 0, 1, 1, 0, 0, 0, 20, (TargetRun(1, 1, ((0, 1),), "ab" * 16),), *ids)
+    receipts_of = [replace(one, chunk=n, start=n, stop=n + 1) for n in range(MANY)]
+    recovery.write_receipts([*receipts_of[:-1], replace(receipts_of[-1], attempt=3)])
+    return recovery
+
+
+def peak_bytes_of(read: Callable[[], Any]) -> tuple[Any, int]:
+    tracemalloc.start()
+    try:
+        return read(), tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_lane_keeps_nothing_of_other_lanes_but_their_newest_attempt(with_many: Recovery) -> None:
+    found, peak_bytes = peak_bytes_of(lambda: receipts.read(with_many.spec, "reader", lambda _why: None))
+    ids = with_many.spec.source.topic_id, with_many.spec.target.topic_id
+    ranges = with_many.spec.lanes[0].partitions
+    newest = receipts.fold(found.receipts, ranges, 0, *ids, newest_attempt=found.newest_attempt).newest_attempt
+    assert (found.receipts, newest) == ([], 3)
+    assert peak_bytes < PEAK_BYTES
+
+
+def test_the_daemon_adds_receipts_up_without_holding_them(cluster: Cluster, with_many: Recovery) -> None:
+    found, peak_bytes = peak_bytes_of(lambda: ask(with_many, cluster, ()))
+    assert (found.problems, [(p.position, p.copied) for p in found.partitions]) == ((), [(0, 0), (MANY, MANY)])
+    assert peak_bytes < PEAK_BYTES
+
+
 def test_a_lane_that_ended_early_does_not_make_others_receipts_be_read(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,13 +240,7 @@ def test_a_lane_that_ended_early_does_not_make_others_receipts_be_read(
         assert run_lane(recovery.spec, lane) == LaneOutcome(lane.lane, "done")
     early, late = (recovery.heartbeats(lane.lane)[-1].ledger_from for lane in recovery.spec.lanes)
     assert 0 < early < late
-    bounds: list[tuple[int, int]] = []
-
-    def noted(properties: Any, topic: str, partition: int, asked: tuple[int, int], *more: Any) -> Iterator[Message]:
-        bounds.append(asked)
-        return read_range(properties, topic, partition, asked, *more)
-
-    monkeypatch.setattr(ledger, "read_range", noted)
+    bounds = bounds_of_the_daemon(monkeypatch)
     whole = ask(recovery, cluster, ())
     assert sum(stop - start for start, stop in bounds) > COUNT / 50
     for positions in ({0: 20, 1: COUNT}, {0: 20, 1: COUNT - 1}):

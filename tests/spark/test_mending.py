@@ -330,11 +330,37 @@ class ModelLane:
         self.copied_to = {p: s.position for p, s in ledger.standings.items()}
         if world.chance(3) != 1:
             self.heard.update(self.copied_to)
+        if fate == 6:
+            self.write_head(ledger)
         if fate == 8:
             raise Killed
         if fate == 9:
             self.rest()
         return ledger
+
+    def write_head(self, ledger: LaneLedger) -> None:
+        """Without a chunk."""
+        world = self.world
+        head = self.heads.alone(ledger, len(world.logs[LEDGER]), self.spec.attempt)
+        if head is None:
+            return
+        self.heads.dropped()
+        place = world.append(LEDGER, head)
+        self.heads.on_head(None, Delivery(place))  # type: ignore[arg-type]
+        match world.chance(8):
+            case 1:
+                raise Killed
+            case 2:
+                world.end("seen")
+                raise Killed
+            case 3:
+                world.end("seen")
+                raise Doubt("no answer")
+            case _:
+                world.end("seen")
+        self.heads.committed([])
+        self.markers.committed([], [place])
+        self.rest()
 
     def write(self, ledger: LaneLedger, *, is_cut: bool) -> list[Receipt]:
         """Records and receipts of the next chunk; with `is_cut` not all of them."""

@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from recoveryd.adapters.kafka.receipts import add_up
+from recoveryd.adapters.kafka.receipts import RunningSum, add_up, newest_values
 from recoveryd_jobs.contract import PartitionRange, Receipt, encode
 from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.receipts import LaneLedger, Standing, fold
@@ -78,3 +80,47 @@ def test_what_does_not_fit_is_an_error(receipts: list[Receipt], code: str, reaso
     with pytest.raises(JobError, match=reason) as raised:
         ledger(*receipts)
     assert raised.value.code == code
+
+
+FOLLOWED = [receipt(0, 100, 150), receipt(3, 0, 10), receipt(0, 150, 180), receipt(0, 180, 200)]
+ODD = [
+    receipt(0, 110, 150),
+    receipt(0, 100, 250),
+    receipt(0, 120, 150),
+    receipt(7, 0, 10),
+    replace(receipt(0, 150, 180), bytes=11),
+    replace(receipt(0, 200, 210), skipped=0),
+    replace(receipt(0, 180, 200), target_topic_id="other"),
+]
+PLAN = make_plan((0, 100, 200), (3, 0, None), source=("in", "in"), target=("out", "out"))
+
+
+@given(
+    st.integers(0, len(FOLLOWED)),
+    st.lists(st.tuples(st.integers(0, 4), st.sampled_from([*FOLLOWED, *ODD, None])), max_size=3),
+    st.sampled_from([0, 120, 180]),
+)
+def test_the_daemon_adds_up_as_they_come_what_it_adds_up_together_or_leaves_it(
+    count: int, more: list[tuple[int, Receipt | None]], known: int
+) -> None:
+    """None is a tombstone."""
+    found: list[Receipt | None] = [*FOLLOWED[:count]]
+    for at, each in more:
+        found.insert(at, each)
+    key = FOLLOWED[0].key.encode()
+    pairs = [(key, None) if each is None else (each.key.encode(), encode(each)) for each in found]
+    positions = {0: known} if known else {}
+    running = RunningSum(PLAN)
+    told = running.reaching(positions) if all(running.take(*pair) for pair in pairs) else None
+    together = add_up(newest_values(pairs, b""), PLAN, positions)
+    assert told in (None, together)
+    if not more:
+        assert (told is None) == bool(together.problems)
+
+
+def test_what_was_written_again_counts_once_as_they_come() -> None:
+    running = RunningSum(PLAN)
+    assert all(running.take(r.key.encode(), encode(r)) for r in [*FOLLOWED, replace(FOLLOWED[0], attempt=2)])
+    told = running.reaching({0: 200})
+    assert told is not None
+    assert [(p.position, p.copied) for p in told.partitions] == [(200, 91), (10, 7)]

@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError, Message
 from recoveryd_jobs import errors, failpoints
 from recoveryd_jobs.contract import DIGEST_FORM, JobSpec, LedgerHead, Receipt, TargetRun, Times, chunk_header, encode
 from recoveryd_jobs.errors import JobError, Redo, raise_failed
-from recoveryd_jobs.lane.heads import Heads
+from recoveryd_jobs.lane.heads import Heads, LedgerEnd
 from recoveryd_jobs.lane.markers import Markers
 from recoveryd_jobs.lane.record_copier import Delivered
 from recoveryd_jobs.receipts import LaneLedger, Standing
@@ -146,6 +146,7 @@ class Committer:
         ledger_partition: int,
         heads: Heads,
         markers: Markers,
+        end: LedgerEnd | None = None,
     ) -> None:
         self._spec = spec
         self._lane = lane
@@ -155,7 +156,8 @@ class Committer:
         self._partition = ledger_partition
         self._heads = heads
         self._markers = markers
-        self._places: list[int] = []  # of the open chunk's receipts
+        self._end = end
+        self._places: list[int] = []  # of what the open transaction has in the ledger
 
     def await_markers(self, obey: Callable[[], object]) -> None:
         """Until readers see what was committed; `obey` is called meanwhile, and may raise. Raises Doubt when they never
@@ -193,6 +195,28 @@ class Committer:
         self._markers.committed(receipts, self._places)
         return receipts
 
+    def keep_short(self, ledger: LaneLedger, committed_s: float, waiting: Callable[[], None]) -> bool:
+        """For a lane that has nothing to commit, and no transaction with records open: write a head once others have
+        put much on the ledger. True when it did. `committed_s`: when it last committed anything (monotonic). Raises as
+        `commit`.
+        """
+        end = None if self._end is None else self._end.news(committed_s)
+        head = None if end is None else self._heads.alone(ledger, end, self._spec.attempt)
+        if head is None:
+            return False
+        deadline_s = time.monotonic() + max(_COMMIT_MARGIN_S, self._spec.transaction_timeout_ms / 1000.0)
+        self._heads.dropped()
+        self._places = []
+        if not self._target.is_open:
+            self._target.begin()
+        self._produce_head(head)
+        self._target.flush(deadline_s)
+        _check_topics([(topic, topic.ask_id()) for topic in self._written], deadline_s, waiting)
+        self._target.commit(deadline_s)
+        self._heads.committed([])
+        self._markers.committed([], self._places)
+        return True
+
     def _produce(self, receipts: list[Receipt]) -> None:
         headers = [chunk_header(len(receipts))]
         for receipt in receipts:
@@ -204,6 +228,13 @@ class Committer:
 
     def _on_receipt(self, error: KafkaError | None, message: Message) -> None:
         self._heads.on_receipt(error, message)
+        self._note_place(error, message)
+
+    def _on_head(self, error: KafkaError | None, message: Message) -> None:
+        self._heads.on_head(error, message)
+        self._note_place(error, message)
+
+    def _note_place(self, error: KafkaError | None, message: Message) -> None:
         offset = message.offset()
         if error is None and offset is not None:
             self._places.append(offset)
@@ -214,7 +245,7 @@ class Committer:
             return
         raw = encode(head)
         if len(raw) <= RECEIPT_BYTES_MAX:
-            self._target.send(self._spec.receipts_topic, raw, head.key.encode(), self._partition, self._heads.on_head)
+            self._target.send(self._spec.receipts_topic, raw, head.key.encode(), self._partition, self._on_head)
 
 
 def _check_topics(asked: "Iterable[tuple[Topic, Future[Any]]]", deadline_s: float, waiting: Callable[[], None]) -> None:

@@ -3,8 +3,9 @@ quickly as one of a thousand.
 
 A head is written in the transaction of a chunk, once enough was put on the receipts topic since the last one, and in
 that of the lane's last chunk: others may go on for long, and nobody has to look among their receipts for those of a
-lane that has ended. Its offset travels with heartbeats to the daemon and back with the next attempt; a reader without
-it reads all receipts. Nothing depends on heads: the receipts say the same.
+lane that has ended. A lane that has nothing to commit meanwhile writes one in a transaction of its own. Its offset
+travels with heartbeats to the daemon and back with the next attempt; a reader without it reads all receipts. Nothing
+depends on heads: the receipts say the same.
 """
 
 import time
@@ -13,10 +14,13 @@ from collections.abc import Iterable
 from confluent_kafka import KafkaError, Message
 
 from recoveryd_jobs.contract import JobSpec, LedgerHead, LedgerRow, PartitionRange, Receipt
+from recoveryd_jobs.lane.asking import Errand, go_on
 from recoveryd_jobs.receipts import LaneLedger, Standing
+from recoveryd_jobs.topics import NoAnswer, Topic
 
 RECEIPTS_MAX = 2_000  # receipts of the lane between two heads
 OFFSETS_MAX = 50_000  # offsets of the topic's partition between two heads, receipts of others included
+ASK_S = 60.0  # how often a lane that commits nothing asks how much others have put there
 
 
 class Heads:
@@ -59,6 +63,15 @@ class Heads:
         claimed = dict(self._claimed)
         for receipt in receipts:
             _claim(claimed, receipt)
+        return self._head(after, claimed, attempt)
+
+    def alone(self, ledger: LaneLedger, end: int, attempt: int) -> LedgerHead | None:
+        """The head to write without a chunk, None when none is due. `end`: of the topic's partition."""
+        if self._spec.receipts is None or end - (self.offset or self._began) < OFFSETS_MAX:
+            return None
+        return self._head(ledger, self._claimed, attempt)
+
+    def _head(self, after: LaneLedger, claimed: dict[int, int], attempt: int) -> LedgerHead:
         return LedgerHead(
             scope=self._spec.scope,
             recovery=self._spec.recovery,
@@ -106,6 +119,37 @@ class Heads:
 
     def _claim(self, receipt: Receipt) -> None:
         _claim(self._claimed, receipt)
+
+
+class LedgerEnd:
+    """The end of the lane's partition of the ledger, asked for now and then; nobody waits for the answer."""
+
+    def __init__(self, topic: Topic, partition: int) -> None:
+        self._topic, self._partition = topic, partition
+        self._asked_s = time.monotonic()
+        self._errand: Errand | None = None
+        self._answers: list[int] = []
+
+    def news(self, committed_s: float) -> int | None:
+        """The end, once for each answer. It asks when nothing was asked or committed (monotonic) for a while."""
+        now_s = time.monotonic()
+        if self._errand is None:
+            if now_s - max(self._asked_s, committed_s) < ASK_S:
+                return None
+            self._asked_s, self._errand = now_s, _ask_end(self._topic, self._partition, self._answers)
+        if not go_on(self._errand, 0.0):
+            return None
+        self._errand = None
+        return self._answers.pop() if self._answers else None
+
+
+def _ask_end(topic: Topic, partition: int, answers: list[int]) -> Errand:
+    """Apart from its class: a generator that held what holds it would be a cycle."""
+    try:
+        bounds = yield from topic.bounds_in_steps([partition])
+    except NoAnswer:
+        return  # it is asked again
+    answers.append(bounds[partition].high)
 
 
 def _claim(claimed: dict[int, int], receipt: Receipt) -> None:

@@ -27,7 +27,7 @@ from recoveryd_jobs.directives import Directives
 from recoveryd_jobs.errors import Doubt, JobError, Redo, Superseded, untranslated
 from recoveryd_jobs.lane.chunk import Committer
 from recoveryd_jobs.lane.chunk_filler import ChunkFiller
-from recoveryd_jobs.lane.heads import Heads
+from recoveryd_jobs.lane.heads import Heads, LedgerEnd
 from recoveryd_jobs.lane.logs import ClusterLogs, LanePen
 from recoveryd_jobs.lane.loop import FIRST_GUESS_BYTES, LaneLoop
 from recoveryd_jobs.lane.markers import Markers
@@ -196,7 +196,8 @@ class Lane:
         source, written = self._source_topic, [t for t in (self._target_topic, self._receipts_topic) if t is not None]
         markers = Markers(self._spec, self._target_topic, self._receipts_topic)
         number, partition = self._lane.lane, found.partition
-        return ledger, Committer(self._spec, number, target, source, written, partition, self._heads, markers)
+        end = None if self._receipts_topic is None else LedgerEnd(self._receipts_topic, partition)
+        return ledger, Committer(self._spec, number, target, source, written, partition, self._heads, markers, end)
 
     def _read(self, end: int | None, whole: bool) -> FoundReceipt:
         begin = 0 if whole else self._heads.offset
@@ -214,7 +215,8 @@ class Lane:
 
     def _fold(self, found: FoundReceipt, ranges: list[PartitionRange]) -> LaneLedger:
         ids = self._spec.source.topic_id, self._spec.target.topic_id
-        return receipts.fold(found.receipts, ranges, self._lane.lane, *ids, head=found.head)
+        head, newest = found.head, found.newest_attempt
+        return receipts.fold(found.receipts, ranges, self._lane.lane, *ids, head=head, newest_attempt=newest)
 
     def _check_receipts_topic(self, deadline_s: float) -> None:
         """Ask for the topic's id after the receipts were read, which proves that they came from the planned topic. At

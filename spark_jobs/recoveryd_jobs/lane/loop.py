@@ -155,6 +155,8 @@ class LaneLoop:
             if self._is_commit_due(now_s):
                 self._commit()
                 self._intake.fetch_ahead(fetch_ahead_bytes(rates, self._record_bytes, QUEUE_FULL_SPEED_BYTES))
+            elif not self._chunk.has_moved:
+                self._keep_ledger_short()
             self._pacer.set_rates(rates, now_s)
             wait_s = self._pacer.wait_s(now_s)
             if wait_s > 0 and not self._intake.is_free:
@@ -242,6 +244,13 @@ class LaneLoop:
         if now_s - self._collected_s > _COLLECT_S:
             self._collected_s = now_s
             gc.collect()
+
+    def _keep_ledger_short(self) -> None:
+        """There is nothing to commit, and whoever reads the ledger of this lane would have to read those of all."""
+        assert self._committer is not None
+        began_s = time.monotonic()
+        if self._committer.keep_short(self._ledger, self.committed_s, lambda: self._give_way(began_s)):
+            self._await_markers()
 
     def _await_markers(self) -> None:
         """Nothing is committed now that would show readers what was committed before."""

@@ -90,13 +90,9 @@ def landed(
     partition, what somebody counts on. `stable`: the last stable offset of the ledger. `sees`: the target partitions in
     which a reader sees a record there.
     """
-    newest = {each.receipt.key: each for each in sorted(unseen, key=lambda u: u.offset)}
-    chunks: dict[object, list[Unseen]] = {}  # and what was written again at once
-    for each in sorted(newest.values(), key=lambda u: u.offset):
-        chunks.setdefault(each.chunk or each.offset, []).append(each)
     known, counted = {r.key: r for r in seen}, dict(floors)
     found: list[list[Receipt]] = []
-    for chunk in reversed(_going_on(chunks.values(), positions, known)):
+    for chunk in reversed(_going_on(_chunks(unseen), positions, known)):
         receipts = sorted((u.receipt for u in chunk), key=lambda r: r.start)
         is_whole = len(chunk) == chunk[0].count and chunk[0].offset >= stable
         is_known = any(positions.get(r.partition, r.stop) < r.stop <= counted.get(r.partition, 0) for r in receipts)
@@ -105,6 +101,23 @@ def landed(
             for receipt in receipts:  # whoever began there counted on what came before
                 counted[receipt.partition] = max(counted.get(receipt.partition, 0), receipt.start)
     return [receipt for receipts in reversed(found) for receipt in receipts]
+
+
+def all_go_on(unseen: Iterable[Unseen], positions: Mapping[int, int]) -> bool:
+    """Whether each chunk goes on from these positions or from another of them: then `landed` says the same of them
+    whatever was `seen` before.
+    """
+    chunks = _chunks(unseen)
+    return len(_going_on(chunks, positions, {})) == len(chunks)
+
+
+def _chunks(unseen: Iterable[Unseen]) -> list[list[Unseen]]:
+    """And what was written again at once; of each key the newest."""
+    newest = {each.receipt.key: each for each in sorted(unseen, key=lambda u: u.offset)}
+    chunks: dict[object, list[Unseen]] = {}
+    for each in sorted(newest.values(), key=lambda u: u.offset):
+        chunks.setdefault(each.chunk or each.offset, []).append(each)
+    return list(chunks.values())
 
 
 def _going_on(

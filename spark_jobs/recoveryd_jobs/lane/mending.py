@@ -26,6 +26,7 @@ from recoveryd_jobs.lane.lost_markers import (
     Piece,
     Runs,
     Unseen,
+    all_go_on,
     landed,
     left_open,
     not_seen,
@@ -186,11 +187,22 @@ class Mender:
             positions[row.partition] = row.position
         for receipt in mine:
             positions[receipt.partition] = max(positions.get(receipt.partition, 0), receipt.stop)
+        # Asked before readers are: what has not ended yet, they may see later.
+        have_ended = found.head is not None and self._have_ended(unseen, end or 0)
         more = landed(unseen, mine, positions, self._floors, end or 0, self._sees)
+        are_given_up = have_ended and not more and all_go_on(unseen, positions)
         all_landed = [*{r.key: r for r in [*mine, *more]}.values()]
         for partition, pieces in pieces_of(all_landed).items():
             claimed[partition] = max(claimed.get(partition, 0), *(each.end for each in pieces))
-        return _Known(found, more, all_landed, found.head is not None and bool(unseen), claimed, ours)
+        return _Known(found, more, all_landed, found.head is not None and not are_given_up, claimed, ours)
+
+    def _have_ended(self, unseen: Sequence[Unseen], end: int) -> bool:
+        """Whether the transactions of these receipts ended, in the ledger and wherever their records lie: what no
+        reader sees of them now, none ever will.
+        """
+        ends = {p: max(each.end for each in pieces) for p, pieces in pieces_of(u.receipt for u in unseen).items()}
+        bounds = self._logs.target(ends)
+        return all(u.offset < end for u in unseen) and all(bounds[p].stable >= at for p, at in ends.items())
 
     def _await_others(self, ours: Mapping[int, Sequence[Piece]]) -> None:
         """Until nobody else's open transaction hides whether records of ours are seen."""
@@ -310,7 +322,7 @@ class Mender:
 
 
 def _newest_attempt(found: FoundReceipt) -> int:
-    return max((r.attempt for r in (found.head, *found.receipts) if r is not None), default=0)
+    return max([found.newest_attempt, *(r.attempt for r in (found.head, *found.receipts) if r is not None)])
 
 
 def moved(receipt: Receipt, new: Mapping[tuple[int, int], int], attempt: int) -> Receipt:

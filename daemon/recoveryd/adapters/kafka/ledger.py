@@ -29,6 +29,7 @@ from recoveryd.adapters.kafka.offsets import log_range
 from recoveryd.adapters.kafka.reading import pair_of, read_range
 from recoveryd.adapters.kafka.receipts import (
     LedgerSum,
+    RunningSum,
     add_up,
     from_heads,
     head_positions,
@@ -255,8 +256,21 @@ class KafkaLedger:
         if short is not None and not short.problems:
             return short
         at.offset = start
+        running = self._as_it_comes(properties, effect, at, stop)
+        if running is not None:
+            return running
+        at.offset = start
         values = self._values(properties, effect.recovery, at, stop)
         return add_up(self._receipts_of(effect.recovery, values), effect.plan, effect.positions)
+
+    def _as_it_comes(self, properties: Properties, effect: ReadLedger, at: "_Place", stop: int) -> LedgerSum | None:
+        """All receipts, of which none is held; None when they do not fit together, and have to be held to say why."""
+        sums, prefix = RunningSum(effect.plan), key_prefix(self._scope, effect.recovery)
+        for message in read_range(properties, at.topic, at.partition, (at.offset, stop), _PATIENCE_S):
+            key, value = at.pair(message)
+            if key is not None and key.startswith(prefix) and not sums.take(key, value):
+                return None
+        return sums.reaching(effect.positions)
 
     def _behind_heads(
         self, properties: Properties, effect: ReadLedger, at: "_Place", bounds: tuple[int, int]

@@ -4,6 +4,8 @@ Pure, and written apart from the lanes' own reading on purpose: two views of one
 problem and not counted, never repaired.
 """
 
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -146,6 +148,51 @@ def add_up(
                 f"Receipts of partition {partition} end at {found}, but it was copied to {known}: some are gone."
             )
     return LedgerSum(tuple(sums[p.partition] for p in plan.partitions), tuple(problems[:_PROBLEMS_AT_MOST]))
+
+
+class RunningSum:
+    """`add_up` of all receipts of a plan as they come, without holding any: a recovery may have millions, and this is
+    the daemon's process. Only for a ledger in which each goes on from the one before; of any other nothing is said.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._planned = {p.partition: p for p in plan.partitions}
+        self._sums = {p: LedgerPartition(p, r.start, r.start, 0, 0, 0, 0, 0) for p, r in self._planned.items()}
+        self._starts: dict[int, array[int]] = {p: array("q") for p in self._planned}
+        self._contents: dict[int, array[int]] = {p: array("q") for p in self._planned}  # a hash of each
+
+    def take(self, key: bytes, value: bytes | None) -> bool:
+        """False when this one does not fit; all of them are needed then."""
+        try:
+            receipt = None if value is None else decode(Receipt, value)
+        except ContractError:
+            return False
+        if receipt is None or receipt.key.encode() != key or receipt.partition not in self._planned:
+            return False
+        partition, total = receipt.partition, self._sums[receipt.partition]
+        starts, contents = self._starts[partition], self._contents[partition]
+        if receipt.start < total.position:  # written again, with other places in the target
+            at = bisect_left(starts, receipt.start)
+            return at < len(starts) and (starts[at], contents[at]) == (receipt.start, _content(receipt))
+        if _judge(receipt, total.position, self._planned[partition], self._plan):
+            return False
+        starts.append(receipt.start)
+        contents.append(_content(receipt))
+        self._sums[partition] = _with(total, receipt)
+        return True
+
+    def reaching(self, positions: Mapping[int, int]) -> LedgerSum | None:
+        """None when receipts end before one of these."""
+        if any(p in self._sums and self._sums[p].position < known for p, known in positions.items()):
+            return None
+        return LedgerSum(tuple(self._sums[p.partition] for p in self._plan.partitions), ())
+
+
+def _content(receipt: Receipt) -> int:
+    """Of all that is added up and judged."""
+    counts = receipt.copied, receipt.filtered, receipt.skipped, receipt.lost, receipt.bytes, receipt.times
+    return hash((receipt.stop, *counts, receipt.source_topic_id, receipt.target_topic_id))
 
 
 def _decode_all(values: Mapping[bytes, bytes]) -> tuple[list[Receipt], list[str]]:
