@@ -133,8 +133,11 @@ def size_without_headers(messages: Sequence[Message]) -> int:
 
 
 def header_size(column: Sequence[Headers]) -> int:
-    """Bytes of names and values."""
-    return sum(len(name) + len(value or b"") for row in column if row for name, value in row)
+    """Bytes of names and values. Nearly all names are ASCII, and then have as many bytes as characters."""
+    return sum(
+        (len(name) if name.isascii() else len(name.encode("utf-8", "surrogateescape"))) + len(value or b"")
+        for row in column if row for name, value in row
+    )  # fmt: skip
 
 
 def headers_of(messages: Sequence[Message]) -> list[Any]:

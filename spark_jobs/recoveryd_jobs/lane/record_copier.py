@@ -22,7 +22,7 @@ from recoveryd_jobs import errors
 from recoveryd_jobs.contract import JobSpec, Times
 from recoveryd_jobs.digest import Headers, SequenceDigest
 from recoveryd_jobs.errors import JobError, Redo
-from recoveryd_jobs.selection import Selection, headers_before, headers_of
+from recoveryd_jobs.selection import Selection, header_size, headers_before, headers_of
 from recoveryd_jobs.sinks.transactional import TransactionalTarget
 
 _key_of, _value_of, _time_of, _offset_of = Message.key, Message.value, Message.timestamp, Message.offset
@@ -275,14 +275,14 @@ class Copier:
 
 
 def size_of(messages: list[Message], keys: list[Any], headers: list[Any] | None = None) -> int:
-    """Bytes of keys, values and header values."""
+    """Bytes of keys, values and headers."""
     total = sum(map(len, messages))
     try:
         total += sum(map(len, keys))
     except TypeError:  # a null key
         total += sum(len(k) for k in keys if k is not None)
     if headers is not None:
-        total += sum(len(name) + len(value or b"") for row in headers if row for name, value in row)
+        total += header_size(headers)
     return total
 
 
