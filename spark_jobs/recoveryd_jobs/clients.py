@@ -36,6 +36,7 @@ _SHUT_OUT = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL})  # noqa: SL
 # fetches must return soon.
 QUICK_FETCH_WAIT_MS = 10
 FETCH_WAIT_MS = 200
+_ANSWER_BYTES_MIN = 1024 * 1024  # the client takes no less than its largest message
 _BATCH_BYTES = 1_000_000
 _BATCH_OVERHEAD_BYTES = 4096
 _RECORD_BYTES_MAX = 1_000_000_000  # the target decides what is too large, not the client
@@ -88,12 +89,17 @@ def make_reader(
     isolation: str = "read_committed",
     fetch_wait_ms: int = FETCH_WAIT_MS,
     fetch_bytes: int = FETCH_BYTES,
+    answer_bytes: int | None = None,
     fetching: Fetching | None = None,
 ) -> Consumer:
     """A consumer for `assign` only: no group, no commits, no offset reset, an event at each end of a partition.
+
+    `queue_bytes`: it fetches on while less waits. `fetch_bytes`: of one partition in one answer; `answer_bytes`: of all
+    partitions in it, None = as the library sets it, `queue_bytes` or 50 MB. A larger batch comes all the same, alone.
     `fetching` is told every few seconds how far it has fetched.
     """
     told = {} if fetching is None else {"statistics.interval.ms": STATISTICS_MS, "stats_cb": fetching.note}
+    bound = {} if answer_bytes is None else {"fetch.max.bytes": max(answer_bytes, _ANSWER_BYTES_MIN)}
     return Consumer({
         **MEETS_SOON,
         **opened(client),
@@ -114,6 +120,7 @@ def make_reader(
         "fetch.error.backoff.ms": 200,
         "fetch.queue.backoff.ms": 20,
         "reconnect.backoff.max.ms": 2000,
+        **bound,
         **told,
     })  # fmt: skip
 

@@ -16,6 +16,9 @@ DECAY_PER_S = 0.8
 BURST_S = 0.4  # how much may be caught up after a stall: keeps any 10 s within 4 % of the rate
 AHEAD_S = 2.0
 AHEAD_MIN_BYTES = 1024 * 1024
+ANSWER_BYTES = 16 * 1024 * 1024
+SHARED_BY_MOST = 8
+PACKED = 4  # records are about so much larger than the batches that they come in, at most
 HELD_BACK_S = 1.0  # a shorter wait for the next record is no standstill
 SLICE_S = 0.1  # a limited lane reads and writes in slices of about this much time at its rate
 
@@ -43,6 +46,24 @@ def fetch_ahead_bytes(rates: LeaseRates, record_bytes: float, most: int) -> int:
     if rates.records_per_s is not None:
         wanted = min(wanted, rates.records_per_s * record_bytes * AHEAD_S)
     return max(AHEAD_MIN_BYTES, int(wanted))
+
+
+def fetch_sizes(ahead_bytes: int, partitions: int) -> tuple[int, int]:
+    """How many bytes one answer of a broker may hold, and of each partition in it. A client asks each broker for the
+    next one as long as less than `ahead_bytes` wait, so an answer comes on top of them.
+
+    Up to SHARED_BY_MOST partitions have their part in each answer; more of them have their turns.
+    """
+    answer_bytes = max(AHEAD_MIN_BYTES, min(ahead_bytes, ANSWER_BYTES))
+    return answer_bytes, answer_bytes // max(1, min(partitions, SHARED_BY_MOST))
+
+
+def turn_bytes(ahead_bytes: int, partitions: int) -> int:
+    """How many bytes of other partitions may be read before each had its turn: all that may wait, and a full answer
+    for each of the others, as when their batches are too large to share one.
+    """
+    answer_bytes, _ = fetch_sizes(ahead_bytes, partitions)
+    return 2 * ahead_bytes + max(0, partitions - 1) * answer_bytes * PACKED
 
 
 class Lease:

@@ -77,6 +77,10 @@ class MemorySource:
         default_factory=set
     )  # partitions of which the consumer hears no more, until there is a new one
 
+    @property
+    def turn_bytes(self) -> int:
+        return 2 * self.queue_bytes
+
     def assign(self, positions: Mapping[int, int]) -> None:
         self.positions = dict(positions)
         self.told.clear()

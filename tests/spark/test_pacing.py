@@ -15,6 +15,7 @@ from recoveryd_jobs.pacing import (
     Standstill,
     TokenBucket,
     fetch_ahead_bytes,
+    fetch_sizes,
 )
 
 RUN = Directive("r", 1, 1, "run", 30_000)
@@ -186,3 +187,23 @@ def test_a_limited_lane_fetches_two_seconds_ahead_and_no_more() -> None:
     assert fetch_ahead_bytes(LeaseRates(5 * MB, 10_000.0), 350.0, most) == 7 * MB
     assert fetch_ahead_bytes(LeaseRates(1000.0, None), 350.0, most) == 1024 * 1024
     assert fetch_ahead_bytes(LeaseRates(500 * MB, None), 350.0, most) == most
+
+
+@pytest.mark.parametrize(
+    ("ahead", "partitions", "answer", "each"),
+    [
+        (64, 1, 16, 16),
+        (64, 2, 16, 8),
+        (64, 4, 16, 4),
+        (64, 8, 16, 2),
+        (64, 100, 16, 2),
+        (1, 1, 1, 1),
+        (1, 4, 1, 0.25),
+        (0.5, 1, 1, 1),
+    ],
+)
+def test_an_answer_of_a_broker_is_no_larger_for_many_partitions(
+    ahead: float, partitions: int, answer: float, each: float
+) -> None:
+    mebi = 1024 * 1024
+    assert fetch_sizes(int(ahead * mebi), partitions) == (answer * mebi, each * mebi)

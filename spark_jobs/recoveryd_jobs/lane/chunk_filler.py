@@ -184,7 +184,7 @@ class ChunkFiller:
         self._hearing.took(size)
         self._looked_s += 0.0 if records else now_s - began_s
         self.fetched_s = -math.inf if records else self.fetched_s
-        self._look_for_left_out(now_s, 2 * self._source.queue_bytes)
+        self._look_for_left_out(now_s, self._source.turn_bytes)
         return records, size
 
     def _positions(self) -> dict[int, int]:
@@ -347,8 +347,8 @@ class ChunkFiller:
             self._send(self._find_blocked(bounded_ends))
 
     def _look_for_left_out(self, now_s: float, fetched_bytes: int = 0) -> bool:
-        """Ask about partitions that gave nothing for long; `fetched_bytes`: at most so many may be waiting to be taken.
-        True when something is asked.
+        """Ask about partitions that gave nothing for long; `fetched_bytes`: at most so many come of others before it is
+        their turn. True when something is asked.
         """
         for partition in self._source.fetching.moved():
             self._hearing.heard(partition, now_s)

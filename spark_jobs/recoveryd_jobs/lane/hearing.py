@@ -51,8 +51,8 @@ class Hearing:
         self._told_s, self._taken_bytes = now_s, 0
 
     def is_long_left_out(self, now_s: float, fetched_bytes: int) -> bool:
-        """Whether partitions are left out for long. Whatever was fetched before the answer has to be taken first, at
-        most `fetched_bytes`.
+        """Whether partitions are left out for long. Whatever was fetched before the answer has to be taken first, and
+        what others give until it is their turn, at most `fetched_bytes`.
         """
         is_drained = self._taken_bytes >= fetched_bytes
         return bool(self.left_out) and is_drained and now_s - self._told_s >= DEAF_S

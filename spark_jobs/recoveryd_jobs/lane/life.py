@@ -131,7 +131,7 @@ class Lane:
         first = Lease(self._directives.current().directive, self._lane.lane, len(self._spec.lanes), time.monotonic())
         ahead_bytes = fetch_ahead_bytes(first.rates(time.monotonic(), 0.0), FIRST_GUESS_BYTES, QUEUE_FULL_SPEED_BYTES)
         copier_id = copy_client_id(self._spec.scope, self._spec.recovery)
-        self._source = Source(self._spec.source, copier_id, ahead_bytes)
+        self._source = Source(self._spec.source, copier_id, ahead_bytes, len(self._lane.partitions))
         target.connect()
         self._source.connect()
         intake = ChunkFiller(self._spec, self._lane, self._source, self._source_topic, copier)

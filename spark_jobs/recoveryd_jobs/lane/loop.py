@@ -293,7 +293,7 @@ class LaneLoop:
         if self._intake.is_unanswered:
             why = "waits for the source to answer"
         elif self._intake.is_deaf:
-            why = "the source has more than it gives; a new consumer begins in some seconds"
+            why = "the source has more of some partitions than it gives; a new consumer begins if that stays so"
         elif time.monotonic() - self._intake.fetched_s < SIGN_S:
             why = "reads over what no reader sees, such as aborted records"
         changed = self._status.feel(state, received.directive.sequence, chunk_open=self._chunk.has_moved, why=why)

@@ -14,10 +14,11 @@ from itertools import groupby
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from recoveryd_jobs import errors, sound_logs
-from recoveryd_jobs.clients import make_reader, meet
+from recoveryd_jobs.clients import FETCH_BYTES, make_reader, meet
 from recoveryd_jobs.contract import SourceSpec
 from recoveryd_jobs.errors import JobError
 from recoveryd_jobs.fetching import Fetching
+from recoveryd_jobs.pacing import fetch_sizes, turn_bytes
 
 RESIZE_FACTOR = 8
 # What the client (2.16) says when a new leader's log lacks what the one before it gave. Only its text tells.
@@ -79,18 +80,35 @@ Item = Run | End | OutOfRange | Damaged | Trouble
 
 
 class Source:
-    """One consumer on some partitions of the source topic. `queue_bytes`: about what it fetches ahead. Not
-    thread-safe.
+    """One consumer on some partitions of the source topic, so many at first. `queue_bytes`: about what it fetches
+    ahead. Not thread-safe.
     """
 
-    def __init__(self, spec: SourceSpec, client_id: str, queue_bytes: int) -> None:
+    def __init__(self, spec: SourceSpec, client_id: str, queue_bytes: int, partitions: int = 1) -> None:
         self._spec = spec
         self._topic = spec.topic
         self._client_id = client_id
         self.queue_bytes = queue_bytes
         self._was_assigned = False
         self.fetching = Fetching()
-        self._consumer: Consumer = make_reader(spec.client, client_id, queue_bytes, fetching=self.fetching)
+        self._consumer = self._made(partitions)
+
+    def _made(self, partitions: int) -> Consumer:
+        self._partitions = partitions
+        answer_bytes, each_bytes = fetch_sizes(self.queue_bytes, partitions)
+        return make_reader(
+            self._spec.client,
+            self._client_id,
+            self.queue_bytes,
+            fetch_bytes=min(each_bytes, FETCH_BYTES),
+            answer_bytes=answer_bytes,
+            fetching=self.fetching,
+        )
+
+    @property
+    def turn_bytes(self) -> int:
+        """How many bytes of other partitions it may give before each that it hears had its turn."""
+        return turn_bytes(self.queue_bytes, self._partitions)
 
     def resize(self, queue_bytes: int, positions: Mapping[int, int]) -> bool:
         """Fetch about `queue_bytes` ahead from now on. That needs a new consumer at `positions`, so small changes are
@@ -114,7 +132,7 @@ class Source:
         """
         if self._was_assigned:
             self._consumer.close()
-            self._consumer = make_reader(self._spec.client, self._client_id, self.queue_bytes, fetching=self.fetching)
+            self._consumer = self._made(len(positions))
             self.connect()
         self._was_assigned = True
         self.fetching.begin(positions)
