@@ -45,7 +45,7 @@ class Received:
         return self.directive.attempt, self.directive.sequence
 
 
-class _Known(NamedTuple):
+class _ToldEnd(NamedTuple):
     """Where the topic ended, as an answer at `told_s` said, which everything written before `asked_s` lies before."""
 
     end: int
@@ -64,7 +64,7 @@ class Directives:
         self._asked_s = self._fresh_s = 0.0  # when `refresh` was last called, and up to which call everything was read
         self._refused: KafkaError | None = None  # what was said since something was read
         self._position = 0  # where the next reader begins
-        self._known: _Known | None = None  # what the reader has to come to
+        self._known: _ToldEnd | None = None  # what the reader has to come to
         self._sure_s = 0.0  # when it last came further, or surely had everything
         self._renewals = 0  # how often it was made anew since something was read
         self._closing = False
@@ -199,7 +199,7 @@ class Directives:
         elif errors.is_refusal(error):
             self._refused = error
 
-    def _ask(self, consumer: Consumer) -> _Known | None:
+    def _ask(self, consumer: Consumer) -> _ToldEnd | None:
         """Where the end is now; None without an answer."""
         asked_s, partition = self._asked_s, TopicPartition(self._spec.control.directives_topic, 0)
         try:
@@ -207,7 +207,7 @@ class Directives:
         except KafkaException as error:
             self._note(error.args[0])
             return None
-        return None if found is None else _Known(int(found[1]), asked_s, time.monotonic())
+        return None if found is None else _ToldEnd(int(found[1]), asked_s, time.monotonic())
 
     def _offer(self, raw: object) -> None:
         if not isinstance(raw, bytes) or self._spec.recovery.encode() not in raw:

@@ -44,7 +44,7 @@ class TokenProblem(ConnectionError):  # noqa: N818  (named for what happened)
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
+class _TokenQuestion:
     """One that is under way. Who asks has ended by `until_s`, or its loop has. The answer is None when it was cut
     short.
     """
@@ -65,7 +65,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka ha
         self._token = ""
         self._until_s = 0.0
         self._forgotten = 0  # how often
-        self._question: _Question | None = None
+        self._question: _TokenQuestion | None = None
 
     def take(self, oauth: OAuth) -> None:
         """Ask for tokens as this client from now on."""
@@ -99,7 +99,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka ha
 
     async def _kept_or_asked(self) -> str | None:
         """None = whoever asked for all of them was cut short."""
-        mine = _Question(time.monotonic() + WAIT_S)
+        mine = _TokenQuestion(time.monotonic() + WAIT_S)
         with self._lock:
             if self._now_s() < self._until_s:
                 return self._token
@@ -110,7 +110,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka ha
             return await self._ask(mine)
         return await asyncio.shield(asyncio.wrap_future(asked.answer))
 
-    async def _ask(self, question: _Question) -> str:
+    async def _ask(self, question: _TokenQuestion) -> str:
         """All that wait hear the same, a problem too."""
         token: str | None = None
         problem: TokenProblem | None = None
