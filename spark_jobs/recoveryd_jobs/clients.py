@@ -102,6 +102,7 @@ def make_reader(
     bound = {} if answer_bytes is None else {"fetch.max.bytes": max(answer_bytes, _ANSWER_BYTES_MIN)}
     return Consumer({
         **MEETS_SOON,
+        **bound,  # what the properties of the cluster say goes before it
         **opened(client),
         **_logged(client),
         **UNPACKS,
@@ -120,7 +121,6 @@ def make_reader(
         "fetch.error.backoff.ms": 200,
         "fetch.queue.backoff.ms": 20,
         "reconnect.backoff.max.ms": 2000,
-        **bound,
         **told,
     })  # fmt: skip
 
