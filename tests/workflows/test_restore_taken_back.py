@@ -8,7 +8,7 @@ import pytest
 
 from recoveryd.kernel.states import State
 from recoveryd.units.facts import Member
-from recoveryd.workflows.model.commands import Rollback
+from recoveryd.workflows.model.commands import Ack, Rollback
 from tests.builders.records import make_recovery
 from tests.workflows.app_world import INTERNAL, PARTITIONS, AppWorld, Log
 from tests.workflows.test_savepoint import restore, save
@@ -49,6 +49,25 @@ def fails_to_copy(world: AppWorld) -> None:
     sent = next(sent for sent in world.sent if sent.subject.startswith("w2-"))
     world.have_recovery(make_recovery(sent.subject, state=State.FAILED))
     world.run_through("w2")
+
+
+def runs_until(world: AppWorld, step: str) -> None:
+    """The application is started with the state of the cut, and has read nothing yet."""
+    assert restore(world) == "accepted"
+    for _ in range(10):
+        if world.waiting("w2") == step:
+            return
+        match world.waiting("w2"):
+            case "stop_application":
+                world.stops()
+            case "copy_state":
+                world.complete_children()
+            case "clean_local_state":
+                world.ack("clean_local_state", "w2")
+            case "start_application":
+                world.starts(reads_all=False)
+        world.pass_time(10)
+    assert world.waiting("w2") == step
 
 
 def taken_back(world: AppWorld) -> str:
@@ -98,6 +117,21 @@ def test_the_state_of_the_cut_goes_where_its_offsets_are_put_back_to_before_it_a
     assert world.look("w2").state is State.COMPLETED
     assert taken_back(world).endswith(BEGINS)
     assert (orders(world), CHANGELOG in world.topics) == ({10}, False)
+
+
+@pytest.mark.parametrize("reads", [0, 1])
+def test_the_state_of_the_cut_goes_where_a_person_said_that_all_was_read_and_the_offsets_of_before_come_back(
+    reads: int,
+) -> None:
+    """Also where some partitions were read on from the cut."""
+    world = saved_before(90)
+    runs_until(world, "await_caught_up")
+    world.committed |= {("orders", p): 70 for p in range(reads)}
+    assert world.send(lambda meta: Ack(meta, "await_caught_up", "it is slow"), subject="w2") == "accepted"
+    world.run_through("w2")
+    assert world.look("w2").state is State.COMPLETED, world.look("w2").why
+    assert taken_back(world).endswith(BEGINS)
+    assert (orders(world), CHANGELOG in world.topics) == ({90} | {70 for _ in range(reads)}, False)
 
 
 def test_state_that_it_did_not_come_to_stays_and_what_is_empty_is_named() -> None:

@@ -78,15 +78,16 @@ def _changelogs(workflow: Workflow) -> set[str]:
 
 
 def _goes_on_with_it(workflow: Workflow) -> bool:
-    """Whether the offsets of the group are those of the state that it ran with. One that has read its inputs to their
-    ends stands nowhere before where it was noted: what is put back there to an offset further on stood there already.
+    """Whether the offsets of the group are those of the state that it ran with. One that was seen to read its inputs to
+    their ends stands nowhere before where it was noted: what is put back there to an offset further on stood there
+    already. Where a person said so, a part may have been read only.
     """
     spec = workflow.spec
     assert isinstance(spec, RestoreSpec)
-    done = {step.name: step.action for step in workflow.steps if step.state is StepState.DONE}
+    done = {step.name: step for step in workflow.steps if step.state is StepState.DONE}
     rows = (row for row in workflow.undo if isinstance(row, OffsetUndo) and row.name not in state_names(spec))
     back = [row for row in rows if row.state is UndoState.DONE]
     read = done.get(CATCH_UP)
-    if isinstance(read, AwaitCaughtUp):
-        return all((row.to or 0) >= (row.was_set or 0) for row in back if row.name in read.ends)
+    if read is not None and isinstance(read.action, AwaitCaughtUp) and read.evidence.get("left") == 0:
+        return all((row.to or 0) >= (row.was_set or 0) for row in back if row.name in read.action.ends)
     return START in done and all(row.to == row.was_set for row in back)
