@@ -17,6 +17,7 @@ from recoveryd.units.model import Behaviour, Output, Unit, UnitKind
 from recoveryd.workflows.model.actions import (
     MEMBERS,
     RESTORING,
+    WERE_GONE,
     Action,
     AwaitCaughtUp,
     AwaitEmpty,
@@ -302,6 +303,9 @@ class AppWorld(WorkflowWorld):
         came_back = [n for n in action.gone if (log := self.topics.get(n)) is not None and log.end > log.start]
         for name in came_back:
             self._drop(name)
+        were_gone = sum(
+            r not in foreign and r.to is not None and (r.name, r.partition) not in self.committed for r in rows
+        )
         for row in rows:
             goal = row.to if action.is_back else row.was_set
             if row not in foreign:
@@ -309,7 +313,9 @@ class AppWorld(WorkflowWorld):
                 self.committed |= {} if goal is None else {(row.name, row.partition): goal}
         self.done.append("back" if action.is_back else "set")
         back = tuple(replace(r, state=UndoState.KEPT if r in foreign else UndoState.DONE) for r in rows)
-        return report(effect, Outcome.DONE, "set", undo=back if action.is_back else ())
+        if not action.is_back:
+            return report(effect, Outcome.DONE, "set")
+        return report(effect, Outcome.DONE, "set back", evidence={WERE_GONE: were_gone}, undo=back)
 
     def _create(self, effect: TakeStep, action: Action) -> StepReported:
         assert isinstance(action, CreateTopics)

@@ -119,6 +119,18 @@ def test_the_state_of_the_cut_goes_where_its_offsets_are_put_back_to_before_it_a
     assert (orders(world), CHANGELOG in world.topics) == ({10}, False)
 
 
+def test_the_state_goes_where_commits_expired_that_nobody_knows_the_place_of_any_more() -> None:
+    """The application read on to 150 with it, and stood still for longer than its commits are kept."""
+    world = saved_before(90)
+    assert restore(world) == "accepted"
+    world.run_through("w2")
+    assert (world.look("w2").state, orders(world)) == (State.COMPLETED, {100})
+    world.members = []
+    world.committed = {place: at for place, at in world.committed.items() if place[0] != "orders"}
+    assert taken_back(world).endswith(BEGINS)
+    assert (orders(world), CHANGELOG in world.topics) == ({90}, False)
+
+
 @pytest.mark.parametrize("reads", [0, 1])
 def test_the_state_of_the_cut_goes_where_a_person_said_that_all_was_read_and_the_offsets_of_before_come_back(
     reads: int,

@@ -32,6 +32,7 @@ class AwaitStopped:
 
 
 MEMBERS: Final = "members"  # in the evidence of a step that waits for members to join or to leave: how many were seen
+WERE_GONE: Final = "were_gone"  # in that of one that puts offsets back: so many had no commit any more
 RESTORING: Final = "restoring"  # in that of one that waits for a group to read: it may still be at its state
 
 

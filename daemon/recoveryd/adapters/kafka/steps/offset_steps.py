@@ -31,7 +31,7 @@ from recoveryd.ports import ApplicationControl, ConnectorOffsets
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.control import Desired, Wish
 from recoveryd.units.facts import Committed, PartitionEnds
-from recoveryd.workflows.model.actions import SetOffsets, TakeSnapshot
+from recoveryd.workflows.model.actions import WERE_GONE, SetOffsets, TakeSnapshot
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.facts import WantedFacts
@@ -324,7 +324,8 @@ def _is_there(row: OffsetUndo, shapes: Mapping[str, TopicShape | None]) -> bool:
 
 def _is_free(row: OffsetUndo, found: _Found, action: SetOffsets) -> bool:
     """Whether it is as it was before this step, or done already. On the way back also where no commit is left in the
-    topic that is known: brokers let those of a group expire that has no members for long, and nobody set another.
+    topic that is known: brokers let those of a group expire that has no members for long. What it has
+    read since nobody knows.
     """
     at = offset_in(found, row)
     return at in {row.to, row.was_set} or (at is None and action.is_back and row.name in action.topic_ids)
@@ -384,5 +385,5 @@ def _set_report(
         why += f"; {len(foreign)} were changed by somebody else since, or their topic went or was made again, and are left alone"
     if outside:
         why += f"; records that lay there are gone: {_first_of(outside)}"
-    evidence = {"offsets": count, "kept": len(foreign), "outside_log": len(outside), "were_gone": len(lost)}
+    evidence = {"offsets": count, "kept": len(foreign), "outside_log": len(outside), WERE_GONE: len(lost)}
     return report(effect, Outcome.DONE, why, evidence=evidence, undo=done)

@@ -3,13 +3,13 @@ which does not belong to the offsets that are put back. They go, so that the app
 it ran with them and goes on from there.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
 from recoveryd.workflows.kinds.restore.names import DELETE_FILLED, RECREATE_STATE, cut_of, name_now, state_names
 from recoveryd.workflows.machine.starting import CONFIRM_START, doubt_of
-from recoveryd.workflows.model.actions import AskPerson, AwaitCaughtUp, RecreateTopics, Settle
+from recoveryd.workflows.model.actions import WERE_GONE, AskPerson, AwaitCaughtUp, RecreateTopics, Settle
 from recoveryd.workflows.model.spec import RestoreSpec
 from recoveryd.workflows.model.step_names import CATCH_UP, START
 from recoveryd.workflows.model.workflow import NOT_ENDED, OffsetUndo, StepState, TopicUndo, UndoState, Workflow
@@ -23,15 +23,16 @@ def filled(workflow: Workflow) -> dict[str, str]:
     return {row.name: row.was_set for row in rows if row.was_set}
 
 
-def with_state_kept(workflow: Workflow) -> Workflow:
+def with_state_kept(workflow: Workflow, told: Mapping[str, object]) -> Workflow:
     """Once its offsets are put back, or were left where the group had moved on: where these are of the state that it
-    ran with, that state stays.
+    ran with, that state stays. `told`: the evidence of that. Where commits were gone nobody knows how far it
+    had read.
     """
     step = next((s for s in workflow.steps if s.name == DELETE_FILLED and s.state in NOT_ENDED), None)
-    if step is None or not _goes_on_with_it(workflow):
+    if step is None or told.get(WERE_GONE) or not _goes_on_with_it(workflow):
         return workflow
-    told = f"its state stays as it is: {workflow.unit} ran with it, and its group goes on from there"
-    kept = workflow.with_step(replace(step, action=Settle(told)))
+    why = f"its state stays as it is: {workflow.unit} ran with it, and its group goes on from there"
+    kept = workflow.with_step(replace(step, action=Settle(why)))
     asked = next((s for s in kept.steps if s.name == CONFIRM_START), None)
     if asked is None:
         return kept

@@ -52,7 +52,8 @@ def after_step(workflow: Workflow, step: WorkflowStep, event: StepReported) -> W
     if step.name == NOTE and isinstance(step.action, TakeSnapshot):
         return refuse_grown(step.action.partitions, event) or _noted(workflow, spec, event)
     heard = workflow.with_undo(event.undo)
-    return with_state_kept(heard) if isinstance(step.action, SetOffsets) and step.action.is_back else heard
+    is_back = isinstance(step.action, SetOffsets) and step.action.is_back
+    return with_state_kept(heard, event.evidence) if is_back else heard
 
 
 def _noted(workflow: Workflow, spec: RestoreSpec, event: StepReported) -> Workflow | Refused:
