@@ -6,8 +6,10 @@ import asyncio
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka.steps.taker import KafkaSteps
+from recoveryd.kernel.catalogue import Code
 from recoveryd.workflows.model.actions import RESTORING, AwaitCaughtUp
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome
@@ -25,16 +27,43 @@ def commit(bootstrap: str, group: str, topic: str, offset: int) -> None:
     consumer.close()
 
 
+async def written(bootstrap: str, topic: str) -> None:
+    """Five records."""
+    producer = writer(bootstrap)
+    for number in range(5):
+        produce(producer, topic, Draft(0, b"k", str(number).encode(), (), 1_700_000_000_000))
+    assert await asyncio.to_thread(producer.flush, 60.0) == 0
+
+
+@pytest.mark.parametrize("start", [3, 5])
+async def test_records_that_go_while_it_restores_its_state_end_the_wait(
+    steps: KafkaSteps, topics: Topics, bootstrap: str, unique: str, start: int
+) -> None:
+    """Also where nothing is left that it could read."""
+    (topic, _), group = topics.names, f"{unique}group"
+    await written(bootstrap, topic)
+    await asyncio.to_thread(commit, bootstrap, group, topic, 1)
+    admin = AdminClient(client(bootstrap))
+    deleted = admin.delete_records([TopicPartition(topic, 0, start)])
+    await asyncio.to_thread(next(iter(deleted.values())).result, 60.0)
+    action = AwaitCaughtUp("main", group, {topic: {0: 5}}, brings_state=True)
+    row = OffsetUndo(topic, 0, 4, 1, group=group)
+    told = await steps.take(TakeStep("w", "await_caught_up", 1, action, (row,)))
+    assert (told.outcome, told.code) == (Outcome.FAILED, Code.OFFSET_OUTSIDE_LOG.value)
+    assert f"{topic} 0 [1, {start})" in told.why
+    assert told.evidence["gone"] == [{"topic": topic, "partition": 0, "from": 1, "to": start}]
+    await asyncio.to_thread(commit, bootstrap, group, topic, 5)
+    told = await steps.take(TakeStep("w", "await_caught_up", 1, action, (row,)))
+    assert told.outcome is Outcome.DONE, "it was read before it went"
+
+
 @pytest.mark.parametrize("was_set", [0, None])
 async def test_it_may_be_restoring_its_state_until_it_commits(
     steps: KafkaSteps, topics: Topics, bootstrap: str, unique: str, was_set: int | None
 ) -> None:
     """Also where nothing was set, and it was only noted where it stood."""
     (topic, _), group = topics.names, f"{unique}group"
-    producer = writer(bootstrap)
-    for number in range(5):
-        produce(producer, topic, Draft(0, b"k", str(number).encode(), (), 1_700_000_000_000))
-    assert producer.flush(60.0) == 0
+    await written(bootstrap, topic)
     await asyncio.to_thread(commit, bootstrap, group, topic, 0)
     row = OffsetUndo(topic, 0, 4 if was_set is not None else 0, was_set, group=group)
     action = AwaitCaughtUp("main", group, {topic: {0: 5}}, brings_state=True)

@@ -2,7 +2,7 @@
 internal topics, which steps of workflows stop, empty, set back and start.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from recoveryd.kernel.catalogue import Code
@@ -266,10 +266,13 @@ class AppWorld(WorkflowWorld):
 
     def left_out(self, effect: TakeStep, action: AwaitStarted) -> StepReported | None:
         """The report on a start after which records would never be read."""
-        known = [(t, log) for t in action.inputs if (log := self.topics.get(t)) is not None]
-        starts = {t: dict.fromkeys(range(self.partitions), log.start) for t, log in known}
-        refused = refuse_passed(find_passed(effect.rows, action.inputs, starts), action.unit, action.may_lack)
+        gone = find_passed(effect.rows, action.inputs, self._starts(action.inputs))
+        refused = refuse_passed(gone, action.unit, action.may_lack)
         return refused and report(effect, Outcome.FAILED, refused.message, code=refused.code.value)
+
+    def _starts(self, topics: Iterable[str]) -> dict[str, dict[int, int]]:
+        known = [(t, log) for t in topics if (log := self.topics.get(t)) is not None]
+        return {t: dict.fromkeys(range(self.partitions), log.start) for t, log in known}
 
     def _note(self, effect: TakeStep, action: Action) -> StepReported:
         assert isinstance(action, TakeSnapshot)
@@ -395,10 +398,12 @@ class AppWorld(WorkflowWorld):
         left = sum(
             max(0, end - self.committed.get((t, p), 0)) for t, ends in action.ends.items() for p, end in ends.items()
         )
-        began = {
-            (r.name, r.partition): r.was_set if r.is_changed else r.to for r in effect.rows if isinstance(r, OffsetUndo)
-        }
-        is_restoring = action.brings_state and all(self.committed.get(place) == at for place, at in began.items())
+        rows = [r for r in effect.rows if isinstance(r, OffsetUndo)] if action.brings_state else []
+        began = [r for r in rows if self.committed.get((r.name, r.partition)) == (r.was_set if r.is_changed else r.to)]
+        refused = refuse_passed(find_passed(began, action.ends, self._starts(action.ends)), action.group, None)
+        if refused is not None:
+            return report(effect, Outcome.FAILED, refused.message, code=refused.code.value)
+        is_restoring = action.brings_state and len(began) == len(rows)
         evidence = {"left": left} | ({RESTORING: True} if left and is_restoring else {})
         return report(effect, Outcome.NOT_YET if left else Outcome.DONE, f"{left} left", left=left, evidence=evidence)
 

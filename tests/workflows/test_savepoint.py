@@ -959,6 +959,18 @@ def test_an_application_that_restores_its_state_for_hours_is_waited_for_as_long_
     assert world.waiting("w2") == "confirm_output"
 
 
+@pytest.mark.parametrize("start", [80, 100])
+def test_records_that_go_while_it_restores_its_state_are_noticed(start: int) -> None:
+    world = restoring()
+    world.pass_time(HOUR_S, every_s=60)
+    world.topics["orders"].start = start
+    world.pass_time(40)
+    ended, gone = world.look("w2"), PARTITIONS * (start - 60)
+    assert (ended.state, ended.error_code) == (State.FAILED, Code.OFFSET_OUTSIDE_LOG.value)
+    assert f"up to {gone} records went from the inputs" in ended.why
+    assert f"orders 0 [60, {start}), orders 1 [60, {start})" in ended.why
+
+
 def test_once_it_has_committed_it_has_to_get_on() -> None:
     world = restoring()
     world.pass_time(3 * HOUR_S, every_s=60)

@@ -16,7 +16,7 @@ Starts = Mapping[str, Mapping[int, int]]
 Standing = Mapping[str, Mapping[int, Committed]]
 
 # In the evidence of a start: the logs were looked at when its first member had joined. What goes later may have been
-# read before, and is not looked for.
+# read before, and is looked for only where it is known that the application has not read yet.
 JOINED: Final = "has_joined"
 # In the evidence of a start that is asked for once more: what was started before may have read some of it.
 RAN: Final = "has_run"

@@ -18,6 +18,7 @@ from recoveryd.adapters.kafka.steps.members import not_empty, told
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S, is_before, offset_in
 from recoveryd.adapters.kafka.steps.reporting import report
+from recoveryd.adapters.kafka.steps.start_looks import StartLooks, passed_while_restoring
 from recoveryd.adapters.kafka.streams_state import read_local_state
 from recoveryd.adapters.kafka.topic_admin import describe
 from recoveryd.kernel.catalogue import Code
@@ -43,6 +44,7 @@ _Key = tuple[str, int]
 class GroupSteps:
     def __init__(self, reach: Reach) -> None:
         self._reach = reach
+        self._looks = StartLooks(reach)
 
     async def await_empty(self, effect: TakeStep, action: AwaitEmpty) -> StepReported:
         members = await self._reach.members(action.cluster, action.group)
@@ -131,6 +133,12 @@ class GroupSteps:
 
     async def await_caught_up(self, effect: TakeStep, action: AwaitCaughtUp) -> StepReported:
         properties, admin = self._reach.clusters[action.cluster], self._reach.admin(action.cluster)
+        began: list[OffsetUndo] = []
+        if action.brings_state:
+            starts = await self._looks.starts(action.cluster, action.ends)  # first: what it read since may go
+            began = await self._where_it_began(effect, action)
+            if (passed := passed_while_restoring(effect, action, began, starts)) is not None:
+                return passed
         behind = await self._reach.run(action.cluster, find_behind, properties, admin, action)
         if not behind:
             why = f"{action.group} has read everything up to the ends that were pinned"
@@ -140,18 +148,18 @@ class GroupSteps:
         why = f"{action.group} has at most {left:,} records to read in {len(behind)} partitions"
         why += "" if members else ", and no members"
         evidence: dict[str, object] = {"left": left, "members": len(members)}
-        if action.brings_state and await self._is_where_it_began(effect, action):
+        if action.brings_state and len(began) == sum(isinstance(row, OffsetUndo) for row in effect.rows):
             why += "; it committed nothing since it was started: it may still be restoring its state"
             evidence[RESTORING] = True
         return report(effect, Outcome.NOT_YET, why, left=left, evidence=evidence)
 
-    async def _is_where_it_began(self, effect: TakeStep, action: AwaitCaughtUp) -> bool:
-        """Whether it stands where it was set, or noted, before it was started."""
+    async def _where_it_began(self, effect: TakeStep, action: AwaitCaughtUp) -> list[OffsetUndo]:
+        """Places where it stands as it was set, or noted, before it was started: nothing of them was read."""
         rows = [row for row in effect.rows if isinstance(row, OffsetUndo)]
         keys = [(row.name, row.partition) for row in rows]
         properties = self._reach.clusters[action.cluster]
         now = await self._reach.run(action.cluster, read_committed, properties, action.group, keys)
-        return all(offset_in(now, row) == (row.was_set if row.is_changed else row.to) for row in rows)
+        return [row for row in rows if offset_in(now, row) == (row.was_set if row.is_changed else row.to)]
 
 
 def find_behind(properties: Properties, admin: AdminClient, action: AwaitCaughtUp) -> dict[_Key, int]:

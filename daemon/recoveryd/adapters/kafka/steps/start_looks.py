@@ -1,5 +1,5 @@
 """Looks at the logs of an application's inputs before somebody is asked to start it, and until its first member has
-joined: whether what it is to read first still lies there.
+joined, or has restored its state: whether what it is to read first still lies there.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,10 +14,19 @@ from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S
 from recoveryd.adapters.kafka.steps.reporting import report
 from recoveryd.adapters.kafka.topic_admin import describe
 from recoveryd.kernel.refused import Refused
-from recoveryd.workflows.model.actions import AwaitStarted, LookAtTopics
+from recoveryd.workflows.model.actions import AwaitCaughtUp, AwaitStarted, LookAtTopics
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
-from recoveryd.workflows.model.passed import JOINED, RAN, Gone, Standing, find_passed, refuse_passed, told_passed
+from recoveryd.workflows.model.passed import (
+    JOINED,
+    RAN,
+    Gone,
+    Standing,
+    Starts,
+    find_passed,
+    refuse_passed,
+    told_passed,
+)
 from recoveryd.workflows.model.workflow import OffsetUndo
 
 _SHOWN_MOST: Final = 20
@@ -82,6 +91,17 @@ class StartLooks:
         admin = self._reach.admin(cluster)
         shapes = (shape for shape in describe(admin, topics, TIMEOUT_S).values() if shape is not None)
         return {shape.topic: read_offsets(admin, shape.keys, EARLIEST, TIMEOUT_S) for shape in shapes}
+
+
+def passed_while_restoring(
+    effect: TakeStep, action: AwaitCaughtUp, began: Iterable[OffsetUndo], starts: Starts
+) -> StepReported | None:
+    """The report on an application that has not come to its inputs yet, and will not find what was set there. `began`:
+    where it still stands as it was set, seen after `starts`.
+    """
+    gone = find_passed(began, action.ends, starts)
+    refused = refuse_passed(gone, action.group, None, "; it goes on where its auto.offset.reset says: stop it")
+    return None if refused is None else _failed(effect, refused, gone)
 
 
 def _failed(effect: TakeStep, refused: Refused, gone: Gone) -> StepReported:
