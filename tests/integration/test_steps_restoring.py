@@ -3,6 +3,7 @@ has restored that, which is told apart from one that reads.
 """
 
 import asyncio
+import time
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -17,6 +18,7 @@ from recoveryd.workflows.model.workflow import OffsetUndo
 from tests.builders.history import Draft, produce
 from tests.e2e.clients import client, writer
 from tests.integration.step_world import Topics
+from tests.patience import patient_s
 
 pytestmark = pytest.mark.broker
 
@@ -33,6 +35,17 @@ async def written(bootstrap: str, topic: str) -> None:
     for number in range(5):
         produce(producer, topic, Draft(0, b"k", str(number).encode(), (), 1_700_000_000_000))
     assert await asyncio.to_thread(producer.flush, 60.0) == 0
+
+
+def joined(bootstrap: str, group: str, topic: str) -> Consumer:
+    """A member that commits nothing by itself."""
+    member = Consumer({**client(bootstrap), "group.id": group, "enable.auto.commit": False})
+    member.subscribe([topic])
+    deadline_s = time.monotonic() + patient_s(10)
+    while not member.assignment():
+        assert time.monotonic() < deadline_s, "no partition was assigned"
+        member.poll(0.2)
+    return member
 
 
 @pytest.mark.parametrize("start", [3, 5])
@@ -72,8 +85,13 @@ async def test_it_may_be_restoring_its_state_until_it_commits(
         report = await steps.take(TakeStep("w", "await_caught_up", 1, action, (row,)))
         return report.outcome, report.evidence.get(RESTORING), "may still be restoring its state" in report.why
 
-    assert await told() == (Outcome.NOT_YET, True, True)
-    await asyncio.to_thread(commit, bootstrap, group, topic, 1)
-    assert await told() == (Outcome.NOT_YET, None, False)
-    await asyncio.to_thread(commit, bootstrap, group, topic, 5)
-    assert await told() == (Outcome.DONE, None, False)
+    assert await told() == (Outcome.NOT_YET, None, False), "nothing runs that could restore it"
+    member = await asyncio.to_thread(joined, bootstrap, group, topic)
+    try:
+        assert await told() == (Outcome.NOT_YET, True, True)
+        await asyncio.to_thread(member.commit, offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)
+        assert await told() == (Outcome.NOT_YET, None, False)
+        await asyncio.to_thread(member.commit, offsets=[TopicPartition(topic, 0, 5)], asynchronous=False)
+        assert await told() == (Outcome.DONE, None, False)
+    finally:
+        await asyncio.to_thread(member.close)

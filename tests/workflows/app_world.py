@@ -403,7 +403,7 @@ class AppWorld(WorkflowWorld):
         refused = refuse_passed(find_passed(began, action.ends, self._starts(action.ends)), action.group, None)
         if refused is not None:
             return report(effect, Outcome.FAILED, refused.message, code=refused.code.value)
-        is_restoring = action.brings_state and len(began) == len(rows)
+        is_restoring = action.brings_state and bool(self.members) and len(began) == len(rows)
         evidence = {"left": left} | ({RESTORING: True} if left and is_restoring else {})
         return report(effect, Outcome.NOT_YET if left else Outcome.DONE, f"{left} left", left=left, evidence=evidence)
 

@@ -989,6 +989,43 @@ def test_one_that_never_commits_is_given_up_after_a_day() -> None:
     assert (world.look("w2").state, world.look("w2").error_code) == (State.FAILED, Code.NOT_CAUGHT_UP.value)
 
 
+def test_one_that_died_before_its_first_commit_is_not_waited_for_as_if_it_restored_its_state() -> None:
+    world = restoring()
+    world.pass_time(HOUR_S, every_s=60)
+    world.members = []
+    world.pass_time(HOUR_S // 3, every_s=60)
+    assert world.waiting("w2") == "await_caught_up"
+    world.pass_time(HOUR_S // 3, every_s=60)
+    assert (world.look("w2").state, world.look("w2").error_code) == (State.FAILED, Code.NOT_CAUGHT_UP.value)
+
+
+@pytest.mark.parametrize("is_led_anew", [False, True])
+def test_one_that_is_started_again_and_again_is_given_up_after_a_day(is_led_anew: bool) -> None:
+    world = restoring()
+    joined = world.members
+    for number in range(3 * 23):
+        world.members = joined if number % 2 else []
+        world.pass_time(HOUR_S // 3, every_s=60)
+        if is_led_anew:
+            world.lead()
+    assert world.waiting("w2") == "await_caught_up", world.look("w2").why
+    for number in range(3 * 2):
+        world.members = [] if number % 2 else joined
+        world.pass_time(HOUR_S // 3, every_s=60)
+    assert (world.look("w2").state, world.look("w2").error_code) == (State.FAILED, Code.NOT_CAUGHT_UP.value)
+
+
+def test_time_in_which_nobody_led_is_none_of_the_day_for_its_state() -> None:
+    world = restoring()
+    world.pass_time(HOUR_S, every_s=60)
+    world.now_ms += 30 * HOUR_S * 1_000
+    world.lead()
+    world.pass_time(DAY_S - 2 * HOUR_S, every_s=60)
+    assert world.waiting("w2") == "await_caught_up", world.look("w2").why
+    world.pass_time(2 * HOUR_S, every_s=60)
+    assert (world.look("w2").state, world.look("w2").error_code) == (State.FAILED, Code.NOT_CAUGHT_UP.value)
+
+
 def test_a_person_may_say_that_it_need_not_be_waited_for() -> None:
     world = restoring()
     assert world.ack("await_caught_up", "w2") == "rejected"

@@ -34,10 +34,11 @@ GREEN_SEEN = "green_seen_ms"  # of one that holds: when all was seen to be well,
 LOOKED = "looked_ms"  # of one that waits for a group to get on: when it was looked at last, to a minute
 REFUSED_SINCE = "refused_since_ms"  # of one whose copies live traffic refuses: when it first did
 REFUSED_LAST = "refused_last_ms"  # and when it last did
+RESTORING_SINCE = "restoring_since_ms"  # of one that may restore its state: when it was first seen to
 
 UNSEEN_MS = 900_000  # so long nobody looks, as where no daemon leads, and a hold begins anew
 _LOOKED_EVERY_MS = 60_000
-_TIMES = frozenset({GREEN_SINCE, GREEN_SEEN, LOOKED, REFUSED_SINCE, REFUSED_LAST})
+_TIMES = frozenset({GREEN_SINCE, GREEN_SEEN, LOOKED, REFUSED_SINCE, REFUSED_LAST, RESTORING_SINCE})
 _WITHOUT_DEADLINE = frozenset({"recoveries"})  # these have limits of their own
 _LIVE = "live"  # what is protected is over its SLO
 _ANSWER = "answer"  # of a cluster that is asked once, and waited for only as long as it gives none
@@ -61,13 +62,7 @@ def waited_for(
     kind = _LIVE if event.code == Code.LIVE_OVER_SLO.value else _waiting_kind(step.action)
     is_other = waiting is not None and waiting.kind != kind and _LIVE in {waiting.kind, kind}
     waiting = None if waiting is None or waiting.kind == _ANSWER or is_other else waiting
-    hold_ms = _hold_ms(step.action)
-    is_moving = waiting is not None and event.left is not None and (waiting.left is None or event.left < waiting.left)
-    is_moving = is_moving or (hold_ms > 0 and event.evidence.get(GREEN_SINCE) != step.evidence.get(GREEN_SINCE))
-    is_moving = is_moving or _is_nearer(step, event) or _is_restoring(event.evidence) != _is_restoring(step.evidence)
-    deadline_ms = now_ms + hold_ms + _patience_ms(kind, event.evidence, params)
-    if waiting is not None and waiting.deadline_ms is not None and not is_moving:
-        deadline_ms = waiting.deadline_ms + _unseen_ms(step, now_ms)
+    deadline_ms = _deadline_ms(kind, waiting, step, event, now_ms, params)
     return WaitingFor(
         kind,
         step.name,
@@ -77,6 +72,27 @@ def waited_for(
         left=event.left if waiting is None or _was_near_longer(step, event) else _least(event.left, waiting.left),
         is_under_way=event.is_under_way,
     )
+
+
+def _deadline_ms(
+    kind: str, waiting: WaitingFor | None, step: WorkflowStep, event: StepReported, now_ms: int, params: WorkflowParams
+) -> int:
+    """Whoever may be restoring state has a day in all, and longer only with progress. When that is over, or its members
+    have gone, the usual time begins, but none that ends later: one that is started again and again would be waited for
+    without an end.
+    """
+    hold_ms = _hold_ms(step.action)
+    is_moving = waiting is not None and event.left is not None and (waiting.left is None or event.left < waiting.left)
+    is_moving = is_moving or (hold_ms > 0 and event.evidence.get(GREEN_SINCE) != step.evidence.get(GREEN_SINCE))
+    is_moving = is_moving or _is_nearer(step, event)
+    anew_ms = now_ms + hold_ms + _patience_ms(kind, {}, params)
+    kept_ms = anew_ms
+    if waiting is not None and waiting.deadline_ms is not None and not is_moving:
+        kept_ms = waiting.deadline_ms + _unseen_ms(step, now_ms)
+    since_ms = _restoring_since_ms(step, event, now_ms)
+    if _is_restoring(event.evidence) and since_ms is not None:
+        return max(kept_ms, since_ms + _patience_ms(kind, event.evidence, params))
+    return min(kept_ms, anew_ms) if _is_restoring(step.evidence) else kept_ms
 
 
 def with_time_of(workflow: Workflow, now_ms: int, params: WorkflowParams, *, is_set: bool) -> Workflow:
@@ -150,7 +166,11 @@ def evidence_after(waiting: WaitingFor, step: WorkflowStep, event: StepReported,
     """The step's evidence after this report. A start that was told stays so, whatever was seen besides."""
     kept = {name: found for name, found in step.evidence.items() if name == TOLD}
     seen = {**kept, **event.evidence} if event.evidence else step.evidence
-    return {**seen, LOOKED: _looked_ms(step, now_ms)} if waiting.kind == "ready" else seen
+    if waiting.kind != "ready":
+        return seen
+    since_ms = _restoring_since_ms(step, event, now_ms)
+    times = {LOOKED: _looked_ms(step, now_ms)} | ({} if since_ms is None else {RESTORING_SINCE: since_ms})
+    return {**seen, **times}
 
 
 def _looked_ms(step: WorkflowStep, now_ms: int) -> int:
@@ -164,6 +184,14 @@ def _unseen_ms(step: WorkflowStep, now_ms: int) -> int:
     last = step.evidence.get(LOOKED)
     gap_ms = now_ms - last if isinstance(last, int) else 0
     return gap_ms if gap_ms > 2 * _LOOKED_EVERY_MS else 0
+
+
+def _restoring_since_ms(step: WorkflowStep, event: StepReported, now_ms: int) -> int | None:
+    """Since when it is known that it may be restoring its state; time in which nobody looked at it does not count."""
+    known = step.evidence.get(RESTORING_SINCE)
+    if isinstance(known, int):
+        return known + _unseen_ms(step, now_ms)
+    return now_ms if _is_restoring(event.evidence) else None
 
 
 def is_near(event: StepReported) -> bool:
