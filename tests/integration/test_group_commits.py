@@ -141,7 +141,7 @@ async def test_in_a_topic_that_was_created_again_meanwhile_nothing_is_set(setter
     told = await setter.steps.take(TakeStep("w", "s", 1, action, (row,)))
     if is_back:
         assert told.outcome is Outcome.DONE
-        assert [each.state for each in told.undo] == [UndoState.KEPT]
+        assert ([each.state for each in told.undo], told.evidence["moved"]) == ([UndoState.KEPT], 0)
     else:
         assert (told.outcome, told.code) == (Outcome.FAILED, Code.TOPIC_RECREATED.value)
     assert await asyncio.to_thread(setter.committed) == [-1001, -1001]
@@ -207,6 +207,15 @@ async def test_commits_that_expired_meanwhile_are_put_back_in_the_topic_that_is_
     assert await asyncio.to_thread(setter.committed) == [7 if is_known else -1001, -1001]
 
 
+async def test_where_the_group_has_moved_on_it_stays_and_that_is_counted(setter: Setter) -> None:
+    assert (await setter.set()).outcome is Outcome.DONE
+    await asyncio.to_thread(setter.commit, 0, 15)
+    told = await setter.set(is_back=True)
+    states = [row.state for row in told.undo if isinstance(row, OffsetUndo)]
+    assert (states, told.evidence["moved"]) == ([UndoState.KEPT, UndoState.DONE], 1)
+    assert await asyncio.to_thread(setter.committed) == [15, -1001]
+
+
 def expire(setter: Setter) -> None:
     """As the broker does with commits of a group that had no members for long."""
     setter.admin.delete_consumer_groups([setter.group])[setter.group].result(60.0)
@@ -230,7 +239,7 @@ async def test_offsets_of_a_topic_that_is_gone_are_left_and_do_not_keep_others_f
     told = await setter.steps.take(TakeStep("w", "s", 1, action, (*lost, *setter.rows)))
     assert told.outcome is Outcome.DONE, told.why
     states = [row.state for row in told.undo if isinstance(row, OffsetUndo)]
-    assert states == [UndoState.KEPT] * 3 + [UndoState.DONE] * 2
+    assert (states, told.evidence["moved"]) == ([UndoState.KEPT] * 3 + [UndoState.DONE] * 2, 0)
     assert await asyncio.to_thread(setter.committed) == [7, -1001]
     await gone.steps.close()
 

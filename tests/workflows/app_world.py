@@ -16,6 +16,7 @@ from recoveryd.units.internal_topics import InternalTopics
 from recoveryd.units.model import Behaviour, Output, Unit, UnitKind
 from recoveryd.workflows.model.actions import (
     MEMBERS,
+    MOVED,
     RESTORING,
     WERE_GONE,
     Action,
@@ -306,6 +307,7 @@ class AppWorld(WorkflowWorld):
         came_back = [n for n in action.gone if (log := self.topics.get(n)) is not None and log.end > log.start]
         for name in came_back:
             self._drop(name)
+        before = dict(self.committed)
         were_gone = sum(
             r not in foreign and r.to is not None and (r.name, r.partition) not in self.committed for r in rows
         )
@@ -318,7 +320,8 @@ class AppWorld(WorkflowWorld):
         back = tuple(replace(r, state=UndoState.KEPT if r in foreign else UndoState.DONE) for r in rows)
         if not action.is_back:
             return report(effect, Outcome.DONE, "set")
-        return report(effect, Outcome.DONE, "set back", evidence={WERE_GONE: were_gone}, undo=back)
+        moved = sum(r.name not in other and before.get((r.name, r.partition)) is not None for r in foreign)
+        return report(effect, Outcome.DONE, "set back", evidence={MOVED: moved, WERE_GONE: were_gone}, undo=back)
 
     def _create(self, effect: TakeStep, action: Action) -> StepReported:
         assert isinstance(action, CreateTopics)

@@ -6,13 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
+from recoveryd.kernel.commands import StopCommand
 from recoveryd.kernel.states import State
 from recoveryd.units.facts import Member
 from recoveryd.workflows.model.commands import Ack, Rollback
+from recoveryd.workflows.model.effects import TakeStep
+from recoveryd.workflows.model.events import Outcome, StepReported
 from tests.builders.records import make_recovery
 from tests.workflows.app_world import INTERNAL, PARTITIONS, AppWorld, Log
 from tests.workflows.test_savepoint import restore, save
 from tests.workflows.test_starting_again import ControlledWorld
+from tests.workflows.world import report
 
 CHANGELOG, BETWEEN = INTERNAL
 SECOND = "app-sums-changelog"
@@ -70,6 +74,10 @@ def runs_until(world: AppWorld, step: str) -> None:
     assert world.waiting("w2") == step
 
 
+def held_up(effect: TakeStep) -> StepReported:
+    return report(effect, Outcome.NOT_YET, "started with old local state")
+
+
 def taken_back(world: AppWorld) -> str:
     """Why it ended, as its event says too."""
     assert world.send(Rollback, subject="w2") == "accepted"
@@ -117,6 +125,44 @@ def test_the_state_of_the_cut_goes_where_its_offsets_are_put_back_to_before_it_a
     assert world.look("w2").state is State.COMPLETED
     assert taken_back(world).endswith(BEGINS)
     assert (orders(world), CHANGELOG in world.topics) == ({10}, False)
+
+
+@pytest.mark.parametrize("ends", ["fails", "is stopped"])
+@pytest.mark.parametrize("moves", ["all", "one", "none"])
+def test_the_state_stays_where_the_application_went_on_with_it_though_its_start_was_not_done(
+    ends: str, moves: str
+) -> None:
+    """Where a part of what was set is put back to before, it goes: one part of it would be of another time."""
+    world = saved_before(90)
+    runs_until(world, "start_application")
+    world.fault = lambda effect: held_up(effect) if effect.step == "start_application" else None
+    world.starts(reads_all=False)
+    read = {"all": PARTITIONS, "one": 1, "none": 0}[moves]
+    world.committed |= {("orders", p): 95 for p in range(read)}
+    if ends == "fails":
+        world.fail_at("start_application", retriable=False)
+        world.pass_time(40)
+    else:
+        assert world.send(StopCommand, subject="w2") == "accepted"
+    world.fault = lambda _: None
+    world.run_through("w2")
+    assert world.look("w2").state is (State.FAILED if ends == "fails" else State.STOPPED)
+    why = taken_back(world)
+    assert (CHANGELOG in world.topics, why.endswith(BEGINS)) == (moves == "all", moves != "all")
+    assert orders(world) == {"all": {95}, "one": {95, 90}, "none": {90}}[moves]
+
+
+def test_the_state_goes_where_a_start_began_and_only_an_input_was_made_again() -> None:
+    world = saved_before(90)
+    runs_until(world, "start_application")
+    world.fail_at("start_application", retriable=False)
+    world.starts(reads_all=False)
+    world.fault = lambda _: None
+    assert world.look("w2").state is State.FAILED
+    world.topics["orders"] = Log("orders-2", 0, 5)
+    world.committed = {place: at for place, at in world.committed.items() if place[0] != "orders"}
+    assert taken_back(world).endswith(BEGINS)
+    assert CHANGELOG not in world.topics
 
 
 def test_the_state_goes_where_commits_expired_that_nobody_knows_the_place_of_any_more() -> None:

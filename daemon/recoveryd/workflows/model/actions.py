@@ -32,7 +32,8 @@ class AwaitStopped:
 
 
 MEMBERS: Final = "members"  # in the evidence of a step that waits for members to join or to leave: how many were seen
-WERE_GONE: Final = "were_gone"  # in that of one that puts offsets back: so many had no commit any more
+MOVED: Final = "moved"  # in that of one that puts offsets back: so many had gone on, and were left there
+WERE_GONE: Final = "were_gone"  # in the same: so many had no commit any more
 RESTORING: Final = "restoring"  # in that of one that waits for a group to read: it may still be at its state
 
 

@@ -31,7 +31,7 @@ from recoveryd.ports import ApplicationControl, ConnectorOffsets
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.control import Desired, Wish
 from recoveryd.units.facts import Committed, PartitionEnds
-from recoveryd.workflows.model.actions import WERE_GONE, SetOffsets, TakeSnapshot
+from recoveryd.workflows.model.actions import MOVED, WERE_GONE, SetOffsets, TakeSnapshot
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.facts import WantedFacts
@@ -181,7 +181,8 @@ class OffsetSteps:
             why = f"{first.name} {first.partition} reads {offset_in(after, first)} after it was set to {_goal(first, is_back=action.is_back)}"
             raise ClusterProblem(why)
         lost = [row for row in rows if row not in foreign and _is_lost(row, before)]
-        done = _set_report(effect, action, rows, foreign, outside, lost)
+        moved = sum(row.name not in others and offset_in(before, row) is not None for row in foreign - gone)
+        done = _set_report(effect, action, rows, foreign, outside, lost, moved)
         return await self._came_back.take_away(effect, action, done) if action.gone else done
 
     async def _put(
@@ -372,6 +373,7 @@ def _set_report(
     foreign: Collection[OffsetUndo],
     outside: Sequence[str],
     lost: Collection[OffsetUndo],
+    moved: int,
 ) -> StepReported:
     count = len(rows) - len(foreign)
     if not action.is_back:
@@ -385,5 +387,6 @@ def _set_report(
         why += f"; {len(foreign)} were changed by somebody else since, or their topic went or was made again, and are left alone"
     if outside:
         why += f"; records that lay there are gone: {_first_of(outside)}"
-    evidence = {"offsets": count, "kept": len(foreign), "outside_log": len(outside), WERE_GONE: len(lost)}
+    evidence = {"offsets": count, "kept": len(foreign), "outside_log": len(outside)}
+    evidence |= {MOVED: moved, WERE_GONE: len(lost)}
     return report(effect, Outcome.DONE, why, evidence=evidence, undo=done)

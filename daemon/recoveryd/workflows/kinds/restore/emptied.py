@@ -9,7 +9,7 @@ from typing import Final
 
 from recoveryd.workflows.kinds.restore.names import DELETE_FILLED, RECREATE_STATE, cut_of, name_now, state_names
 from recoveryd.workflows.machine.starting import CONFIRM_START, doubt_of
-from recoveryd.workflows.model.actions import WERE_GONE, AskPerson, AwaitCaughtUp, RecreateTopics, Settle
+from recoveryd.workflows.model.actions import MOVED, WERE_GONE, AskPerson, AwaitCaughtUp, RecreateTopics, Settle
 from recoveryd.workflows.model.spec import RestoreSpec
 from recoveryd.workflows.model.step_names import CATCH_UP, START
 from recoveryd.workflows.model.workflow import NOT_ENDED, OffsetUndo, StepState, TopicUndo, UndoState, Workflow
@@ -29,7 +29,7 @@ def with_state_kept(workflow: Workflow, told: Mapping[str, object]) -> Workflow:
     had read.
     """
     step = next((s for s in workflow.steps if s.name == DELETE_FILLED and s.state in NOT_ENDED), None)
-    if step is None or told.get(WERE_GONE) or not _goes_on_with_it(workflow):
+    if step is None or told.get(WERE_GONE) or not _goes_on_with_it(workflow, has_moved=bool(told.get(MOVED))):
         return workflow
     why = f"its state stays as it is: {workflow.unit} ran with it, and its group goes on from there"
     kept = workflow.with_step(replace(step, action=Settle(why)))
@@ -78,10 +78,11 @@ def _changelogs(workflow: Workflow) -> set[str]:
     return {name_now(spec, cut, topic) for topic in cut.topics if not topic.is_between}
 
 
-def _goes_on_with_it(workflow: Workflow) -> bool:
+def _goes_on_with_it(workflow: Workflow, *, has_moved: bool) -> bool:
     """Whether the offsets of the group are those of the state that it ran with. One that was seen to read its inputs to
     their ends stands nowhere before where it was noted: what is put back there to an offset further on stood there
-    already. Where a person said so, a part may have been read only.
+    already. Where a person said so, a part may have been read only. A start that failed or was stopped may have been
+    one all the same, which is seen by what `has_moved`.
     """
     spec = workflow.spec
     assert isinstance(spec, RestoreSpec)
@@ -91,4 +92,5 @@ def _goes_on_with_it(workflow: Workflow) -> bool:
     read = done.get(CATCH_UP)
     if read is not None and isinstance(read.action, AwaitCaughtUp) and read.evidence.get("left") == 0:
         return all((row.to or 0) >= (row.was_set or 0) for row in back if row.name in read.action.ends)
-    return START in done and all(row.to == row.was_set for row in back)
+    has_begun = has_moved and any(step.name == START and step.has_begun for step in workflow.steps)
+    return (START in done or has_begun) and all(row.to == row.was_set for row in back)
