@@ -95,3 +95,32 @@ async def test_it_may_be_restoring_its_state_until_it_commits(
         assert await told() == (Outcome.DONE, None, False)
     finally:
         await asyncio.to_thread(member.close)
+
+
+async def test_it_may_be_restoring_as_long_as_it_has_not_committed_where_it_is_behind(
+    steps: KafkaSteps, topics: Topics, bootstrap: str, unique: str
+) -> None:
+    """What it has read to the end says nothing of the rest, and no more what it stands at without anything to read."""
+    (topic, other), group = topics.names, f"{unique}group"
+    await written(bootstrap, topic)
+    await asyncio.to_thread(commit, bootstrap, group, topic, 0)
+    await asyncio.to_thread(commit, bootstrap, group, other, 0)
+    rows = (OffsetUndo(topic, 0, 4, 0, group=group), OffsetUndo(other, 0, 4, 0, group=group))
+    member = await asyncio.to_thread(joined, bootstrap, group, topic)
+
+    async def told(other_end: int) -> tuple[Outcome, object]:
+        action = AwaitCaughtUp("main", group, {topic: {0: 5}, other: {0: other_end}}, brings_state=True)
+        report = await steps.take(TakeStep("w", "await_caught_up", 1, action, rows))
+        return report.outcome, report.evidence.get(RESTORING)
+
+    try:
+        await written(bootstrap, other)
+        await asyncio.to_thread(member.commit, offsets=[TopicPartition(topic, 0, 3)], asynchronous=False)
+        assert await told(5) == (Outcome.NOT_YET, True)
+        assert await told(0) == (Outcome.NOT_YET, None)
+        await asyncio.to_thread(member.commit, offsets=[TopicPartition(topic, 0, 5)], asynchronous=False)
+        assert await told(5) == (Outcome.NOT_YET, True)
+        await asyncio.to_thread(member.commit, offsets=[TopicPartition(other, 0, 2)], asynchronous=False)
+        assert await told(5) == (Outcome.NOT_YET, None)
+    finally:
+        await asyncio.to_thread(member.close)

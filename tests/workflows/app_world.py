@@ -398,15 +398,15 @@ class AppWorld(WorkflowWorld):
 
     def _caught_up(self, effect: TakeStep, action: Action) -> StepReported:
         assert isinstance(action, AwaitCaughtUp)
-        left = sum(
-            max(0, end - self.committed.get((t, p), 0)) for t, ends in action.ends.items() for p, end in ends.items()
-        )
+        ends = {(t, p): end for t, ends in action.ends.items() for p, end in ends.items()}
+        behind = {place: end - at for place, end in ends.items() if (at := self.committed.get(place, 0)) < end}
+        left = sum(behind.values())
         rows = [r for r in effect.rows if isinstance(r, OffsetUndo)] if action.brings_state else []
         began = [r for r in rows if self.committed.get((r.name, r.partition)) == (r.was_set if r.is_changed else r.to)]
         refused = refuse_passed(find_passed(began, action.ends, self._starts(action.ends)), action.group, None)
         if refused is not None:
             return report(effect, Outcome.FAILED, refused.message, code=refused.code.value)
-        is_restoring = action.brings_state and bool(self.members) and len(began) == len(rows)
+        is_restoring = bool(self.members) and any((r.name, r.partition) in behind for r in began)
         evidence = {"left": left} | ({RESTORING: True} if left and is_restoring else {})
         return report(effect, Outcome.NOT_YET if left else Outcome.DONE, f"{left} left", left=left, evidence=evidence)
 

@@ -974,10 +974,33 @@ def test_records_that_go_while_it_restores_its_state_are_noticed(start: int) -> 
 def test_once_it_has_committed_it_has_to_get_on() -> None:
     world = restoring()
     world.pass_time(3 * HOUR_S, every_s=60)
-    world.committed["orders", 0] += 1
+    world.committed |= {("orders", p): 61 for p in range(PARTITIONS)}
     world.pass_time(HOUR_S // 3, every_s=60)
     assert world.waiting("w2") == "await_caught_up"
     world.pass_time(HOUR_S // 3, every_s=60)
+    assert (world.look("w2").state, world.look("w2").error_code) == (State.FAILED, Code.NOT_CAUGHT_UP.value)
+
+
+@pytest.mark.parametrize("at", [61, 100])
+def test_what_is_behind_is_waited_for_though_the_rest_of_it_has_restored_its_state_already(at: int) -> None:
+    """Also where that stands still since: its other part may have all of the machine."""
+    world = restoring()
+    world.pass_time(HOUR_S, every_s=60)
+    world.committed["orders", 0] = at
+    world.pass_time(3 * HOUR_S, every_s=60)
+    assert world.waiting("w2") == "await_caught_up", world.look("w2").why
+    world.starts()
+    world.pass_time(40)
+    assert world.waiting("w2") == "confirm_output"
+
+
+def test_progress_elsewhere_gives_its_state_no_other_day() -> None:
+    world = restoring()
+    for _ in range(23):
+        world.pass_time(HOUR_S, every_s=60)
+        world.committed["orders", 0] += 1
+    assert world.waiting("w2") == "await_caught_up", world.look("w2").why
+    world.pass_time(2 * HOUR_S, every_s=60)
     assert (world.look("w2").state, world.look("w2").error_code) == (State.FAILED, Code.NOT_CAUGHT_UP.value)
 
 

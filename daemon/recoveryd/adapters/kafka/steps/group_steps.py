@@ -148,8 +148,8 @@ class GroupSteps:
         why = f"{action.group} has at most {left:,} records to read in {len(behind)} partitions"
         why += "" if members else ", and no members"
         evidence: dict[str, object] = {"left": left, "members": len(members)}
-        if members and action.brings_state and len(began) == sum(isinstance(row, OffsetUndo) for row in effect.rows):
-            why += "; it committed nothing since it was started: it may still be restoring its state"
+        if members and any((row.name, row.partition) in behind for row in began):
+            why += "; where it committed nothing since it was started it may still be restoring its state"
             evidence[RESTORING] = True
         return report(effect, Outcome.NOT_YET, why, left=left, evidence=evidence)
 
