@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from recoveryd.units.internal_topics import InternalTopics, Owner, find_internal_topics, may_be_of
+from recoveryd.units.internal_topics import InternalTopics, Owner, find_internal_topics, is_declared, may_be_of
 from tests.units.test_topology import topology
 
 GENERATED = "KSTREAM-AGGREGATE-STATE-STORE-0000000003"
@@ -127,6 +127,13 @@ def test_what_is_ambiguous_may_be_the_applications_own_unless_its_name_says_othe
     topic: str, expected: bool
 ) -> None:
     assert may_be_of("app", topic, ("orders",)) is expected
+
+
+@pytest.mark.parametrize(("outputs", "expected"), [({"app-totals-changelog"}, True), (set(), False)])
+def test_what_another_unit_declares_as_its_output_is_told_apart(outputs: set[str], expected: bool) -> None:
+    others = [Owner("billing", outputs=frozenset(outputs))]
+    ((_, doubt),) = find_internal_topics(app(), ["app-totals-changelog"], others).ambiguous
+    assert is_declared(doubt) is expected
 
 
 @pytest.mark.scenario("S-WIKI-1c")

@@ -14,6 +14,7 @@ from recoveryd.recovery.commands import Pause, Resume
 from recoveryd.recovery.spec import AtOffset, AtTime, Earliest, Latest
 from recoveryd.units.facts import GroupType, Member
 from recoveryd.units.model import Unit
+from recoveryd.units.topology import Topology
 from recoveryd.workflows.kinds.reprocess_checks import missing_in
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
@@ -194,21 +195,25 @@ def test_state_that_would_stay_because_nobody_can_tell_whose_it_is_refuses_it(na
     answer = world.answers[-1]
     assert answer.code == Code.AMBIGUOUS_TOPICS.value
     assert answer.message == f"{name} may hold state of shop, and would not be taken away: somebody chose its name"
+    assert f"or list all its `internal_topics`, {name} too if it is its own; else make a unit of the" in answer.hint
     assert world.done == []
 
 
 @pytest.mark.scenario("S-WIKI-1c")
 @pytest.mark.parametrize(
-    ("unit", "name"),
+    ("unit", "name", "reason"),
     [
-        (UNIT, "app-v2-KSTREAM-AGGREGATE-STATE-STORE-0000000005-changelog"),
-        (UNIT, "app-prices-STATE-STORE-0000000001-changelog"),
-        (replace(UNIT, stateful=False), NAMED[0]),
+        (UNIT, "app-v2-KSTREAM-AGGREGATE-STATE-STORE-0000000005-changelog", "who knows"),
+        (UNIT, "app-prices-STATE-STORE-0000000001-changelog", "who knows"),
+        (UNIT, NAMED[0], "it is an output of billing"),
+        (replace(UNIT, stateful=False), *NAMED),
+        (replace(UNIT, topology=Topology(())), NAMED[0], "the topology does not name it"),
+        (replace(UNIT, topology=Topology(())), NAMED[0], "app-totals can own it as well"),
     ],
 )
-def test_a_topic_that_cannot_bring_its_state_back_is_left_alone_and_told(unit: Unit, name: str) -> None:
+def test_a_topic_that_cannot_bring_its_state_back_is_left_alone_and_told(unit: Unit, name: str, reason: str) -> None:
     world = AppWorld(unit)
-    world.ambiguous = ((name, "who knows"),)
+    world.ambiguous = ((name, reason),)
     assert world.reprocess() == "accepted"
     assert world.workflow.plan is not None
     assert world.workflow.plan.ambiguous_topics == (name,)

@@ -49,6 +49,7 @@ RESTORED = (
     "stop_application", "await_empty", "snapshot", "recreate_state_topics", "copy_state", "settle_state_topics", "set_offsets",
     "clean_local_state", "start_application", "await_caught_up", "look_at_outputs", "confirm_output",
 )  # fmt: skip
+CHOSEN = "somebody chose its name"
 EARLIER = "the application stood still: its group had no members when offsets and ends were read"
 TAKEN = [name for name in SAVED if name != "copy_state"]
 
@@ -577,19 +578,20 @@ def test_what_cannot_be_restored_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "is_refused"),
+    ("name", "reason", "is_refused"),
     [
-        ("app-totals-changelog", True),  # a store that the savepoint does not have
-        (INTERNAL[0], False),  # made again and filled, whoever's it is
-        ("app-v2-KSTREAM-AGGREGATE-STATE-STORE-0000000005-changelog", False),
+        ("app-totals-changelog", CHOSEN, True),  # a store that the savepoint does not have
+        ("app-totals-changelog", "it is an output of billing", False),
+        (INTERNAL[0], CHOSEN, False),  # made again and filled, whoever's it is
+        ("app-v2-KSTREAM-AGGREGATE-STATE-STORE-0000000005-changelog", CHOSEN, False),
     ],
 )
 def test_a_topic_that_may_hold_state_and_would_stay_ahead_of_the_cut_refuses_a_restore(
-    name: str, is_refused: bool
+    name: str, reason: str, is_refused: bool
 ) -> None:
     world = saved()
     world.internal = INTERNAL[1:]
-    world.ambiguous = ((name, "somebody chose its name"),)
+    world.ambiguous = ((name, reason),)
     before = list(world.done)
     assert restore(world) == ("rejected" if is_refused else "accepted")
     if is_refused:

@@ -196,6 +196,15 @@ def test_what_cannot_be_taken_over_is_refused_before_anything_is_stopped(
     assert world.groups["app"].runs == UNIT.name
 
 
+def test_what_the_config_says_is_of_others_is_left_beside_the_new_version_and_told() -> None:
+    world, name = two_versions(), "next-totals-changelog"
+    world.ambiguous = ((name, "it is an output of billing"),)
+    assert upgrade(world) == "accepted"
+    assert world.workflow.plan is not None
+    told = f"{name} may be an internal topic of shop-v2, and is left alone: it is an output of billing"
+    assert told in world.workflow.plan.findings
+
+
 @pytest.mark.scenario("S-WIKI-7")
 @pytest.mark.parametrize("name", [*TAKEN, *CHILD_STEPS])
 def test_a_step_that_fails_for_good_can_be_rolled_back_to_the_old_version(name: str) -> None:

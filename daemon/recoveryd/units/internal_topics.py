@@ -15,6 +15,7 @@ from typing import Final
 
 from recoveryd.units.topology import Topology
 
+_OUTPUT_OF: Final = "it is an output of "
 CHANGELOG: Final = "-changelog"
 REPARTITION: Final = "-repartition"
 _SUFFIXES: Final = (
@@ -125,6 +126,13 @@ def may_be_of(application_id: str, topic: str, inputs: Collection[str]) -> bool:
     return table is None or table[1] in inputs or bool(_GENERATED.fullmatch(rest))
 
 
+def is_declared(doubt: str) -> bool:
+    """Of a topic that is ambiguous with this reason: whether the config says that it is another unit's, which writes it
+    for its readers.
+    """
+    return doubt.startswith(_OUTPUT_OF)
+
+
 def _is_in_question(owner: Owner, topic: str) -> bool:
     rest = owner.rest(topic)
     is_told_otherwise = topic in owner.outputs or topic in (owner.inputs or ())
@@ -142,7 +150,7 @@ def _doubt(owner: Owner, topic: str, others: Collection[Owner], topics: frozense
     """Why it is not certain; empty when it is."""
     writer = next((other.application_id for other in others if topic in other.outputs), None)
     if writer is not None:
-        return f"it is an output of {writer}"
+        return f"{_OUTPUT_OF}{writer}"
     rivals = sorted(other.application_id for other in others if _can_own(other, topic, topics))
     if rivals:
         return f"{rivals[0]} can own it as well"

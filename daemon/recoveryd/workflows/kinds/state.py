@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.refused import Refused
-from recoveryd.units.internal_topics import InternalTopics, may_be_of
+from recoveryd.units.internal_topics import InternalTopics, is_declared, may_be_of
 from recoveryd.units.model import Unit, UnitKind
 from recoveryd.workflows.model.positions import Current
 from recoveryd.workflows.model.spec import ResetSpec, StateChoice
@@ -37,12 +37,16 @@ def refuse_state(spec: ResetSpec, unit: Unit | None) -> Refused | None:
 
 def refuse_unclear(unit: Unit, internal: InternalTopics, otherwise: str, known: Collection[str] = ()) -> Refused | None:
     """Of an application that begins with another state: a topic that may hold some of the one before, and would bring
-    it back. `otherwise`: what would become of it. `known`: topics that are made anew, whoever's they are.
+    it back. `otherwise`: what would become of it. `known`: topics that are made anew, whoever's they are. One whose
+    topology is known reads back nothing that this does not name.
     """
-    for name, reason in internal.ambiguous if unit.keeps_state else ():
-        if name not in known and may_be_of(unit.group, name, unit.inputs):
+    if not unit.keeps_state or unit.topology is not None:
+        return None
+    for name, reason in internal.ambiguous:
+        if name not in known and not is_declared(reason) and may_be_of(unit.group, name, unit.inputs):
             message = f"{name} may hold state of {unit.name}, and {otherwise}: {reason}"
-            return Refused(Code.AMBIGUOUS_TOPICS, message)
+            hint = f"Give {unit.name} its `topology`, or list all its `internal_topics`, {name} too if it is its own; else make a"
+            return Refused(Code.AMBIGUOUS_TOPICS, message, f"{hint} unit of the application whose it is.")
     return None
 
 

@@ -136,6 +136,8 @@ def findings_elsewhere(old: Unit, new: Unit, found: Found) -> Iterator[str]:
     group = found.units[new.name].group
     if group is not None and any(group.committed.values()):
         yield f"{new.consumer_group} has committed offsets already, which are replaced"
+    for name, reason in found.units[new.name].internal.ambiguous:
+        yield f"{name} may be an internal topic of {new.name}, and is left alone: {reason}"
 
 
 def copies_elsewhere(old: Unit, found: Found) -> PlannedCopies:
