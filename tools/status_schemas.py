@@ -383,10 +383,11 @@ def daemon_schema() -> Schema:
     fields = schema["properties"]
     hidden = {name: inner for name, inner in fields.items() if name not in DAEMON_PUBLIC}
     fields |= {"daemon": {"const": True, "type": "boolean"}, "internal": ref("DaemonInternal")}
-    schema["$defs"] = {"DaemonInternal": make_object({"format": {"type": "integer"}, **hidden})}
+    own = make_object({"format": {"type": "integer"}, **hidden})
+    schema["$defs"] = {**schema.get("$defs", {}), "DaemonInternal": own}
     only(schema, ("daemon", *DAEMON_PUBLIC, "internal"))
     schema["description"] = f"Value on the status topic with the key `{DAEMON_KEY}`."
-    return finished(schema, _DAEMON_WORDS)
+    return finished(schema, _DAEMON_WORDS, optional={"DaemonInternal.decided"})
 
 
 def _plan(parts: dict[str, Schema]) -> None:

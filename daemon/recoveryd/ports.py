@@ -94,8 +94,8 @@ class Clusters(Protocol):
 
     async def control_end(self, position: int) -> int:
         """The offset behind the last record of the control topic. One below `position`, before which there were
-        records, is told only when it stays so for some seconds: a broker that leads no more may not know better. Raises
-        `ClusterProblem`.
+        records, is told only when all whom clients take for the leader say so for twelve seconds: a broker that leads
+        no more may not know better. Raises `ClusterProblem`, also when they do not agree.
         """
         ...
 

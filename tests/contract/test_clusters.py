@@ -8,6 +8,8 @@ from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka import clusters as kafka_clusters
 from recoveryd.adapters.kafka import offsets
+from recoveryd.adapters.kafka.client import Properties, make_admin
+from recoveryd.adapters.kafka.log_cut import LogCut
 from recoveryd.adapters.memory import MemoryRecord
 from recoveryd.errors import ClusterProblem, OwnTopicProblem
 from recoveryd.kernel.catalogue import Code
@@ -287,7 +289,7 @@ async def test_a_wrong_cleanup_policy_and_a_wide_control_topic_are_told(harness:
 async def test_the_end_of_the_control_topic_is_behind_its_last_record(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kafka_clusters, "_CUT_PAUSE_S", 0.01)
+    monkeypatch.setattr(LogCut.__init__, "__defaults__", (0.1, 0.01))
     clusters = harness.clusters()
     assert await clusters.control_end(0) == 0
     harness.write(harness.names.control, [MemoryRecord(None, b"x", harness.now_ms()) for _ in range(5)])
@@ -297,19 +299,22 @@ async def test_the_end_of_the_control_topic_is_behind_its_last_record(
         await harness.clusters(reachable=False).control_end(0)
 
 
-async def test_an_end_that_a_broker_of_before_tells_is_not_believed(
+async def test_a_cut_is_asked_of_clients_that_learn_the_leader_anew(
     kafka: KafkaHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kafka_clusters, "_CUT_PAUSE_S", 0.01)
-    clusters, told = kafka.clusters(), [4, 3, 9, 8]
+    monkeypatch.setattr(LogCut.__init__, "__defaults__", (0.1, 0.01))
+    clusters, made = kafka.clusters(), []
 
-    async def answer() -> int:
-        return told.pop(0)
+    def make(properties: Properties) -> AdminClient:
+        made.append(make_admin(properties))
+        return made[-1]
 
-    monkeypatch.setattr(clusters, "_control_end", answer)
-    assert await clusters.control_end(9) == 9
-    told[:] = [4, 3, 5, 6, 7]
-    assert await clusters.control_end(9) == 3
+    monkeypatch.setattr(kafka_clusters, "make_admin", make)
+    kafka.write(kafka.names.control, [MemoryRecord(None, b"x", kafka.now_ms()) for _ in range(5)])
+    assert await clusters.control_end(5) == 5
+    assert made == []
+    assert await clusters.control_end(9) == 5
+    assert len(made) >= 2
 
 
 async def test_own_topics_that_got_partitions_which_nobody_reads_are_told(harness: Harness) -> None:

@@ -22,6 +22,7 @@ from recoveryd.kernel.state import DaemonRecord
 from recoveryd.ports import Folded, JournalBatch
 from recoveryd.recovery.slice import RECOVERY
 from recoveryd.runtime import loop
+from recoveryd.wire.status_topic import daemon_from_document, daemon_to_document
 from tests.builders.core import NOW_MS, command, make_hold
 from tests.builders.world import World
 from tests.runtime.fakes import (
@@ -79,6 +80,39 @@ async def test_a_control_topic_that_was_cut_back_is_read_on_from_its_new_end_and
         answers = [(a.control_offset, a.kind) for batch in later for a in batch.answers if a.kind == "duplicate"]
         assert answers == [(6, "duplicate")]
         assert "r2" in rig.runtime.state.of(RECOVERY).recoveries
+
+
+async def test_what_was_decided_is_passed_over_where_the_cut_of_the_topic_was_told_wrong() -> None:
+    earlier = {idempotency_key("//ops/alice", "replay-r1"): Seen(6, "h")}
+    log = ListLog([record(i) for i in range(11)])
+    rig = Rig(Folded({}, DaemonRecord(10, 1, "control-1"), earlier, {}), log)
+    rig.clusters.end = 5
+    rig.events = {6: command("replay", "r1", offset=6), 10: command("replay", "r2", offset=10)}
+    async with rig.leading():
+        await until(lambda: rig.runtime.state.daemon.applied_control_offset == 10)
+        assert list(rig.runtime.state.of(RECOVERY).recoveries) == ["r2"]
+        assert not [a for batch in rig.journal.batches for a in batch.answers if a.control_offset == 6]
+
+
+async def test_a_leader_that_ends_for_a_cut_leaves_the_next_one_what_it_decided_there() -> None:
+    rig = Rig()
+    async with rig.leading() as running:
+        await all_done(await rig.deliver(command("replay", "r1", offset=4)))
+        await all_done(await rig.deliver(command("replay", "r2", offset=7)))
+        rig.inbox.emit(ControlCutBack(6, 8))
+        with pytest.raises(RecoverydError, match="cut back to 6"):
+            await within(running)
+    left = rig.journal.batches[-1].daemon
+    assert left is not None
+    assert [seen.offset for seen in left.decided.values()] == [7]
+
+    after = Rig(Folded({}, daemon_from_document(daemon_to_document(left)), {}, {}), ListLog([record(6), record(7)]))
+    after.clusters.end = 8
+    after.events = {6: command("replay", "r3", offset=6), 7: command("replay", "r2", offset=7)}
+    async with after.leading():
+        await all_done(await after.deliver(command("replay", "r4", offset=8)))
+        assert list(after.runtime.state.of(RECOVERY).recoveries) == ["r3", "r4"]
+        assert after.runtime.state.daemon.decided == {}
 
 
 async def test_the_end_of_a_control_topic_of_which_nothing_is_told_is_asked_for_again(

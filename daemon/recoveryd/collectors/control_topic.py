@@ -20,7 +20,7 @@ from recoveryd.ports import Clusters, Emit
 
 log = structlog.stdlib.get_logger(__name__)
 
-DEADLINE_S: Final = 20.0
+DEADLINE_S: Final = 25.0  # an end that may be a cut is asked for through twelve seconds
 STALLED_AFTER_S: Final = 60.0
 
 

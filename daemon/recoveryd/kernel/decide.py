@@ -180,6 +180,7 @@ def _on_leader(draft: Draft, event: BecameLeader) -> None:
             control_topic_id=event.control_topic_id,
             applied_control_offset=applied,
             updated_ms=draft.now_ms,
+            decided={key: seen for key, seen in record.decided.items() if 0 <= applied < seen.offset},
         )
     )
 
@@ -192,7 +193,8 @@ def _on_cut_back(draft: Draft, event: ControlCutBack) -> None:
     )
     record = draft.daemon
     applied = min(record.applied_control_offset, event.end - 1)
-    draft.set_daemon(replace(record, applied_control_offset=applied, updated_ms=draft.now_ms))
+    decided = {**record.decided, **event.decided}
+    draft.set_daemon(replace(record, applied_control_offset=applied, updated_ms=draft.now_ms, decided=decided))
     draft.notice("control_cut_back", "", {"end": event.end, "position": event.position, "why": why})
     draft.reason = why
 

@@ -71,7 +71,10 @@ class Draft:
     def applied(self, offset: int) -> None:
         """Note that the outcome of the control record at `offset` is part of this decision."""
         if offset > self.daemon.applied_control_offset:
-            self._daemon = replace(self.daemon, applied_control_offset=offset, updated_ms=self.now_ms)
+            decided = self.daemon.decided
+            if all(seen.offset <= offset for seen in decided.values()):
+                decided = {}
+            self._daemon = replace(self.daemon, applied_control_offset=offset, updated_ms=self.now_ms, decided=decided)
 
     def journal(self, noun: Noun) -> None:
         """Write the noun's record; the last one with an id counts."""

@@ -4,7 +4,8 @@ Past-tense facts from the feed, the collectors and the results of effects. They 
 unknown subject or an old attempt is legal and changes nothing.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from recoveryd.kernel.commands import Command, RefusedCommand
 
@@ -92,11 +93,13 @@ class ControlRead:
 @dataclass(frozen=True, slots=True)
 class ControlCutBack:
     """The control topic ends at `end`, although everything before `position` was taken: its log lost records. What
-    comes from `end` on is new.
+    comes from `end` on is new, unless it is what was `decided` at that offset (by idempotency key, in hex), which the
+    runtime sets.
     """
 
     end: int
     position: int
+    decided: Mapping[str, Seen] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

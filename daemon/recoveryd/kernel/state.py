@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
+from recoveryd.kernel.events import Seen
 from recoveryd.kernel.written import TimeMs, named
 
 T = TypeVar("T")
@@ -16,7 +17,8 @@ class DaemonRecord:
     """The `_daemon` record. `applied_control_offset`: the last control record whose outcome is journaled; -1 = none.
 
     `kept`: numbers that a capability wants to have again after a restart: by its name, a domain, what they are, of
-    what.
+    what. `decided`: by idempotency key (hex), commands from `applied_control_offset` on that were decided before the
+    control topic was seen cut back there: if it was not, after all, they come again.
     """
 
     applied_control_offset: int = -1
@@ -24,6 +26,7 @@ class DaemonRecord:
     control_topic_id: str = ""
     updated_ms: TimeMs = field(default=0, metadata=named("updated"))
     kept: Mapping[str, Mapping[str, Numbers]] = field(default_factory=dict)
+    decided: Mapping[str, Seen] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

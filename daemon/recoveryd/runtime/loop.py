@@ -29,7 +29,7 @@ from recoveryd.runtime.inbox import Inbox, Item, without_hints, without_read
 from recoveryd.runtime.intake import ControlIntake
 from recoveryd.runtime.reporting import Reporter
 from recoveryd.runtime.rounds import Rounds
-from recoveryd.runtime.seen import SeenLedger
+from recoveryd.runtime.seen import SeenLedger, known_of
 from recoveryd.runtime.ticker import Ticker
 from recoveryd.runtime.vitals import Vitals
 
@@ -322,7 +322,7 @@ class Runtime:
         is_same_topic = folded.daemon.control_topic_id in {"", topic_id}
         find = partial(find_cut, self._clusters.control_end, folded.daemon.applied_control_offset + 1)
         cut = await self._retrying("find the control topic's end", find, while_ours=True) if is_same_topic else ()
-        self._seen = SeenLedger(folded.seen if is_same_topic else {})
+        self._seen = SeenLedger(known_of(folded) if is_same_topic else {})
         self.state = self._core.restore(folded.daemon, folded.nouns, folded.directive_sequences)
         await self._begin_epoch(BecameLeader(folded.daemon.epoch + 1, topic_id, reads_control=True), *cut)
         self._covered = self.state.daemon.applied_control_offset

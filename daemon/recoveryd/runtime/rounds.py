@@ -69,6 +69,8 @@ class Rounds:
                 if item.record.offset <= covered:
                     continue
                 covered = item.record.offset
+                if isinstance(item.event, CommandReceived) and seen.was_decided(item.event):
+                    continue  # it was never lost: its end was told wrong
             elif isinstance(item.event, ControlCutBack):
                 covered = min(covered, item.event.end - 1)
             step = self._step(state, item, seen, now_ms)
@@ -86,6 +88,8 @@ class Rounds:
         event = item.event
         if isinstance(event, CommandReceived):
             event = seen.annotate(event)
+        elif isinstance(event, ControlCutBack):
+            event = replace(event, decided=seen.decided_from(event.end))
         started_s = self._monotonic_s()
         error: Exception | None = None
         try:

@@ -9,8 +9,10 @@ from dataclasses import replace
 
 from recoveryd.kernel.commands import Command, RefusedCommand, idempotency_key
 from recoveryd.kernel.events import CommandReceived, Seen
+from recoveryd.ports import Folded
 
 KEPT_AT_MOST = 100_000  # some 40 MB, whatever is sent
+JOURNALED_AT_MOST = 1_000  # of a cut, some 150 kB
 
 
 class SeenLedger:
@@ -38,6 +40,21 @@ class SeenLedger:
         if len(self._seen) > self._capacity:
             self._seen.popitem(last=False)
         return event
+
+    def was_decided(self, event: CommandReceived) -> bool:
+        """Whether this very record was, as it lies at this offset: then it only comes again."""
+        source, command_id, content_hash = _identity(event.command)
+        return self._seen.get(idempotency_key(source, command_id)) == Seen(event.offset, content_hash)
+
+    def decided_from(self, offset: int) -> dict[str, Seen]:
+        """Those that lay there and behind, the first ones of very many, by idempotency key in hex."""
+        found = sorted((entry for entry in self._seen.items() if entry[1].offset >= offset), key=lambda e: e[1].offset)
+        return {key.hex(): seen for key, seen in found[:JOURNALED_AT_MOST]}
+
+
+def known_of(folded: Folded) -> dict[bytes, Seen]:
+    """What a new leader has to know: the first record of each key, and what was decided behind a cut of the topic."""
+    return {bytes.fromhex(key): seen for key, seen in folded.daemon.decided.items()} | dict(folded.seen)
 
 
 def _identity(command: Command | RefusedCommand) -> tuple[str, str, str]:

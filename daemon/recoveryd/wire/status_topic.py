@@ -87,8 +87,8 @@ def daemon_to_document(record: DaemonRecord) -> dict[str, Any]:
 
 
 def daemon_from_document(document: dict[str, Any]) -> DaemonRecord:
-    """The record in a document of `daemon_to_document`. Raises `StatusUnreadable`, but not for `kept`: what is only a
-    hint must not keep a daemon from starting, so in another form it is forgotten.
+    """The record in a document of `daemon_to_document`. Raises `StatusUnreadable`, but not for `kept` and `decided`:
+    what is only a hint must not keep a daemon from starting, so in another form it is forgotten.
     """
     try:
         format_of(document)
@@ -96,7 +96,7 @@ def daemon_from_document(document: dict[str, Any]) -> DaemonRecord:
         try:
             return _DAEMON.read(data)
         except ValueError:
-            return _DAEMON.read({**data, "kept": {}})
+            return _DAEMON.read({**data, "kept": {}, "decided": {}})
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise StatusUnreadable(f"{DAEMON_KEY}: {type(error).__name__}: {error}") from error
 

@@ -13,11 +13,12 @@ from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka import own_topics
 from recoveryd.adapters.kafka.bulk_offsets import BulkOffsets
-from recoveryd.adapters.kafka.client import Properties, shut_out
+from recoveryd.adapters.kafka.client import Properties, make_admin, shut_out
 from recoveryd.adapters.kafka.fact_gathering import AskSinks, Expectations, FactGatherer
 from recoveryd.adapters.kafka.leader_answers import LeaderAnswers
 from recoveryd.adapters.kafka.living_clients import AdminClients
-from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, read_offsets
+from recoveryd.adapters.kafka.log_cut import LogCut
+from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, LogEnd, read_end, read_offsets
 from recoveryd.adapters.kafka.own_topics import TopicReport
 from recoveryd.adapters.kafka.sampling import OffsetSampler
 from recoveryd.adapters.kafka.topic_admin import TopicShape, await_topic, create, describe
@@ -38,7 +39,6 @@ _log = logging.getLogger("recoveryd.kafka")
 
 _TIMEOUT_S = 10.0
 _SAMPLE_TIMEOUT_S = 4.0
-_CUT_ASKED, _CUT_PAUSE_S = 5, 2.0
 _NO_ANSWERS = LeaderAnswers({})
 _NO_ACCESSES: Mapping[str, ClientAccess] = {}
 
@@ -75,6 +75,7 @@ class KafkaClusters:
             self._admins, self._questions, names.receipts, expectations, now_ms, leader_answers, accesses, sinks
         )
         self._samples = ClusterWorkers("samples", 2)  # of their own: sampling goes on while many plans are made
+        self._control = LogCut(self._control_end, self._control_end_anew)
         self._samplers: dict[str, tuple[int, OffsetSampler, asyncio.Lock]] = {}  # with the version of the login
 
     async def gather_facts(self, effect: GatherFacts) -> PlanFacts:
@@ -146,19 +147,19 @@ class KafkaClusters:
 
     async def control_end(self, position: int) -> int:
         """See the port."""
-        ends = [await self._control_end()]
-        while ends[-1] < position and len(ends) < _CUT_ASKED:
-            await asyncio.sleep(_CUT_PAUSE_S)
-            ends.append(await self._control_end())
-        return ends[-1] if ends[-1] >= position else min(ends)
+        return await self._control.end(position)
 
-    async def _control_end(self) -> int:
-        place = (self._names.control, ONLY_PARTITION)
+    async def _control_end(self) -> LogEnd:
         with self._asking(MAIN):
-            ends = await self._questions.of(MAIN).run(
-                read_offsets, self._admins.of(MAIN), [place], LATEST, _SAMPLE_TIMEOUT_S
-            )
-        return ends[ONLY_PARTITION]
+            return await self._read_control_end(self._admins.of(MAIN))
+
+    async def _control_end_anew(self) -> LogEnd:
+        return await self._read_control_end(make_admin(self._admins.properties(MAIN)))
+
+    async def _read_control_end(self, admin: AdminClient) -> LogEnd:
+        return await self._questions.of(MAIN).run(
+            read_end, admin, self._names.control, ONLY_PARTITION, _SAMPLE_TIMEOUT_S
+        )
 
     async def check_own_topics(self) -> None:
         """Raises `OwnTopicProblem`, or `ClusterProblem` when `main` does not answer. Another cluster that does not

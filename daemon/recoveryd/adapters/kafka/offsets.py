@@ -62,9 +62,16 @@ def read_offsets(
 
     With `committed` LATEST is the last stable offset, otherwise the high watermark.
     """
+    answers = _read(admin, partitions, spec, timeout_s, committed=committed)
+    return {partition: int(answer.offset) for partition, answer in answers.items()}
+
+
+def _read(
+    admin: AdminClient, partitions: Sequence[tuple[str, int]], spec: Any, timeout_s: float, *, committed: bool
+) -> dict[int, Any]:
     deadline_s = time.monotonic() + timeout_s
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-    found: dict[int, int] = {}
+    found: dict[int, Any] = {}
     waiting = [TopicPartition(topic, partition) for topic, partition in partitions]
     while waiting:
         _learn_leaders(admin, {where.topic for where in waiting}, deadline_s)
@@ -73,7 +80,7 @@ def read_offsets(
         waiting = []
         for where, answer in asked.items():
             try:
-                found[where.partition] = int(answer.result(max(deadline_s - time.monotonic(), 0.01)).offset)
+                found[where.partition] = answer.result(max(deadline_s - time.monotonic(), 0.01))
                 continue
             except KafkaException as error:
                 if is_no_such_topic(error):
@@ -88,6 +95,19 @@ def read_offsets(
         if waiting:
             time.sleep(_RETRY_S)
     return found
+
+
+class LogEnd(NamedTuple):
+    """`epoch`: of the leader who told it, -1 where it did not tell."""
+
+    offset: int
+    epoch: int
+
+
+def read_end(admin: AdminClient, topic: str, partition: int, timeout_s: float) -> LogEnd:
+    """Its high watermark, and who says so. Raises `ClusterProblem`."""
+    info = _read(admin, [(topic, partition)], LATEST, timeout_s, committed=False)[partition]
+    return LogEnd(int(info.offset), -1 if info.leader_epoch is None else int(info.leader_epoch))
 
 
 def _learn_leaders(admin: AdminClient, topics: Iterable[str], deadline_s: float) -> None:
