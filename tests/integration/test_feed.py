@@ -321,7 +321,7 @@ async def test_records_that_a_feed_does_not_deliver_any_more_are_read_all_the_sa
         assert item.record.offset == RECORDS
         await asyncio.to_thread(_send_one, rig.bootstrap, rig.topic)
         with pytest.raises(RecoverydError) as raised:
-            await watched.look(10)
+            await watched.look(30)
         assert raised.value.code is Code.COMMITS_STALLED
         assert len(await rig.take(1)) == 1
     finally:

@@ -21,7 +21,7 @@ from recoveryd.ports import Clusters, Emit
 log = structlog.stdlib.get_logger(__name__)
 
 DEADLINE_S: Final = 25.0  # an end that may be a cut is asked for through twelve seconds
-STALLED_AFTER_S: Final = 60.0
+STALLED_AFTER_S: Final = 180.0  # two requests of the group that time out, and a session: it may be back by itself
 
 
 class Intake(Protocol):
@@ -42,13 +42,14 @@ class Intake(Protocol):
 class DeliveryWatch:
     """Tells a group that is silent although records lie on the topic. Offsets alone do not show that, since markers of
     transactions have some too: so what it leaves there from one look to the next is read directly, which loses no time
-    either. Only records that are found then count against it, until it delivers again.
+    either. Only records that are found then count against it, until it delivers again, and a restart waits long: where
+    the group's broker is slow, a new process could not join.
     """
 
     def __init__(self, intake: Intake) -> None:
         self._intake = intake
         self._stood: tuple[int, int] | None = None  # at the last look, if there may have been more
-        self._missed, self._missed_s = 0, 0.0
+        self._missed_s: float | None = None  # since when
 
     def look(self, end: int, now_s: float) -> None:
         """Call it every ten seconds or so. Raises `RecoverydError` when only a restart helps."""
@@ -65,13 +66,15 @@ class DeliveryWatch:
 
     def forget(self) -> None:
         """For now nothing can be told, and what comes late is no silence."""
-        self._stood, self._missed = None, 0
+        self._stood = self._missed_s = None
 
     def _check_missed(self, now_s: float) -> None:
         missed = self._intake.missed
-        if not missed or not self._missed:
-            self._missed, self._missed_s = missed, now_s
-        elif missed > self._missed or now_s - self._missed_s >= STALLED_AFTER_S:
+        if not missed:
+            self._missed_s = None
+        elif self._missed_s is None:
+            self._missed_s = now_s
+        elif now_s - self._missed_s >= STALLED_AFTER_S:
             text = f"The group delivers no control records any more; {missed} were read directly since the last one."
             raise RecoverydError(Code.COMMITS_STALLED, text)
 
