@@ -231,6 +231,46 @@ def test_what_was_fetched_before_is_taken_before_a_consumer_counts_as_deaf() -> 
     assert (lane.intake.is_deaf, lane.source.deaf) == (True, {0})
 
 
+def test_at_a_head_the_turn_of_a_partition_comes_when_the_others_were_at_their_ends() -> None:
+    """However little they give, and however long it would take until that fills what a client may fetch of them."""
+    chance, clock = random.Random(1), 1_000.0
+    logs = {p: Log([made_record(p, o, chance) for o in range(10)], 10) for p in range(4)}
+    lane = MemoryLane(
+        make_spec(LaneSpec(0, tuple(PartitionRange(p, 0, None) for p in logs)), (None, None), {}), logs, chance
+    )
+    lane.source.queue_bytes = 1_000_000_000
+    with patch.object(time, "monotonic", lambda: clock):
+        while not lane.source.positions:
+            lane.intake.take(1, 0)
+        lane.source.deaf.add(0)
+        while lane.source.deaf and clock < 1_060:
+            clock += 0.1
+            grow(logs[chance.randint(1, 3)], chance)
+            lane.source.told.clear()
+            lane.intake.take(100, 0)
+            lane.commit()
+    assert 1_025 < clock < 1_040
+
+
+def grow(log: Log, chance: random.Random) -> None:
+    log.records.append(made_record(log.records[0].partition, log.high, chance))
+    log.high += 1
+
+
+def test_what_others_give_keeps_a_partition_from_its_turn_for_a_minute_only() -> None:
+    lane, clock = lane_beside_a_busy_partition(), 1_000.0
+    lane.source.queue_bytes = 1_000_000_000
+    with patch.object(time, "monotonic", lambda: clock):
+        lane.restart()
+        while not lane.intake.take(1, 0)[0]:
+            continue
+        lane.source.deaf.add(0)
+        while lane.source.deaf and clock < 5_000:
+            clock += 0.5
+            lane.intake.take(1, 0)
+    assert 1_060 <= clock < 1_200
+
+
 def test_a_source_that_is_slow_to_give_gets_longer_with_each_new_consumer() -> None:
     lane = lane_beside_a_busy_partition()
     made: list[float] = []

@@ -209,6 +209,7 @@ class ChunkFiller:
                 self._held.release(item.partition)
             part.skip_to(item.offset if planned.stop is None else min(item.offset, planned.stop))
             self._ends.add(item.partition)
+            self._hearing.at_end(item.partition)
         elif isinstance(item, Damaged) and (stop := self._stop_before(item, part, planned)) is not None:
             part.skip_to(stop)
         else:
@@ -370,7 +371,7 @@ class ChunkFiller:
         bounds = yield from self._questions.bounds(partitions)
         positions = {p: at for p, at in self._positions().items() if p in bounds and bounds[p].stable > at}
         now_s = time.monotonic()
-        self._hearing.found_left_out(positions, now_s)
+        self._hearing.found_left_out(positions, self.unfinished.keys() - self._ends, now_s)
         for partition, found in bounds.items():
             planned = self.unfinished.get(partition)
             if planned is not None and planned.stop is None:

@@ -7,7 +7,10 @@ from collections.abc import Iterable, Mapping
 
 QUIET_S = 20.0  # how long a partition may give nothing before it is asked about
 DEAF_S = 5.0  # how long the consumer may leave out what the source surely has
-_QUIETER_MOST = 4  # how often `QUIET_S` is doubled where new consumers hear no more: a slow network needs longer
+TURN_S = 60.0  # after that its turn has come, whatever the others still have
+_QUIETER_MOST = (
+    4  # how often `QUIET_S` and `TURN_S` are doubled where new consumers hear no more: a slow network needs longer
+)
 
 
 class Hearing:
@@ -17,6 +20,7 @@ class Hearing:
         self.left_out: dict[int, int] = {}
         self._told_s = 0.0  # when they became known
         self._taken_bytes = 0  # since then
+        self._before: set[int] = set()  # of the others, those that were not yet at their ends since then
         self._heard_s: dict[int, float] = {}
         self._asked_s = 0.0
         self._renewed: set[int] = set()  # what the newest consumers were made for and gave nothing of yet
@@ -33,6 +37,10 @@ class Hearing:
             self._renewed.clear()
             self._renewals = 0
 
+    def at_end(self, partition: int) -> None:
+        """It gave all that there is for now."""
+        self._before.discard(partition)
+
     def took(self, size: int) -> None:
         """So many bytes were taken from all partitions."""
         self._taken_bytes += size
@@ -45,17 +53,24 @@ class Hearing:
         self._asked_s = now_s
         return [p for p in partitions if now_s - self._heard_s.get(p, now_s) >= wait_s]
 
-    def found_left_out(self, positions: Mapping[int, int], now_s: float) -> None:
-        """The source has more than these positions, from an answer of now."""
+    def found_left_out(self, positions: Mapping[int, int], before: Iterable[int], now_s: float) -> None:
+        """The source has more than these positions, from an answer of now. `before`: partitions that are not at their
+        ends and may have their turn first.
+        """
         self.left_out.update(positions)
+        self._before = set(before)
         self._told_s, self._taken_bytes = now_s, 0
 
     def is_long_left_out(self, now_s: float, fetched_bytes: int) -> bool:
         """Whether partitions are left out for long. Whatever was fetched before the answer has to be taken first, and
-        what others give until it is their turn, at most `fetched_bytes`.
+        what others give until it is their turn: at most `fetched_bytes`, and at a head, where each of the others was
+        at its end once, next to nothing. One that came to its stop may have more in the client.
         """
-        is_drained = self._taken_bytes >= fetched_bytes
-        return bool(self.left_out) and is_drained and now_s - self._told_s >= DEAF_S
+        long_s = now_s - self._told_s
+        if not self.left_out or long_s < DEAF_S:
+            return False
+        is_at_head = self._before <= self.left_out.keys()
+        return is_at_head or self._taken_bytes >= fetched_bytes or long_s >= TURN_S * 2**self._renewals
 
     def deaf(self, positions: Mapping[int, int]) -> set[int]:
         """Those that are still where they were, by the present positions of all that are read."""
