@@ -36,6 +36,11 @@ def laid(offset: int, receipt: Receipt, chunk: str = "", count: int = 0) -> Laid
         ("another recovery's", [Laid(5, b"s/other/0/0", encode(ONE)), laid(6, TWO, "a", 1)], None),
         ("of a release that did not tell how many there are", [laid(5, ONE)], None),
         ("nothing", [], None),
+        ("a head alone", [Laid(5, b"s/r#head/2", b"{}")], (2, [])),
+        ("a head, behind it another lane's", [Laid(5, b"s/r#head/2", b"{}"), laid(6, OTHER_LANE, "b", 1)], (2, [])),
+        ("a head, behind it the lane's chunk", [Laid(5, b"s/r#head/0", b"{}"), laid(6, ONE, "a", 1)], (0, [ONE])),
+        ("a head, behind it what was given up", [Laid(5, b"s/r#head/0", b"{}"), Laid(6, b"s/r#end/0", None)], None),
+        ("another recovery's head", [Laid(5, b"s/other#head/0", b"{}"), laid(6, ONE, "a", 1)], None),
     ],
 )  # fmt: skip
 def test_what_is_open_in_the_ledger_landed_if_all_of_it_is_there(

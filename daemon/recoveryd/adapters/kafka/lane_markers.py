@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
-from recoveryd_jobs.contract import ContractError, Receipt, decode
+from recoveryd_jobs.contract import ContractError, Receipt, decode, head_key
 
 Place = tuple[str, int]  # topic, partition
 
@@ -56,13 +56,18 @@ def _open_runs(receipt: Receipt, stable: Mapping[int, int]) -> Iterable[tuple[in
 
 
 def open_receipts(scope: str, recovery: str, laid: Sequence[Laid]) -> tuple[int, list[Receipt]] | None:
-    """The lane whose chunks are open at the ledger's last stable offset, and their receipts. None when they are another
-    recovery's, or not all of them are there. `laid`: what lies from there on, in order.
+    """The lane whose chunks, or whose head alone, are open at the ledger's last stable offset, and their receipts. None
+    when they are another recovery's, or not all of them are there. `laid`: what lies from there on, in order.
+
+    A head only sums up what was committed before it, so to commit one does no harm.
     """
     receipts = [(each, _receipt(scope, recovery, each)) for each in laid]
-    if not receipts or receipts[0][1] is None:
+    if not receipts:
         return None
-    lane = receipts[0][1].lane
+    first, receipt = receipts[0]
+    lane = receipt.lane if receipt is not None else _lane_of_head(scope, recovery, first)
+    if lane is None:
+        return None
     chunks: dict[tuple[str, int], list[Receipt]] = {}
     for each, receipt in receipts:
         if receipt is not None and receipt.lane == lane:
@@ -96,6 +101,12 @@ def by_lane(found: Mapping[Place, int]) -> dict[int, list[Place]]:
     for place, lane in sorted(found.items()):
         places.setdefault(lane, []).append(place)
     return places
+
+
+def _lane_of_head(scope: str, recovery: str, each: Laid) -> int | None:
+    lane = each.key.rpartition(b"/")[2].decode(errors="replace")
+    is_own = lane.isdecimal() and each.key == head_key(scope, recovery, int(lane)).encode()
+    return int(lane) if is_own else None
 
 
 def _receipt(scope: str, recovery: str, each: Laid) -> Receipt | None:
