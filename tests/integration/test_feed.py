@@ -312,8 +312,14 @@ async def test_records_that_a_feed_does_not_deliver_any_more_are_read_all_the_sa
     try:
         consumer: Any = rig.feed._app.consumer
         thread = consumer._thread
-        thread.thread_loop.call_soon_threadsafe(thread._consumer._fetcher._fetch_task.cancel)
-        await asyncio.sleep(1.0)  # what it asked for before comes within half a second
+        fetcher = thread._consumer._fetcher
+
+        def fetch_nothing_more() -> None:
+            for task in (fetcher._fetch_task, *fetcher._pending_tasks):  # what it asked for before must not come either
+                task.cancel()
+
+        thread.thread_loop.call_soon_threadsafe(fetch_nothing_more)
+        await until(lambda: fetcher._fetch_task.done() and all(task.done() for task in fetcher._pending_tasks))
         await asyncio.to_thread(_send_one, rig.bootstrap, rig.topic)
         await watched.look(2)
         [item] = await rig.take(1)
