@@ -174,13 +174,19 @@ def followed(cluster: Cluster) -> Recovery:
     return Recovery(cluster, cluster.topic("in"), cluster.topic("out"), ranges=[[PartitionRange(0, 0, None)]])
 
 
+def deaf_to_directives(monkeypatch: pytest.MonkeyPatch, *how: int) -> list[Any]:
+    """The readers that are made from now on, deaf as `deaf_at_first` says."""
+    made: list[Any] = []
+    monkeypatch.setattr(directives, "make_reader", deaf_at_first(made, *how))
+    return made
+
+
 def test_words_are_heard_by_a_new_reader_where_the_first_ones_hear_nothing(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(directives, "_QUICK_S", 0.3)
     monkeypatch.setattr(directives, "_DEAF_S", 0.5)
-    made: list[Any] = []
-    monkeypatch.setattr(directives, "make_reader", deaf_at_first(made, 3, 0))
+    made = deaf_to_directives(monkeypatch, 3, 0)
     recovery = followed(cluster)
     sequence = recovery.direct("pause")
     heard = Directives(recovery.spec, "directives")
@@ -195,8 +201,7 @@ def test_a_word_is_heard_soon_although_the_reader_that_follows_went_deaf(
 ) -> None:
     monkeypatch.setattr(directives, "_QUIET_S", 0.5)
     monkeypatch.setattr(directives, "_DEAF_S", 0.5)
-    made: list[Any] = []
-    monkeypatch.setattr(directives, "make_reader", deaf_at_first(made, 2, 100))
+    made = deaf_to_directives(monkeypatch, 2, 100)
     recovery = followed(cluster)
     heard = Directives(recovery.spec, "directives")
     assert heard.refresh(60.0)

@@ -186,6 +186,16 @@ def lose_while_read(monkeypatch: pytest.MonkeyPatch, first: int, stop: int, then
     monkeypatch.setattr(SourceSide, "feed", fed)
 
 
+def damaging(number: int, *, is_damaged: bool) -> Callable[[Receipt, list[Row]], list[Row]]:
+    """Another value in this record of the second receipt, if it is to be damaged."""
+
+    def edit(said: Receipt, stored: list[Row]) -> list[Row]:
+        is_here = is_damaged and said.start == CHUNK
+        return [*stored[:number], replace(stored[number], value=b"x"), *stored[number + 1 :]] if is_here else stored
+
+    return edit
+
+
 @pytest.mark.broker
 @pytest.mark.parametrize("mapping", ["same", "key_hash"])
 @pytest.mark.parametrize("is_damaged", [True, False])
@@ -194,12 +204,7 @@ def test_a_difference_that_was_read_and_deleted_then_is_named_whatever_the_recei
 ) -> None:
     """Of the second receipt the head is read, and both the head and what follows are deleted then."""
     recovery = copied(cluster, mapping, rows(3 * CHUNK))
-
-    def edit(said: Receipt, stored: list[Row]) -> list[Row]:
-        is_here = is_damaged and said.start == CHUNK
-        return [replace(stored[0], value=b"x"), *stored[1:]] if is_here else stored
-
-    spec, log_start = agreed(recovery, recovery.ledger(), edit), 2 * CHUNK - 1
+    spec, log_start = agreed(recovery, recovery.ledger(), damaging(0, is_damaged=is_damaged)), 2 * CHUNK - 1
     lose_while_read(monkeypatch, CHUNK + GONE, log_start, lambda: cluster.delete_records(recovery.source, 0, log_start))
     found = verify(spec)
     assert found.result == ("mismatch" if is_damaged else "match")
@@ -216,12 +221,7 @@ def test_what_was_read_between_two_losses_of_a_receipt_and_not_compared_is_named
 ) -> None:
     """The second receipt begins before the log start, and all but its last record is deleted once some are read."""
     recovery = copied(cluster, mapping, rows(3 * CHUNK))
-
-    def edit(said: Receipt, stored: list[Row]) -> list[Row]:
-        is_here = is_damaged and said.start == CHUNK
-        return [*stored[:4], replace(stored[4], value=b"x"), *stored[5:]] if is_here else stored
-
-    spec, log_start = agreed(recovery, recovery.ledger(), edit), 2 * CHUNK - 1
+    spec, log_start = agreed(recovery, recovery.ledger(), damaging(4, is_damaged=is_damaged)), 2 * CHUNK - 1
     cluster.delete_records(recovery.source, 0, CHUNK + 2)
     lose_while_read(monkeypatch, CHUNK + GONE, log_start, lambda: cluster.delete_records(recovery.source, 0, log_start))
     found = verify(spec)

@@ -14,8 +14,8 @@ from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
 from tests.builders.records import make_recovery
 from tests.workflows.app_world import INTERNAL, PARTITIONS, AppWorld, Log
-from tests.workflows.test_savepoint import restore, save
-from tests.workflows.test_starting_again import ControlledWorld
+from tests.workflows.test_savepoint import restore, restore_until, save
+from tests.workflows.test_starting_again import restore_failed
 from tests.workflows.world import report
 
 CHANGELOG, BETWEEN = INTERNAL
@@ -53,25 +53,6 @@ def fails_to_copy(world: AppWorld) -> None:
     sent = next(sent for sent in world.sent if sent.subject.startswith("w2-"))
     world.have_recovery(make_recovery(sent.subject, state=State.FAILED))
     world.run_through("w2")
-
-
-def runs_until(world: AppWorld, step: str) -> None:
-    """The application is started with the state of the cut, and has read nothing yet."""
-    assert restore(world) == "accepted"
-    for _ in range(10):
-        if world.waiting("w2") == step:
-            return
-        match world.waiting("w2"):
-            case "stop_application":
-                world.stops()
-            case "copy_state":
-                world.complete_children()
-            case "clean_local_state":
-                world.ack("clean_local_state", "w2")
-            case "start_application":
-                world.starts(reads_all=False)
-        world.pass_time(10)
-    assert world.waiting("w2") == step
 
 
 def held_up(effect: TakeStep) -> StepReported:
@@ -134,7 +115,7 @@ def test_the_state_stays_where_the_application_went_on_with_it_though_its_start_
 ) -> None:
     """Where a part of what was set is put back to before, it goes: one part of it would be of another time."""
     world = saved_before(90)
-    runs_until(world, "start_application")
+    restore_until(world, "start_application")
     world.fault = lambda effect: held_up(effect) if effect.step == "start_application" else None
     world.starts(reads_all=False)
     read = {"all": PARTITIONS, "one": 1, "none": 0}[moves]
@@ -154,7 +135,7 @@ def test_the_state_stays_where_the_application_went_on_with_it_though_its_start_
 
 def test_the_state_goes_where_a_start_began_and_only_an_input_was_made_again() -> None:
     world = saved_before(90)
-    runs_until(world, "start_application")
+    restore_until(world, "start_application")
     world.fail_at("start_application", retriable=False)
     world.starts(reads_all=False)
     world.fault = lambda _: None
@@ -183,7 +164,7 @@ def test_the_state_of_the_cut_goes_where_a_person_said_that_all_was_read_and_the
 ) -> None:
     """Also where some partitions were read on from the cut."""
     world = saved_before(90)
-    runs_until(world, "await_caught_up")
+    restore_until(world, "await_caught_up")
     world.committed |= {("orders", p): 70 for p in range(reads)}
     assert world.send(lambda meta: Ack(meta, "await_caught_up", "it is slow"), subject="w2") == "accepted"
     world.run_through("w2")
@@ -208,21 +189,7 @@ def test_state_that_it_did_not_come_to_stays_and_what_is_empty_is_named() -> Non
 
 
 def test_who_says_that_it_may_start_again_is_told_with_what_it_begins() -> None:
-    world = ControlledWorld()
-    save(world)
-    for _ in range(3):
-        world.complete_children()
-    assert world.workflow.state is State.COMPLETED
-    world.replicas = 3
-    world.starts_now()
-    world.fail_at("set_offsets", retriable=False)
-    assert restore(world) == "accepted"
-    for _ in range(3):
-        world.complete_children()
-    assert world.look("w2").state is State.FAILED, world.look("w2").why
-    world.fault = lambda _: None
-    assert world.send(Rollback, subject="w2") == "accepted"
-    world.pass_time(20)
+    world = restore_failed()
     assert world.waiting("w2") == "confirm_start"
     gone = f"records of {CHANGELOG}, {BETWEEN} are gone for good"
     assert world.look("w2").why == f"say that shop can go on with what is left: {gone}; its changelogs are {BEGINS}"

@@ -929,11 +929,12 @@ def test_a_transaction_that_is_being_ended_may_be_seen_in_one_place_only(
 HOUR_S, DAY_S = 3_600, 86_400
 
 
-def restoring() -> AppWorld:
-    """The application was started with the state of the savepoint, and reads that back first."""
-    world = saved()
+def restore_until(world: AppWorld, step: str) -> None:
+    """The application is started with the state of the cut, and has read nothing yet."""
     assert restore(world) == "accepted"
     for _ in range(10):
+        if world.waiting("w2") == step:
+            return
         match world.waiting("w2"):
             case "stop_application":
                 world.stops()
@@ -944,7 +945,13 @@ def restoring() -> AppWorld:
             case "start_application":
                 world.starts(reads_all=False)
         world.pass_time(10)
-    assert world.waiting("w2") == "await_caught_up"
+    assert world.waiting("w2") == step
+
+
+def restoring() -> AppWorld:
+    """The application was started with the state of the savepoint, and reads that back first."""
+    world = saved()
+    restore_until(world, "await_caught_up")
     return world
 
 

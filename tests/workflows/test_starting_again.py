@@ -223,7 +223,8 @@ def test_a_daemon_that_dies_on_the_way_back_goes_on_there_and_starts_it_once(nam
     assert world.asked[2:] == ["stop_application_again: 0", "start_application_again: 3"]
 
 
-def test_a_restore_that_is_taken_back_starts_it_too() -> None:
+def saved_and_started() -> ControlledWorld:
+    """A savepoint was made, for which the application was stopped, and somebody has started it since."""
     world = ControlledWorld()
     assert save(world) == "accepted"
     for _ in range(3):
@@ -231,6 +232,12 @@ def test_a_restore_that_is_taken_back_starts_it_too() -> None:
     assert (world.workflow.state, world.replicas) == (State.COMPLETED, 0), world.workflow.why
     world.replicas = 3
     world.starts_now()
+    return world
+
+
+def restore_failed() -> ControlledWorld:
+    """The restore of a savepoint failed and is taken back, as far as it can be without a word of a person."""
+    world = saved_and_started()
     world.fail_at("set_offsets", retriable=False)
     assert restore(world) == "accepted"
     for _ in range(3):
@@ -239,6 +246,11 @@ def test_a_restore_that_is_taken_back_starts_it_too() -> None:
     world.fault = lambda _: None
     assert world.send(Rollback, subject="w2") == "accepted"
     world.pass_time(20)
+    return world
+
+
+def test_a_restore_that_is_taken_back_starts_it_too() -> None:
+    world = restore_failed()
     assert world.waiting("w2") == "confirm_start"
     assert world.ack("confirm_start", "w2") == "accepted"
     world.pass_time(10)
@@ -262,13 +274,7 @@ def test_a_savepoint_says_beforehand_and_at_its_end_that_it_leaves_the_applicati
 
 
 def test_whether_the_application_of_a_completed_savepoint_runs_nobody_knows_who_deletes_it() -> None:
-    world = ControlledWorld()
-    assert save(world) == "accepted"
-    for _ in range(3):
-        world.complete_children()
-    assert world.workflow.state is State.COMPLETED
-    world.replicas = 3
-    world.starts_now()
+    world = saved_and_started()
     world.fail_at("delete_copies", retriable=False)
     assert world.rollback() == "accepted"
     assert "stopped" not in world.answers[-1].message

@@ -171,17 +171,14 @@ class Committer:
 
         `waiting` is called while a cluster does not answer, and may raise: the chunk was not committed then.
         """
-        deadline_s = time.monotonic() + max(_COMMIT_MARGIN_S, self._spec.transaction_timeout_ms / 1000.0)
+        deadline_s = self._deadline_s()
         read = self._source.ask_id()  # the answer comes while records are delivered
         if self._target.is_open:
             self._target.flush(deadline_s)
         failpoints.hit("lane.after_flush")
         chunk.check_delivered()
         receipts = chunk.receipts(self._spec, self._lane, ledger.next_chunk)
-        self._heads.dropped()
-        self._places = []
-        if not self._target.is_open:
-            self._target.begin()
+        self._begin()
         self._produce(receipts)
         self._produce_head(self._heads.next(ledger, receipts, self._spec.attempt))
         failpoints.hit("lane.after_receipt_produced")
@@ -204,11 +201,8 @@ class Committer:
         head = None if end is None else self._heads.alone(ledger, end, self._spec.attempt)
         if head is None:
             return False
-        deadline_s = time.monotonic() + max(_COMMIT_MARGIN_S, self._spec.transaction_timeout_ms / 1000.0)
-        self._heads.dropped()
-        self._places = []
-        if not self._target.is_open:
-            self._target.begin()
+        deadline_s = self._deadline_s()
+        self._begin()
         self._produce_head(head)
         self._target.flush(deadline_s)
         _check_topics([(topic, topic.ask_id()) for topic in self._written], deadline_s, waiting)
@@ -216,6 +210,16 @@ class Committer:
         self._heads.committed([])
         self._markers.committed([], self._places)
         return True
+
+    def _deadline_s(self) -> float:
+        return time.monotonic() + max(_COMMIT_MARGIN_S, self._spec.transaction_timeout_ms / 1000.0)
+
+    def _begin(self) -> None:
+        """What is put on the ledger from now on is that of this transaction."""
+        self._heads.dropped()
+        self._places = []
+        if not self._target.is_open:
+            self._target.begin()
 
     def _produce(self, receipts: list[Receipt]) -> None:
         headers = [chunk_header(len(receipts))]

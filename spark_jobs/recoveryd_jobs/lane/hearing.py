@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping
 QUIET_S = 20.0  # how long a partition may give nothing before it is asked about
 DEAF_S = 5.0  # how long the consumer may leave out what the source surely has
 TURN_S = 60.0  # after that its turn has come, whatever the others still have
-_QUIETER_MOST = (
-    4  # how often `QUIET_S` and `TURN_S` are doubled where new consumers hear no more: a slow network needs longer
-)
+# How often `QUIET_S` and `TURN_S` are doubled where new consumers hear no more: a slow network needs longer.
+_QUIETER_MOST = 4
 
 
 class Hearing:

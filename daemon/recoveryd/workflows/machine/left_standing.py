@@ -50,9 +50,9 @@ def told_unseen(units: Units, workflow: Workflow) -> str:
     """Of one that is rolled back: applications that it told to start, and that were neither seen to run nor stopped
     since. Those that it was to leave stopped are as was meant, and so is one in whose place another runs by then.
     """
-    told: dict[str, str] = {}
     if getattr(workflow.spec, "takes_over", False):
         return ""
+    told: dict[str, str] = {}
     for step in workflow.steps:
         action = step.action
         if isinstance(action, AwaitStopped | AwaitStarted) and step.state in _SEEN:

@@ -3,27 +3,23 @@ read from its old offsets. Commits of it would have been seen, and nothing set; 
 it left in its changelogs would count twice. So they go once more, by their ids, while the group has no members.
 """
 
-import time
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
 
 from confluent_kafka.admin import AdminClient
 
-from recoveryd.adapters.kafka.group_facts import read_committed
+from recoveryd.adapters.kafka.steps.going import await_gone, await_no_commits
 from recoveryd.adapters.kafka.steps.members import not_empty
 from recoveryd.adapters.kafka.steps.reach import Reach
-from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S, read_log
+from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S
 from recoveryd.adapters.kafka.steps.reporting import not_done
+from recoveryd.adapters.kafka.steps.topic_mending import records_in
 from recoveryd.adapters.kafka.steps.try_time import TryTime
 from recoveryd.adapters.kafka.topic_admin import TopicShape, delete, describe
 from recoveryd.errors import ClusterProblem
 from recoveryd.workflows.model.actions import SetOffsets
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import StepReported
-
-_GONE_S: Final = 30.0
-_POLL_S: Final = 0.1
 
 
 class CameBack:
@@ -55,27 +51,11 @@ class CameBack:
                 raise ClusterProblem(f"{name} came back once more: somebody runs {action.group}")
             delete(admin, name, TIMEOUT_S)
         at.check()
-        self._await_gone(admin, action, found, at.left_s(_GONE_S))
-
-    def _await_gone(
-        self, admin: AdminClient, action: SetOffsets, found: Mapping[str, TopicShape], limit_s: float
-    ) -> None:
-        """With what is committed there, from which the application would begin in the middle of its next topic."""
-        properties, give_up_s = self._reach.clusters[action.cluster], time.monotonic() + limit_s
-        keys = [key for shape in found.values() for key in shape.keys]
-        while True:
-            shapes = describe(admin, found, TIMEOUT_S)
-            left = [n for n, shape in shapes.items() if shape is not None and shape.topic_id == found[n].topic_id]
-            if not left and not (left := sorted(read_committed(properties, action.group, keys))):
-                return
-            if time.monotonic() >= give_up_s:
-                raise ClusterProblem(
-                    f"{left[0]}, which came back, is still there after it was deleted, or a commit on it"
-                )
-            time.sleep(_POLL_S)
+        await_gone(admin, {name: shape.topic_id for name, shape in found.items()}, at)
+        await_no_commits(self._reach.clusters[action.cluster], action.group, found.values(), at)
 
 
 def _with_records(admin: AdminClient, gone: Mapping[str, str]) -> dict[str, TopicShape]:
     """Those that are there again, whatever their ids, and hold something."""
     there = {name: shape for name, shape in describe(admin, gone, TIMEOUT_S).items() if shape is not None}
-    return {n: shape for n, shape in there.items() if any(e.records_most for e in read_log(admin, shape).values())}
+    return {name: shape for name, shape in there.items() if records_in(admin, shape)}

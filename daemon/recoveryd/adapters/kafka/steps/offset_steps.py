@@ -325,8 +325,8 @@ def _is_there(row: OffsetUndo, shapes: Mapping[str, TopicShape | None]) -> bool:
 
 def _is_free(row: OffsetUndo, found: _Found, action: SetOffsets) -> bool:
     """Whether it is as it was before this step, or done already. On the way back also where no commit is left in the
-    topic that is known: brokers let those of a group expire that has no members for long. What it has
-    read since nobody knows.
+    topic that is known: brokers let those of a group expire that has no members for long. What it has read since nobody
+    knows.
     """
     at = offset_in(found, row)
     return at in {row.to, row.was_set} or (at is None and action.is_back and row.name in action.topic_ids)

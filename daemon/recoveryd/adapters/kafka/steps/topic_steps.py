@@ -2,13 +2,11 @@
 it still what the plan saw.
 """
 
-import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
 
 from confluent_kafka.admin import AdminClient
 
-from recoveryd.adapters.kafka.group_facts import read_committed
+from recoveryd.adapters.kafka.steps.going import await_gone, await_no_commits
 from recoveryd.adapters.kafka.steps.members import not_empty
 from recoveryd.adapters.kafka.steps.reach import Reach
 from recoveryd.adapters.kafka.steps.reading import TIMEOUT_S
@@ -38,9 +36,6 @@ from recoveryd.workflows.model.actions import CreateTopics, DeleteTopics, LookAt
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.workflow import TopicUndo, UndoState
-
-_GONE_S: Final = 30.0
-_POLL_S: Final = 0.1
 
 
 class TopicSteps:
@@ -151,8 +146,10 @@ class TopicSteps:
                 went.append(name)
                 asked = None
             gone_now = [name for name in going if name in went]
-            _await_gone(admin, {name: action.topics[name] for name in gone_now}, at)
-            self._await_no_commits(action.cluster, action.group, [present[name] for name in gone_now], at)
+            await_gone(admin, {name: action.topics[name] for name in gone_now}, at)
+            await_no_commits(
+                self._reach.clusters[action.cluster], action.group, [present[name] for name in gone_now], at
+            )
             at.check()
         except ClusterProblem as problem:
             gone = [_deleted_row(effect, action, name) for name in went]
@@ -195,8 +192,8 @@ class TopicSteps:
                 if shape is not None and is_there:
                     delete(admin, form.name, TIMEOUT_S)
                     is_gone = True
-                    _await_gone(admin, {form.name: old}, at)
-                    self._await_no_commits(action.cluster, action.group, [shape], at)
+                    await_gone(admin, {form.name: old}, at)
+                    await_no_commits(self._reach.clusters[action.cluster], action.group, [shape], at)
                 made, notes[form.name] = _made(admin, effect, form, at, old, may_go=is_since)
                 rows.append(TopicUndo(form.name, old, made.topic_id, cluster=action.cluster))
                 going = None
@@ -245,17 +242,6 @@ class TopicSteps:
         there = [row.name for row in rows if row.name not in made]
         why = f"made again, and empty: {names_of(made)}" + (f"; there already: {names_of(there)}" if there else "")
         return report(effect, Outcome.DONE, _told(why, notes), evidence={"topics": made}, undo=tuple(rows))
-
-    def _await_no_commits(self, cluster: str, group: str, gone: Sequence[TopicShape], at: TryTime) -> None:
-        """The broker takes commits on a topic away with it. One that stayed would make the application begin in the
-        middle of the next topic of that name. Raises `ClusterProblem`.
-        """
-        keys = [key for shape in gone for key in shape.keys] if group else []
-        give_up_s = time.monotonic() + at.left_s(_GONE_S)
-        while keys and (left := read_committed(self._reach.clusters[cluster], group, keys)):
-            if time.monotonic() >= give_up_s:
-                raise ClusterProblem(f"{group} still has a commit on {min(left)}, which was deleted")
-            time.sleep(_POLL_S)
 
     def _look(self, effect: TakeStep, action: LookAtTopics) -> StepReported:
         admin = self._reach.admin(action.cluster)
@@ -342,20 +328,6 @@ def _found(admin: AdminClient, form: TopicForm, at: TryTime, old: str) -> tuple[
 def _is_like(admin: AdminClient, shape: TopicShape, form: TopicForm) -> bool:
     """Whether it is without records, and of this form."""
     return shape.partitions == form.partitions and not records_in(admin, shape)
-
-
-def _await_gone(admin: AdminClient, ids: Mapping[str, str], at: TryTime) -> None:
-    """Raises `ClusterProblem` when a topic with its id is still there after the deadline."""
-    limit_s = at.left_s(_GONE_S)
-    give_up_s = time.monotonic() + limit_s
-    while True:
-        shapes = describe(admin, ids, TIMEOUT_S)
-        left = [n for n, shape in shapes.items() if shape is not None and shape.topic_id == ids[n]]
-        if not left:
-            return
-        if time.monotonic() >= give_up_s:
-            raise ClusterProblem(f"{left[0]} is still there {limit_s:.0f} s after it was deleted")
-        time.sleep(_POLL_S)
 
 
 def _deleted(
