@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from recoveryd.adapters.kafka.steps import topic_mending, topic_steps, topic_tries, try_time
+from recoveryd.adapters.kafka.steps import going, topic_mending, topic_steps, topic_tries, try_time
 from recoveryd.adapters.kafka.steps.taker import KafkaSteps
 from recoveryd.adapters.kafka.topic_admin import TopicShape
 from recoveryd.errors import ClusterProblem
@@ -69,7 +69,7 @@ class Topics:
 @pytest.fixture
 def topics(monkeypatch: pytest.MonkeyPatch) -> Topics:
     made = Topics()
-    for module in (topic_steps, topic_mending, topic_tries):
+    for module in (topic_steps, topic_mending, topic_tries, going):
         for name in {"describe", "create", "delete", "await_topic"} & vars(module).keys():
             monkeypatch.setattr(module, name, getattr(made, name))
     monkeypatch.setattr(topic_steps, "check_create", lambda *_: None)
@@ -122,7 +122,8 @@ async def test_what_earlier_tries_made_takes_no_time_of_a_later_one(
         topics.now_s += 0.5
         return describe(admin, wanted, *more)
 
-    monkeypatch.setattr(topic_steps, "describe", asked)
+    for module in (topic_steps, going):
+        monkeypatch.setattr(module, "describe", asked)
     is_back = kind == "back"
     action = CreateTopics("main", forms) if kind == "create" else RecreateTopics("main", forms, ids, is_back=is_back)
     told = await tries(steps, action)
@@ -159,7 +160,8 @@ async def test_a_try_that_did_nothing_in_its_time_has_failed(
         topics.now_s += try_time.BEGIN_S
         return describe(admin, names, *more)
 
-    monkeypatch.setattr(topic_steps, "describe", slow)
+    for module in (topic_steps, going):
+        monkeypatch.setattr(module, "describe", slow)
     [told] = await tries(steps, DeleteTopics("main", topics.ids))
     assert (told.outcome, told.is_retriable, told.undo) == (Outcome.FAILED, True, ())
     assert topics.changes == []
