@@ -200,6 +200,8 @@ OVERVIEW
   A fixed rate holds for the proof too, which reads both sides: at the rate of the copy it takes about twice as long. The
   controller finds out that reading does less harm here, and lets the proof run quicker. So compare `copy s` as well: who
   sits beside a recovery can lift its fixed rate when the proof begins, and would be done sooner than the table says.
+- A share of bad seconds is less where the same harm is spread over a longer run. Of two runs with two bad seconds the
+  one whose proof takes longer looks better, so compare the seconds too.
 - The controller remembers what was safe, as it does from one recovery to the next: only the first of its runs begins
   without that. The time of each is in brackets, in order.
 - In all scenarios but `harmless` the topic that is copied to has `compression.type=gzip`, so that the broker compresses
