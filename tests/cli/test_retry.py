@@ -7,6 +7,8 @@ import pytest
 import typer
 
 from recoveryd.cli.app import app
+from recoveryd.cli.send.backend import OutgoingRecord, Sent
+from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.kernel.times import format_time_ms
 from recoveryd.recovery.model import Attempt, PartitionProgress, PlannedPartition, Progress, Recovery
@@ -15,7 +17,7 @@ from recoveryd.replay.spec import Replay
 from recoveryd.verification.spec import ComparedRef, VerificationSpec
 from tests.builders.core import CODEC, to_document
 from tests.cli.recoveries import NOW_MS, PLAN, RUNNING, in_state
-from tests.cli.scripted import ScriptedBackend, run
+from tests.cli.scripted import ScriptedBackend, refuse_with, run
 from tests.schedules.test_incremental import retry, stopped
 from tests.schedules.world import CONTINUED, REPLAY, ScheduleWorld
 
@@ -179,6 +181,129 @@ def test_the_rest_is_not_copied_twice(state: State, said: str) -> None:
     told = refused([to_document(replace(FAILED, progress=HALF)), later(state)])
     assert "was to be copied by again" in told
     assert said in told
+
+
+NO_PLAN: dict[str, Any] = {"plan": None, "progress": Progress(), "attempt": Attempt()}
+
+
+@pytest.mark.parametrize("state", [State.REQUESTED, State.PLANNING])
+def test_a_later_one_whose_range_is_not_known_yet_may_be_copying_the_rest(state: State) -> None:
+    told = refused([to_document(replace(FAILED, progress=HALF)), later(state, **NO_PLAN)])
+    assert f"may be copied by again, which is {state.value}" in told
+    assert "recoveryctl describe again" in told
+
+
+@pytest.mark.parametrize("state", [State.PLANNING, State.RUNNING, State.FAILED])
+def test_what_never_had_a_plan_is_not_asked_for_twice(state: State) -> None:
+    rejected = replace(FAILED, state=State.REJECTED, **NO_PLAN)
+    changes = NO_PLAN if state is State.PLANNING else {}
+    told = refused([to_document(rejected), later(state, **changes)])
+    assert "copied by again" in told
+    elsewhere = replace(FAILED.spec, source=replace(FAILED.spec.source, partitions=(1,)))
+    backend = ScriptedBackend(
+        {FAILED.id: to_document(rejected), "again": later(state, spec=elsewhere, **changes)},
+        becomes=[in_state(State.STARTING)],
+    )
+    assert run(backend, "retry", FAILED.id, "--yes").exit_code == 0
+
+
+def asked(documents: list[dict[str, Any]], recovery: str = FAILED.id, *more: str) -> str:
+    """The id under which it is tried again."""
+    backend = ScriptedBackend(
+        {document["recovery"]: document for document in documents}, becomes=[in_state(State.STARTING)]
+    )
+    result = run(backend, "retry", recovery, "--yes", *more)
+    assert result.exit_code == 0, result.stderr
+    [command] = backend.sent
+    subject: str = command["subject"]
+    return subject
+
+
+HALF_DONE = to_document(replace(FAILED, progress=HALF))
+
+
+def test_all_who_try_the_same_rest_again_ask_for_one_id_of_which_the_daemon_takes_the_first() -> None:
+    backend = ScriptedBackend({FAILED.id: HALF_DONE}, answer=lambda _: None)
+    results = [run(backend, "retry", FAILED.id, "--yes", "--timeout", "1s") for _ in range(2)]
+    assert [result.exit_code for result in results] == [8, 8]
+    first, second = backend.sent
+    assert first["subject"] == second["subject"] == asked([HALF_DONE])
+    assert first["id"] != second["id"]
+    assert first["data"] == second["data"]
+    again = refuse_with(Code.ID_IN_USE, f"recovery {first['subject']} exists already and is planning")
+    result = run(ScriptedBackend({FAILED.id: HALF_DONE}, answer=again), "retry", FAILED.id, "--yes")
+    assert result.exit_code == 4
+    assert "RCV-1008 flights-rerun is tried again already" in result.stderr
+    assert f"Look at that one: `recoveryctl describe {first['subject']}`." in result.stderr
+    assert "Choose another" not in result.stderr
+
+
+def test_an_id_that_was_chosen_and_is_in_use_is_told_as_the_daemon_tells_it() -> None:
+    backend = ScriptedBackend({FAILED.id: HALF_DONE}, answer=refuse_with(Code.ID_IN_USE))
+    result = run(backend, "retry", FAILED.id, "--id", "nightly", "--yes")
+    assert (result.exit_code, "tried again already" in result.stderr) == (4, False)
+
+
+@pytest.mark.parametrize(
+    ("state", "plan", "is_same"),
+    [
+        (State.REJECTED, None, True),  # the daemon would take an old command for it as well
+        (State.EXPIRED, PLAN, True),
+        (State.PLANNED, PLAN, True),
+        (State.FAILED, None, False),
+        (State.STOPPED, None, False),
+    ],
+)
+def test_after_a_retry_that_copied_nothing_the_rest_is_asked_for_as_before(
+    state: State, plan: Any, is_same: bool
+) -> None:
+    first = asked([HALF_DONE])
+    ended = later(state, **{**NO_PLAN, "plan": plan, "id": first})
+    second = asked([HALF_DONE, ended])
+    assert (second == first) is is_same
+    if state is State.PLANNED:
+        return
+    # Who tries that retry again means the same rest, and so asks for the same id.
+    assert asked([HALF_DONE, ended], first) == second
+    both = [HALF_DONE, ended] if is_same else [HALF_DONE, ended, later(state, **NO_PLAN, id=second)]
+    third = asked(both)
+    assert {asked(both, name) for name in (first, second)} == {third}
+    assert is_same or len({first, second, third}) == 3
+
+
+def test_what_a_retry_left_is_tried_again_under_an_id_of_its_own() -> None:
+    first = asked([HALF_DONE])
+    reached = Progress((PartitionProgress(1, 30_000, 51_000, "stopped"),))
+    stopped = later(State.STOPPED, id=first, progress=reached, attempt=Attempt(1))
+    assert f"recoveryctl retry {first}" in refused([HALF_DONE, stopped])
+    second = asked([HALF_DONE, stopped], first)
+    assert second not in {FAILED.id, first}
+    assert second == asked([stopped], first)  # also when the first of them is forgotten
+
+
+def test_a_recovery_under_an_id_that_was_forgotten_has_retries_of_its_own() -> None:
+    reborn = to_document(replace(FAILED, progress=HALF, command=replace(FAILED.command, id="another")))
+    assert asked([HALF_DONE]) != asked([reborn])
+
+
+@pytest.mark.parametrize("topic", ["flights", "x" * 200, "A._"])
+def test_the_id_of_a_retry_is_one_however_long_its_topic_is_called(topic: str) -> None:
+    spec = replace(FAILED.spec, source=replace(FAILED.spec.source, topic=topic))
+    made = asked([to_document(replace(FAILED, spec=spec, plan=None, progress=Progress(), attempt=Attempt()))])
+    assert 9 < len(made) <= 50
+
+
+def test_what_somebody_else_began_while_a_plan_was_read_is_seen() -> None:
+    class Late(ScriptedBackend):
+        def send(self, record: OutgoingRecord) -> Sent:
+            sent = super().send(record)
+            self.documents["theirs"] = later(State.RUNNING, id="theirs")
+            return sent
+
+    backend = Late({FAILED.id: HALF_DONE}, becomes=[in_state(State.PLANNED)])
+    result = run(backend, "retry", FAILED.id, "--id", "mine", interactive=True, typed="y\n")
+    assert (result.exit_code, [command["data"]["dry_run"] for command in backend.sent]) == (4, [True])
+    assert "was to be copied by theirs" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -40,13 +40,22 @@ def test_a_stopped_replay_is_finished_by_another_one_and_nothing_is_copied_twice
     assert differs.exit_code == 9, differs.stderr
     assert any(row["field"].endswith(" end") for row in json.loads(differs.stdout))
 
-    said(stack, "retry", "half", "--id", "rest", "--yes")
-    said(stack, "throttle", "rest", "--lift", "--reason", "enough time")
-    said(stack, "wait", "rest")
-    assert daemon.recovery("rest")["state"] == "completed"
+    # Two who try it again while nobody reads the commands: the daemon takes one of them.
+    assert daemon.terminate() == 0
+    tries = [stack.recoveryctl("retry", "half", "--yes", "--timeout", "2s") for _ in range(2)]
+    assert [one.exit_code for one in tries] == [8, 8], [one.output for one in tries]
+    daemon.start()
+    daemon.await_leader()
+    third = stack.recoveryctl("retry", "half", "--yes")
+    assert third.exit_code == 4, third.output
+    listed = json.loads(said(stack, "list", "-o", "json"))
+    [rest] = [one["recovery"] for one in listed if one["recovery"] != "half"]
+    said(stack, "throttle", rest, "--lift", "--reason", "enough time")
+    said(stack, "wait", rest)
+    assert daemon.recovery(rest)["state"] == "completed"
     assert contents(stack.bootstrap, target) == contents(stack.bootstrap, plain)
 
-    assert said(stack, "logs", "rest", "--lines", "5", "--http", f"http://{daemon.http}").strip()
+    assert said(stack, "logs", rest, "--lines", "5", "--http", f"http://{daemon.http}").strip()
     listed = json.loads(said(stack, "topics", "list", "-o", "json"))
     [row] = [row for row in listed if row["topic"] == target]
     assert row["partitions"] == len(contents(stack.bootstrap, plain))

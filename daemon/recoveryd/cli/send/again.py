@@ -20,7 +20,7 @@ _OTHER_VERBS = {
     "savepoint": "savepoint create",
     "runbook": "runbook run",
 }
-_AGAIN = ("failed", "stopped", "rejected", "expired")
+AGAIN = ("failed", "stopped", "rejected", "expired")
 
 
 def begun_by(document: Document) -> tuple[str, Document]:
@@ -31,36 +31,36 @@ def begun_by(document: Document) -> tuple[str, Document]:
     if kind not in _VERBS:
         what = str(document.get("workflow") or kind)
         verb = _OTHER_VERBS.get(what, what.replace("_", "-"))
-        raise _refused(
+        raise refused(
             f"{recovery} is a {what}; only replays and verifications can be tried again.",
             f"Send its command again with `recoveryctl {verb}`, under a new id.",
         )
-    if state not in _AGAIN:
+    if state not in AGAIN:
         hint = (
             f"Stop it first with `recoveryctl stop {recovery} --reason TEXT`, or resume it where it is paused."
             if document.get("stop") is None
             else "Give a new `recoveryctl replay` for another range."
         )
-        raise _refused(f"{recovery} is {state}; only what has {' or '.join(_AGAIN[:2])} is tried again.", hint)
-    return _VERBS[kind], _data(_spec(document), kind)
+        raise refused(f"{recovery} is {state}; only what has {' or '.join(AGAIN[:2])} is tried again.", hint)
+    return _VERBS[kind], _data(spec_of(document), kind)
 
 
 def rest_of(document: Document, data: Document) -> tuple[Document, str]:
     """The data of a command for what a replay has not copied, and a sentence about it. Raises `Failure` where that
     cannot be said exactly.
     """
-    plan, rows = _plan_and_rows(document)
+    plan, rows = plan_and_rows(document)
     recovery = document["recovery"]
     otherwise = "Begin from its start in another topic: `--target TOPIC`."
     if not _is_exact(document):  # before anything is concluded from the positions: they may lie behind what was copied
-        raise _refused(f"Where {recovery} stopped is not known exactly, so a record could be copied twice.", otherwise)
+        raise refused(f"Where {recovery} stopped is not known exactly, so a record could be copied twice.", otherwise)
     if plan is None or not rows or not _has_copied(plan, rows):
         return data, "It had copied nothing, so it begins where it was asked to."
     _refuse_unsound(document, data, rows)
     moving = data["source"]["to"] in ("caught_up", "never")
     left = [row for row in rows if moving or row["position"] < row["stop"]]
     if not left:
-        raise _refused(
+        raise refused(
             f"{recovery} has copied all of its range; what is left to do is the proof.",
             f"Prove it with `recoveryctl verify --source {data['source']['topic']} --target {data['target']['topic']}`.",
         )
@@ -83,84 +83,16 @@ def _refuse_unsound(document: Document, data: Document, rows: list[Document]) ->
     """
     recovery, code, lost = document["recovery"], document.get("error_code"), sum(row["lost"] for row in rows)
     if code == Code.DATA_LOST or (lost and data["on_data_loss"] != "continue"):
-        raise _refused(
+        raise refused(
             f"Records that {recovery} was to copy are gone; to go on would pass over them.",
             f"`recoveryctl describe {recovery}` names them. If they are given up, send a new `recoveryctl replay` "
             "from behind them; with `--on-data-loss continue` it goes on over a further loss.",
         )
     if code == Code.VERIFICATION_MISMATCH and data["source"]["to"] in ("caught_up", "never"):
-        raise _refused(
+        raise refused(
             f"What {recovery} copied is not what its source holds.",
             f"See with `recoveryctl describe {recovery}` where, or begin in another topic: `--target TOPIC`.",
         )
-
-
-def refuse_twice(document: Document, others: Mapping[str, Document]) -> None:
-    """Raises `Failure` where a later replay between the same topics was to copy something of what is left. `others`:
-    all statuses by id.
-    """
-    plan, rows = _plan_and_rows(document)
-    if plan is None:
-        return
-    positions = {row["partition"]: row["position"] for row in rows}
-    left = {
-        p["partition"]: (positions.get(p["partition"], p["start"]), p.get("stop")) for p in plan["source"]["partitions"]
-    }
-    for name, other in sorted(others.items()):
-        if name != document["recovery"] and _is_of_the_same(document, other) and _covers(other.get("plan"), left):
-            hint = (
-                f"Retry that one: `recoveryctl retry {name}`."
-                if other["state"] in _AGAIN
-                else f"Look at that one: `recoveryctl describe {name}`."
-            )
-            raise _refused(
-                f"What {document['recovery']} did not copy was to be copied by {name}, which is {other['state']}; "
-                "records could be copied twice.",
-                hint,
-            )
-
-
-def refuse_continued(document: Document, others: Mapping[str, Document]) -> None:
-    """Raises `Failure` for a run of a schedule whose next run begins where this one stopped, and for a retry of such a
-    run, behind which the schedule was made again. `others`: all statuses by id.
-    """
-    from recoveryd.schedules.carry import is_mark, source_of  # noqa: PLC0415
-    from recoveryd.schedules.firing import is_run_of  # noqa: PLC0415
-
-    recovery, command_id = document["recovery"], str((document.get("command") or {}).get("id"))
-    for name, other in sorted(others.items()):
-        if other.get("kind") != "schedule":
-            continue
-        schedule = other["schedule"]
-        if not is_run_of(name, command_id) and (schedule.get("last_end") or {}).get("recovery") != recovery:
-            continue
-        if schedule.get("next_run") is not None and is_mark(source_of(schedule["command"]["data"]).get("from")):
-            end = f"`recoveryctl schedule remove {name} --reason TEXT`"
-            raise _refused(
-                f"The next run of the schedule {name} goes on where {recovery} stopped, at {schedule['next_run']}; "
-                "records would be copied twice.",
-                f"Leave it to that run, or end the schedule first with {end}.",
-            )
-
-
-def _is_of_the_same(document: Document, other: Document) -> bool:
-    """Whether it is a later replay, no dry run, between the same topics."""
-    if other.get("kind") != "replay" or other["created"] < document["created"] or other["state"] == "planned":
-        return False
-    spec, others = _spec(document), _spec(other)
-    return not others.get("dry_run") and all(
-        spec[side][part] == others[side][part] for side in ("source", "target") for part in ("cluster", "topic")
-    )
-
-
-def _covers(plan: Mapping[str, Any] | None, left: Mapping[int, tuple[int, int | None]]) -> bool:
-    """Whether its range has something in common with what is left. No end is the head."""
-    for row in (plan or {"source": {"partitions": []}})["source"]["partitions"]:
-        start, stop = left.get(row["partition"], (0, 0))
-        ends = [end for end in (stop, row.get("stop")) if end is not None]
-        if not ends or max(start, row["start"]) < min(ends):
-            return True
-    return False
 
 
 def _since(from_time_ms: int | None) -> Document:
@@ -178,7 +110,7 @@ def _what_caps_leave(recovery: str, limits: Document, rows: list[Document]) -> D
             continue
         left[name] = limits[name] - sum(row[counted] for row in rows)
         if left[name] <= 0:
-            raise _refused(
+            raise refused(
                 f"{recovery} has copied as much as its limits.{name} of {limits[name]} allows.",
                 "Send a new `recoveryctl replay` with a limit of its own for the rest.",
             )
@@ -191,16 +123,16 @@ def elsewhere(data: Document, topic: str) -> Document:
     return {**data, "target": {**target, "topic": topic, "create": True, "on_existing": "refuse"}}
 
 
-def _plan_and_rows(document: Document) -> tuple[Document | None, list[Document]]:
+def plan_and_rows(document: Document) -> tuple[Document | None, list[Document]]:
     """What it was to copy, and how far each partition came; of one that never ran there is neither."""
     return document.get("plan"), (document.get("progress") or {}).get("partitions") or []
 
 
-def _refused(message: str, hint: str) -> Failure:
+def refused(message: str, hint: str) -> Failure:
     return Failure(Code.NOT_IN_THIS_STATE, message, hint, otherwise=ExitCode.REJECTED)
 
 
-def _spec(document: Document) -> Document:
+def spec_of(document: Document) -> Document:
     """As this release stores it, also of a record that an earlier one wrote."""
     from recoveryd.capabilities import make_status_topic  # noqa: PLC0415
 

@@ -23,16 +23,15 @@ from recoveryd.cli.status import Document
 from recoveryd.kernel.catalogue import Code
 from recoveryd.wire.topics import TopicNames
 
-_SUFFIX_CHARACTERS = "bcdfghjkmnpqrstvwxz23456789"  # no vowels and look-alikes: ids are read aloud
+SUFFIX_CHARACTERS = "bcdfghjkmnpqrstvwxz23456789"  # no vowels and look-alikes: ids are read aloud
 
 
-def make_id(topic: str) -> str:
-    """A new recovery id from the source topic: `flights-k7x2m`."""
-    stem = (
-        re.sub(r"[^a-z0-9._-]+", "-", topic.lower()).strip("._-")[:44].rstrip("._-")
-    )  # what it begins has it in its id
-    suffix = "".join(random.choices(_SUFFIX_CHARACTERS, k=5))  # noqa: S311  (a name, no secret)
-    return f"{stem or 'recovery'}-{suffix}"
+def make_id(topic: str, ending: str = "") -> str:
+    """A recovery id from the source topic, a new one unless its `ending` is given: `flights-k7x2m`."""
+    ending = ending or "".join(random.choices(SUFFIX_CHARACTERS, k=5))  # noqa: S311  (a name, no secret)
+    stem = re.sub(r"[^a-z0-9._-]+", "-", topic.lower()).strip("._-")
+    stem = stem[: 49 - len(ending)].rstrip("._-")  # what it begins has it in its id
+    return f"{stem or 'recovery'}-{ending}"
 
 
 def make_record(

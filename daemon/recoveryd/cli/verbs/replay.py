@@ -85,9 +85,11 @@ def start(
     plan_only: bool,
     yes: bool,
     reads_stdin: bool = False,
+    look_again: Callable[[], None] | None = None,
 ) -> int:
     """Check it, show its plan and ask, send it, hear the answer, and stay if wanted. `same_again` is the command line
     that runs what was planned only, but for where recoveryd is; `reads_stdin` says that it needs its document again.
+    `look_again` is called after a yes, which may come late, and raises `Failure` where it may not be begun any more.
     """
     plan_only = plan_only or data.get("dry_run") is True
     if plan_only:
@@ -97,8 +99,11 @@ def start(
         return ExitCode.DONE
     if plan_only:
         return _plan(connection, record, sending, same_again, reads_stdin=reads_stdin)
-    if not yes and not _is_wanted(connection, verb, recovery, data, sending):
-        return ExitCode.REJECTED
+    if not yes:
+        if not _is_wanted(connection, verb, recovery, data, sending):
+            return ExitCode.REJECTED
+        if look_again is not None:
+            look_again()
     return (_stay if sending.wait else _leave)(connection, record, sending)
 
 

@@ -1,18 +1,21 @@
 """`recoveryctl retry`: a new recovery for what a failed or stopped one did not get done."""
 
 import shlex
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from recoveryd.cli.failure import Failure
+from recoveryd.cli.failure import ExitCode, Failure
 from recoveryd.cli.options import Yes, id_option, option
 from recoveryd.cli.render.output import note
-from recoveryd.cli.send.again import begun_by, elsewhere, refuse_continued, refuse_twice, rest_of
+from recoveryd.cli.send.again import begun_by, elsewhere, rest_of
 from recoveryd.cli.send.command import make_id
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import Id, connected
+from recoveryd.cli.send.once import left_by, refuse_continued, refuse_twice, retry_id
 from recoveryd.cli.send.sending import Staying
+from recoveryd.cli.status import Document
 from recoveryd.cli.verbs.replay import PlanOnly, start
 from recoveryd.kernel.catalogue import Code
 
@@ -20,7 +23,9 @@ Target = Annotated[
     str | None, option("--target", "Begin from the start, into this new topic of the target's cluster.", "TOPIC")
 ]
 PlanHash = Annotated[str | None, option("--plan-hash", "Run only if the plan made now has this hash.", "HASH")]
-RetryId = Annotated[str | None, id_option("Id of the new recovery; made from the source topic when left out.")]
+RetryId = Annotated[
+    str | None, id_option("Id of the new recovery; when left out, one made so that the same is not tried twice.")
+]
 
 RetryReason = Annotated[
     str | None, option("--reason", "Why, for the record; says what is retried, and its reason, when left out.", "TEXT")
@@ -52,21 +57,56 @@ def retry(
     if document is None:
         raise Failure(Code.NO_SUCH_RECOVERY, f"Nothing has the id `{recovery}`.")
     verb, data = begun_by(document)
-    if verb == "replay":
-        if target is None:
-            others = connection.backend.statuses()
-            refuse_continued(document, others)
-            refuse_twice(document, others)
-        data, said = (
-            rest_of(document, data) if target is None else (elsewhere(data, target), "It begins from its start.")
-        )
+    made, look_again = "", None
+    if verb == "replay" and target is None:
+        others = connection.backend.statuses()
+        document = left_by(document, others)
+        verb, data = begun_by(document)
+        refuse_continued(document, others)
+        refuse_twice(document, others)
+        made = retry_id(document, others)
+        look_again = partial(_look_again, connection, document)
+        data, said = rest_of(document, data)
         note(said)
+    elif verb == "replay":
+        data = elsewhere(data, str(target))
+        note("It begins from its start.")
     elif target is not None:
         data = {**data, "target": {**data["target"], "topic": target}}
     before = (document.get("command") or {}).get("reason") or ""
-    data["reason"] = reason or f"retry of {recovery}: {before}"[:500]
+    data["reason"] = reason or f"retry of {document['recovery']}: {before}"[:500]
     if plan_hash is not None:
         data["plan_hash"] = plan_hash
-    chosen = new_id or make_id(str(data["source"]["topic"]))
-    words = ["recoveryctl", "retry", recovery, "--id", chosen, *(["--target", target] if target else [])]
-    return start(connection, verb, chosen, data, sending, shlex.join(words), plan_only=plan_only, yes=yes)
+    chosen = new_id or made or make_id(str(data["source"]["topic"]))
+    again = document["recovery"]  # whose state no dry run changes
+    words = ["recoveryctl", "retry", again, "--id", chosen, *(["--target", target] if target else [])]
+    try:
+        return start(
+            connection,
+            verb,
+            chosen,
+            data,
+            sending,
+            shlex.join(words),
+            plan_only=plan_only,
+            yes=yes,
+            look_again=look_again,
+        )
+    except Failure as refused:
+        if refused.code is Code.ID_IN_USE and chosen == made:
+            raise _tried_already(again, chosen, refused) from None
+        raise
+
+
+def _look_again(connection: Connection, document: Document) -> None:
+    """Raises `Failure` where somebody else has tried it again under an id that he chose, while a plan was read."""
+    others = connection.backend.statuses()
+    refuse_continued(document, others)
+    refuse_twice(document, others)
+
+
+def _tried_already(recovery: str, chosen: str, refused: Failure) -> Failure:
+    """The daemon's refusal of a second retry has as next step to choose another id, with which it would run twice."""
+    message = f"{recovery} is tried again already, by somebody else or by an earlier call: {refused.message}."
+    hint = f"Look at that one: `recoveryctl describe {chosen}`."
+    return Failure(Code.ID_IN_USE, message, hint, otherwise=ExitCode.REJECTED)
