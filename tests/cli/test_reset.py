@@ -106,6 +106,15 @@ GROUP = ("--group", "reports", "--to")
         ((*GROUP, '{"offset":3}'), {"to": {"offset": 3}}),
         ((*GROUP, "latest", "--topic", "a", "--topic", "b"), {"to": "latest", "topics": ["a", "b"]}),
         ((*GROUP, "latest", "--topic", "a:0,2"), {"to": "latest", "topics": {"a": [0, 2]}}),
+        (
+            (*GROUP, "latest", "--topic", "a:1", "--topic", "b:0", "--topic", "a:0"),
+            {"to": "latest", "topics": {"a": [1, 0], "b": [0]}},
+        ),
+        (
+            (*GROUP, "latest", "--confirm", "outputs=a", "--confirm", "scope=b"),
+            {"to": "latest", "confirm": {"outputs": "a", "scope": "b"}},
+        ),
+        ((*GROUP, "offset:010"), {"to": {"offset": 10}}),
         ((*GROUP, "latest", "--cluster", "dr"), {"to": "latest", "cluster": "dr"}),
         (
             (*GROUP, "latest", "--on-out-of-range", "clamp", "--on-no-record", "at_end"),
@@ -178,6 +187,16 @@ def test_files_are_about_the_group_of_a_unit(tmp_path: Path) -> None:
         (("--group", "g", "--to", "earlyest"), "Did you mean earliest?"),
         (("--group", "g", "--to", "{"), "--to { is not JSON"),
         (("--group", "g", "--to", "offset:x"), "offset:x"),
+        *(
+            ((*GROUP, to), to)
+            for to in ("offset:--5", "shift:--5", "shift:-", "offset:", "offset:1_0", "offset:\u0663")
+        ),
+        ((*GROUP, '{"offsets": {"a": {"0": 1, "0": 2}}}'), "'0' is given twice"),
+        ((*GROUP, '{"offset": NaN}'), "NaN"),
+        ((*GROUP, "latest", "--topic", "a:0,1", "--topic", "a:1"), "names a partition of a more than once"),
+        ((*GROUP, "latest", "--topic", "a:1_0"), "a:1_0 is not TOPIC:0,2"),
+        ((*GROUP, "latest", "--topic", "a:-1"), "a:-1 is not TOPIC:0,2"),
+        ((*GROUP, "latest", "--confirm", "scope=a", "--confirm", "scope=b"), "--confirm says scope more than once"),
     ],
 )
 def test_a_line_that_says_nothing_good_is_refused_and_sends_nothing(flags: tuple[str, ...], says: str) -> None:

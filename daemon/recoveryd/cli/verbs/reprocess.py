@@ -52,7 +52,7 @@ def reprocess(
     data: Document = {
         "reason": reason,
         "unit": unit,
-        "from": parse_to(start),
+        "from": parse_to(start, "--from"),
         "outputs": parse_choices(outputs, "--outputs"),
     }
     data |= {"intermediate": parse_choices(intermediate, "--intermediate")} if intermediate else {}

@@ -1,6 +1,7 @@
 """`recoveryctl reset` and `rollback`: set the offsets of a consumer group, step by step, and put them back."""
 
-import json
+import re
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,6 +22,8 @@ from recoveryd.cli.verbs.reset_files import plan_as_csv, read_file
 _TO = "earliest, latest, current, offset:N, shift:N, snapshot:RUN, savepoint:NAME, a time with zone, or -2h."
 _STATE = "Of a unit that keeps state: leave it as it is, or wait until somebody emptied it; required there."
 _CONFIRM = "What you say of outputs, retention or scope, such as what is rebuilt; may be repeated."
+_WHOLE = re.compile(r"-?[0-9]{1,19}")
+_PARTITION = re.compile(r"[0-9]{1,10}")
 NewId = Annotated[str | None, id_option("Id of the workflow; made from the group when left out.")]
 
 
@@ -125,18 +128,22 @@ def _read_to(
     return read_file(connection, from_file, unit, group)
 
 
-def parse_to(text: str) -> Any:
+def parse_to(text: str, flag: str = "--to") -> Any:
     name, _, rest = text.partition(":")
-    if name in {"offset", "shift"} and rest.lstrip("-").isascii() and rest.lstrip("-").isdigit():
+    if name in {"offset", "shift"}:
+        if not _WHOLE.fullmatch(rest):
+            raise usage(f"{flag} {text} has no whole number behind {name}:.", f"Give {_TO}")
         return {name: int(rest)}
     if name in {"snapshot", "savepoint"} and rest:
         return {name: rest}
     if not text.startswith("{"):
         return text
+    from recoveryd.wire.bounded_json import JsonProblem, parse  # noqa: PLC0415
+
     try:
-        return json.loads(text)
-    except ValueError:
-        raise usage(f"--to {text} is not JSON.", f"Give {_TO}") from None
+        return parse(text.encode())
+    except (JsonProblem, UnicodeEncodeError) as problem:
+        raise usage(f"{flag} {text} is not JSON that can be read: {problem}.", f"Give {_TO}") from None
 
 
 def _parse_confirm(texts: list[str]) -> dict[str, str]:
@@ -146,6 +153,9 @@ def _parse_confirm(texts: list[str]) -> dict[str, str]:
     )
     if bad is not None:
         raise usage(f"--confirm {bad} is not ITEM=TEXT.", 'Write --confirm outputs="totals are overwritten by key".')
+    for item, seen in Counter(item for item, _, _ in pairs).items():
+        if seen > 1:
+            raise usage(f"--confirm says {item} more than once.", "Say it once.")
     return {item: said for item, _, said in pairs}
 
 
@@ -157,8 +167,11 @@ def _parse_topics(texts: list[str]) -> Any:
         topic, _, partitions = text.partition(":")
         if not partitions:
             raise usage(f"{text} names no partitions.", "Write TOPIC:0,2 for each --topic, or partitions for none.")
-        try:
-            found[topic] = [int(p) for p in partitions.split(",")]
-        except ValueError:
-            raise usage(f"{text} is not TOPIC:0,2.", "Partitions are whole numbers, separated by commas.") from None
+        numbers = [part.strip() for part in partitions.split(",")]
+        if not all(_PARTITION.fullmatch(number) for number in numbers):
+            raise usage(f"{text} is not TOPIC:0,2.", "Partitions are whole numbers, separated by commas.")
+        found.setdefault(topic, []).extend(map(int, numbers))
+    for topic, given in found.items():
+        if len(set(given)) < len(given):
+            raise usage(f"--topic names a partition of {topic} more than once.", "Name each one once.")
     return found
