@@ -184,6 +184,7 @@ def test_who_chooses_a_context_is_told_which_variable_comes_before_it(home: Home
         (("add", "x", "-b", "b:1", "--http", "https://u:hunter2@h"), "RCV-4008 --http holds", "neither"),
         (("add", "../x", "-b", "b:1"), "RCV-4008", "no name of a context"),
         (("add", "x", "-b", "b:1", "--property", "nothing"), "RCV-4008", "NAME=VALUE"),
+        (("add", "x", "-b", "b:1", "--property", "a=1", "--property", "a =2"), "RCV-4008", "`a` more than once"),
         (("add", "prod", "-b", "b:1"), "RCV-4008", "--replace"),
         (("show", "nobody"), "RCV-4014", "Known are dev, prod"),
     ],

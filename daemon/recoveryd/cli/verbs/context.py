@@ -136,14 +136,17 @@ def _properties(bootstrap: str | None, file: Path | None, given: list[str]) -> d
     """Paths in them are those of this working directory: a context is used from everywhere."""
     from recoveryd.settings.secrets import with_whole_paths  # noqa: PLC0415
 
-    found = {} if file is None else read_properties(file)
+    typed: dict[str, str] = {}
     for pair in given:
         name, sign, value = pair.partition("=")
         if not sign or not name:
             raise usage(
                 f"--property `{name}` has no value.", "Write it as NAME=VALUE, for instance security.protocol=SSL."
             )
-        found[name.strip()] = value
+        if name.strip() in typed:
+            raise usage(f"--property gives `{name.strip()}` more than once.", "Give it one value.")
+        typed[name.strip()] = value
+    found = ({} if file is None else read_properties(file)) | typed
     found = {name: with_whole_paths(name, value) for name, value in found.items()}
     return found if bootstrap is None else found | {BOOTSTRAP: bootstrap}
 

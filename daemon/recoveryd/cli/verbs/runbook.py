@@ -2,7 +2,8 @@
 and what becomes of what its shadow wrote.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
 import typer
@@ -26,6 +27,7 @@ _group = typer.Typer(
 )
 _PATHS = "auto, resume, restore_state, replay, shadow or escalate."
 _MARK = "TOPIC:PARTITION=OFFSET"
+_NUMBER = re.compile(r"[0-9]{1,19}")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -100,9 +102,11 @@ def run_runbook(
         "state": _marks(state, "--state"),
         "checkpoint": checkpoint,
         "error_topics": error_topics,
-        "quotas": {name: parse_size(rate, "--quota") for name, rate in _pairs(quotas, "--quota", "CLIENT_ID=SIZE")},
+        "quotas": {
+            name: parse_size(rate, "--quota") for name, rate in _pairs(quotas, "--quota", "CLIENT_ID=SIZE").items()
+        },
         "max_bytes_per_s": parse_size(max_bytes_per_s, "--max-bytes-per-s") if max_bytes_per_s else None,
-        "waive": dict(_pairs(waive, "--waive", "GATE=REASON")),
+        "waive": _pairs(waive, "--waive", "GATE=REASON"),
         "hold": hold,
     }
     data |= {name: value for name, value in more.items() if value}
@@ -145,43 +149,62 @@ def escalate_runbook(connection: Connection, runbook: Id, reason: Reason = None,
     return steer_workflow(connection, "escalate", runbook, {"reason": reason}, sending)
 
 
-def _pairs(texts: Iterable[str] | None, flag: str, form: str) -> Iterable[tuple[str, str]]:
+def _pairs(texts: Iterable[str] | None, flag: str, form: str) -> dict[str, str]:
+    found: dict[str, str] = {}
     for text in texts or ():
         name, is_pair, value = text.rpartition("=") if flag == "--quota" else text.partition("=")
         if not is_pair or not name or not value:
             raise usage(f"{flag} {text} is not {form}.", f"Write {flag} {form}, once for each.")
-        yield name, value
+        if name in found:
+            raise _said_twice(flag, name)
+        found[name] = value
+    return found
 
 
-def _place(text: str, flag: str, form: str) -> tuple[str, str]:
-    topic, is_pair, partition = text.rpartition(":")
-    if not is_pair or not topic or not partition.isdecimal():
-        raise usage(f"{flag} {text} is not {form}.", f"Write {flag} {form}, once for each partition.")
-    return topic, partition
+def _places(texts: Iterable[str] | None, flag: str, form: str) -> Iterator[tuple[str, str, str]]:
+    """Topic, partition and what is said of it."""
+    seen: set[tuple[str, str]] = set()
+    for name, value in _pairs(texts, flag, form).items():
+        topic, is_pair, written = name.rpartition(":")
+        if not is_pair or not topic:
+            raise _no_place(f"{flag} {name}={value}", flag, form)
+        partition = str(_whole(written, flag, form))
+        if (topic, partition) in seen:  # written in two ways, as 1 and 01
+            raise _said_twice(flag, f"{topic}:{partition}")
+        seen.add((topic, partition))
+        yield topic, partition, value
+
+
+def _no_place(said: str, flag: str, form: str) -> Failure:
+    return usage(f"{said} is not {form}.", f"Write {flag} {form}, once for each partition.")
+
+
+def _said_twice(flag: str, what: str) -> Failure:
+    hint = "A runbook copies one range of a partition; begin another one for the other." if flag == "--range" else ""
+    return usage(f"{flag} says {what} more than once.", hint or "Say it once.")
 
 
 def _whole(text: str, flag: str, form: str) -> int:
-    if not text.isdecimal():
-        raise usage(f"{flag} {text} is not {form}.", f"Write {flag} {form}, once for each partition.")
+    if not _NUMBER.fullmatch(text):
+        raise _no_place(f"{flag} {text}", flag, form)
     return int(text)
 
 
 def _marks(texts: list[str] | None, flag: str) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
-    for name, value in _pairs(texts, flag, _MARK):
-        topic, partition = _place(name, flag, _MARK)
+    for topic, partition, value in _places(texts, flag, _MARK):
         found.setdefault(topic, {})[partition] = _whole(value, flag, _MARK)
     return found
 
 
 def _ranges(texts: list[str] | None) -> dict[str, Any]:
+    """One for each partition, as a runbook has them."""
     flag, form = "--range", "TOPIC:PARTITION=START-STOP"
     found: dict[str, dict[str, list[int]]] = {}
-    for name, value in _pairs(texts, flag, form):
-        topic, partition = _place(name, flag, form)
+    for topic, partition, value in _places(texts, flag, form):
         start, dash, stop = value.partition("-")
         if not dash or not stop:
-            raise usage(f"{flag} {name}={value} is not {form}.", f"Write {flag} {form}, once for each partition.")
+            raise _no_place(f"{flag} {topic}:{partition}={value}", flag, form)
         found.setdefault(topic, {})[partition] = [_whole(start, flag, form), _whole(stop, flag, form)]
     if len(found) > 1:
         raise usage(f"--range names {', '.join(found)}.", "A runbook copies ranges of one topic.")
