@@ -66,6 +66,9 @@ _HEAD: Final = f"""\
 - Every error is a code, a sentence and a next step; `{PROGRAM} explain CODE` says more about it, offline. With
   `-o json` or `-o jsonl` an error is one line of JSON on stderr:
   `{{"error":{{"code":"RCV-1010","message":"...","next":"...","exit_code":3}}}}`.
+- The document of `-f` is read strictly. No key may stand twice; numbers are decimal (`010`, `0x1F` and `1:30` are
+  refused); times are text; a text that YAML takes for something else needs quotes. JSON means what it means as a record.
+  What an option that may be repeated says of one place, it says once.
 - `status` is the same as `get`, `ls` the same as `list`. Every verb takes `-q`, `-v`, `--no-color` and `--debug`,
   wherever they stand.
 - Ctrl-C while following or waiting for an answer detaches; the recovery goes on, and the command is handled. At a question
