@@ -28,6 +28,11 @@ _SHOWN_UNITS: Final = (
 )
 
 
+# Half of the world writes 1.5 as 1,5, so a comma separates thousands only where it can mean nothing else.
+GROUPED: Final = r"[1-9][0-9]{0,2}(?:(?:,[0-9]{3}){1,6}|(?:_[0-9]{3}){1,6})"
+_WHOLE: Final = re.compile(rf"[0-9]{{1,19}}|{GROUPED}", flags=re.ASCII)
+
+
 class SizeProblem(ValueError):  # noqa: N818  (named for what happened)
     """The text is not a size; the message says why."""
 
@@ -40,6 +45,11 @@ def parse_bytes(text: str) -> int:
         raise SizeProblem("is not a size such as 32MiB, 30MB or 4096")
     fraction = match[2] or ""
     return int(match[1]) * factor + (int(fraction) * factor // 10 ** len(fraction) if fraction else 0)
+
+
+def parse_whole(text: str) -> int | None:
+    """`1000000`, `1_000_000` and `1,000,000`; None for what is no whole number, as `1,5`."""
+    return int(text.replace("_", "").replace(",", "")) if _WHOLE.fullmatch(text) else None
 
 
 def format_bytes(size: int) -> str:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
+from recoveryd.wire.quantities import parse_whole
+
 _MEANT: Final[Mapping[str, str]] = (
     dict.fromkeys(("beginning", "begin", "start", "first", "oldest", "smallest", "head", "to-earliest"), "earliest")
     | dict.fromkeys(("end", "now", "last", "newest", "largest", "tail", "to-latest"), "latest")
@@ -43,8 +45,8 @@ def read_position(text: str) -> dict[str, object] | None:
 def meant(text: str, words: Collection[str]) -> str | None:
     """What should stand there instead, of `words` or as an offset; None when nothing is near."""
     folded = text.strip().casefold()
-    if _NUMBER.fullmatch(folded.replace("_", "").replace(",", "")):
-        return f"offset:{int(folded.replace('_', '').replace(',', ''))}"
+    if (offset := parse_whole(folded)) is not None:
+        return f"offset:{offset}"
     word = _known(folded)
     if word == "latest" and "earliest" in words and word not in words:
         return _FROM_NOW_ON

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from recoveryd.cli.failure import Failure, invalid, usage
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.times import TimeProblem, parse_duration_ms
-from recoveryd.wire.quantities import SizeProblem, parse_bytes
+from recoveryd.wire.quantities import SizeProblem, parse_bytes, parse_whole
 from recoveryd.wire.spelling import SpellingProblem, is_the_beginning, meant, read_position
 
 Position = str | dict[str, object]
@@ -66,10 +66,11 @@ def parse_size(text: str, flag: str) -> int:
 
 def parse_count(text: str, flag: str) -> int:
     """A whole number above 0; `1_000_000` and `1,000,000` are fine too."""
-    digits = text.strip().replace("_", "").replace(",", "")
-    if not re.fullmatch(r"[0-9]{1,19}", digits) or int(digits) == 0:
-        raise invalid(Code.INVALID_VALUE, f"{flag} `{text}` is no number above 0.", "Write it like 1000000.")
-    return int(digits)
+    count = parse_whole(text.strip())
+    if not count:
+        hint = "Write it like 1000000 or 1,000,000."
+        raise invalid(Code.INVALID_VALUE, f"{flag} `{text}` is no whole number above 0.", hint)
+    return count
 
 
 def parse_duration_s(text: str, flag: str) -> float:
