@@ -110,7 +110,7 @@ def test_a_partition_to_which_nothing_was_ever_written_needs_no_commit() -> None
 
 def test_the_controller_hears_nothing_of_the_wait_for_rare_commits_and_in_time_of_a_group_that_stands() -> None:
     """It commits each 30 s and has an SLO of 40 s; from the 42nd look on it commits no more."""
-    params, book, heard = replace(PARAMS, wait_most_ms=35_000), LagBook(), []
+    params, book, heard = replace(PARAMS, slo_ms=40_000), LagBook(), []
     for i in range(51):
         now_ms = NOW_MS + i * 5_000
         at = min(i, 42) // 6 * 6
@@ -119,6 +119,51 @@ def test_the_controller_hears_nothing_of_the_wait_for_rare_commits_and_in_time_o
         heard.append(reading.value if reading else None)
     assert max(value for value in heard[12:50] if value is not None) <= 10
     assert heard[-1] == 40
+
+
+def test_the_lag_of_a_group_from_before_the_first_look_is_not_guessed_from_what_is_written_now() -> None:
+    """It is ten minutes behind a topic of 1,000 records/s as the daemon starts, and in the same moment somebody writes
+    50,000/s; the SLO is a minute.
+    """
+    params, book, heard = replace(PARAMS, slo_ms=60_000), LagBook(), []
+    for i in range(25):
+        now_ms = NOW_MS + i * 5_000
+        sample = look(86_400_000 - 600_000 + i * 5_000, 86_400_000 + i * 250_000, now_ms)
+        book = with_samples(book, SHOP, [(0, sample)], now_ms, params, WATCHED)
+        group = evaluate_reader(book, SHOP, (0,), now_ms, params)
+        assert (group.time_lag_s, group.coverage) == (None, 1.0)
+        reading = lag_reading("shop", group, now_ms)
+        heard.append(reading and reading.value)
+    assert heard[:12] == [None] * 12
+    assert heard[12:] == [60.0 + 5 * i for i in range(13)]
+
+
+def test_one_partition_that_is_over_the_slo_is_enough_whatever_is_not_known_of_others() -> None:
+    params, book = replace(PARAMS, slo_ms=30_000), LagBook()
+    for i in range(8):
+        now_ms = NOW_MS + i * 5_000
+        report = [(0, look(10, 100 + i, now_ms)), (1, look(i, i, now_ms))]
+        report += [(2, look(10, 100 + i, now_ms))] if i == 7 else []
+        book = with_samples(book, SHOP, report, now_ms, params, WATCHED)
+    group = evaluate_reader(book, SHOP, (0, 1, 2), now_ms, params)
+    assert (group.time_lag_s, group.steady_s) == (None, 35.0)
+
+
+def test_a_group_that_keeps_up_is_known_at_once_after_a_restart() -> None:
+    """Where it is at its end at the first look; where it commits each five seconds, as soon as it has committed what
+    came since then.
+    """
+    first = with_samples(LagBook(), SHOP, [(0, look(700, 700, NOW_MS))], NOW_MS, PARAMS, WATCHED)
+    assert lag_reading("shop", evaluate_reader(first, SHOP, (0,), NOW_MS, PARAMS), NOW_MS) == Reading("shop", 0, NOW_MS)
+    book, heard = LagBook(), []
+    for i in range(3):
+        now_ms = NOW_MS + i * 5_000
+        book = with_samples(
+            book, SHOP, [(0, look(50_000 + i * 500 - 400, 50_000 + i * 500, now_ms))], now_ms, PARAMS, WATCHED
+        )
+        reading = lag_reading("shop", evaluate_reader(book, SHOP, (0,), now_ms, PARAMS), now_ms)
+        heard.append(reading and reading.value)
+    assert heard == [None, 4.0, 4.0]
 
 
 def test_readers_nobody_watches_any_more_are_forgotten() -> None:

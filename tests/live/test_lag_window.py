@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recoveryd.live.freshness import RejectReason
-from recoveryd.live.lag.evaluate import evaluate_partition, time_lag_s
+from recoveryd.live.lag.age import time_lag
+from recoveryd.live.lag.evaluate import evaluate_partition
 from recoveryd.live.lag.verdicts import LagVerdict
 from recoveryd.live.lag.window import LagParams, LagSample, Window, with_sample
 
@@ -94,20 +95,39 @@ def test_flat_runs_of_the_log_end_take_two_points() -> None:
         (900, 5.0),  # a point itself
         (600, 10.0),  # of a flat part, the newest point counts
         (550, 15.5),  # between the first two
-        (100, 28.8),  # before the table: the straight line through its first and last point
+        (500, 16.0),  # the first point
     ],
 )
 def test_time_lag_is_read_off_the_table_of_ends(position: int, seconds: float) -> None:
     points = [(500, 16), (600, 15), (600, 10), (900, 5), (1_000, 0)]  # (end, seconds ago)
     ends, times = array("q", (e for e, _ in points)), array("q", (NOW_MS - ago * 1_000 for _, ago in points))
     window = Window(ends=ends, ends_ms=times, seen_ms=NOW_MS)
-    assert time_lag_s(window, position, 1_000 - position, PARAMS) == pytest.approx(seconds)
+    told = time_lag(window, position, 1_000 - position, PARAMS)
+    assert told == (pytest.approx(seconds), pytest.approx(seconds))
 
 
-def test_time_lag_is_not_known_from_one_point_or_a_flat_table() -> None:
+def test_time_lag_from_before_the_table_is_at_least_the_age_of_the_table_and_else_not_known() -> None:
     one = Window(ends=array("q", [500]), ends_ms=array("q", [NOW_MS]), seen_ms=NOW_MS)
     flat = Window(ends=array("q", [500, 500]), ends_ms=array("q", [NOW_MS - 9_000, NOW_MS]), seen_ms=NOW_MS)
-    assert (time_lag_s(one, 400, 100, PARAMS), time_lag_s(flat, 400, 100, PARAMS)) == (None, None)
+    burst = Window(ends=array("q", [500, 9_000]), ends_ms=array("q", [NOW_MS - 7_000, NOW_MS]), seen_ms=NOW_MS)
+    for window, least_s in ((Window(seen_ms=NOW_MS), 0.0), (one, 0.0), (flat, 9.0), (burst, 7.0)):
+        assert time_lag(window, 400, 100, PARAMS) == (None, least_s)
+
+
+@pytest.mark.parametrize("every_ms", [1_000, 5_000])
+@pytest.mark.parametrize("slo_s", [30, 120, 600, 3_600])
+def test_the_table_reaches_back_to_the_slo_and_tells_ages_by_it(slo_s: int, every_ms: int) -> None:
+    """A hundred records come in each second, in the looks of a group that is as late as its SLO."""
+    params, window, at_ms = replace(PARAMS, slo_ms=slo_s * 1_000), Window(), NOW_MS
+    for i in range((slo_s + 400) * 1_000 // every_ms):
+        at_ms = NOW_MS + i * every_ms
+        end = i * every_ms // 10
+        window = with_sample(window, look(max(0, end - slo_s * 100), end, at_ms), at_ms, params)
+    assert len(window.ends) <= 60
+    told = evaluate_partition(0, window, at_ms, params)
+    assert told.time_lag_s == pytest.approx(slo_s, abs=0.1)
+    recent = list(window.ends_ms)[-params.recent :]
+    assert recent == [at_ms - i * every_ms for i in reversed(range(params.recent))]
 
 
 def test_a_window_is_bounded_however_long_it_is_fed() -> None:

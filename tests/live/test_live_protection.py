@@ -362,7 +362,7 @@ def test_a_partition_that_is_not_told_makes_the_lag_unknown_and_no_reading() -> 
 def test_a_group_that_commits_rarely_costs_a_replay_nothing_until_it_stands() -> None:
     """Each 20 s, with an SLO of 30 s."""
     params = make_params(LATENCY, LAG)
-    live = replace(params.live, lags={BOARD: replace(params.live.lag, wait_most_ms=25_000)})
+    live = replace(params.live, lags={BOARD: replace(params.live.lag, slo_ms=30_000)})
     world, rates = LiveWorld(replace(params, live=live)), []
     for i in range(100):
         committed = min(i, 80) // 4 * 4

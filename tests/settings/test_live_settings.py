@@ -60,9 +60,9 @@ control: {target_pressure: 0.8, max_bytes_per_s: 50MB, min_bytes_per_s: 1MB, loo
         },
         lag=LagParams(period_ms=3_000),
         lags={
-            board: LagParams(period_ms=3_000, is_read_committed=True, wait_most_ms=27_000),
+            board: LagParams(period_ms=3_000, is_read_committed=True, slo_ms=30_000),
             billing: LagParams(period_ms=3_000, advance_most_per_s=50_000.0),
-            audit: LagParams(period_ms=3_000, wait_most_ms=1_000),
+            audit: LagParams(period_ms=3_000, slo_ms=4_000),
         },
         readers=frozenset({board, billing, audit}),
         protected={board: "lag:board@flights", audit: "lag:audit@flights"},

@@ -12,7 +12,7 @@ from recoveryd.kernel.states import State
 from recoveryd.kernel.times import format_time_ms
 from recoveryd.live.events import ReaderSampled
 from recoveryd.live.lag.book import Reader
-from recoveryd.live.lag.window import LagSample
+from recoveryd.live.lag.window import LagParams, LagSample
 from recoveryd.live.law.types import ControllerParams
 from recoveryd.live.params import LiveParams
 from recoveryd.live.pressure import Protection, SignalKind
@@ -44,6 +44,7 @@ LIVE_TRAFFIC = LiveParams(
             )
         )
     },
+    lags={reader: LagParams(slo_ms=15_000) for reader in (OWN, OTHER)},
     readers=frozenset({OWN, OTHER}),
     protected={OWN: OWN_LAG, OTHER: OTHER_LAG},
 )

@@ -67,14 +67,11 @@ def _reader(topic: MonitoredTopic) -> Reader:
 
 
 def _lag_of(topic: MonitoredTopic, lag: LagParams) -> LagParams:
-    """A group that does not move has to be seen before its SLO is reached, one look later at most, however rarely it
-    commits.
-    """
     return replace(
         lag,
         is_read_committed=topic.read_committed,
         advance_most_per_s=topic.max_records_per_s,
-        wait_most_ms=None if topic.slo is None else max(0, topic.slo - lag.period_ms),
+        slo_ms=topic.slo,
     )
 
 

@@ -33,6 +33,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import ge
 from typing import Final
 
+from recoveryd.live.lag.age import is_over_slo, time_lag
 from recoveryd.live.lag.commits import commit_gap_ms, steady_s, wait_ms
 from recoveryd.live.lag.verdicts import SEVERITY, GroupLag, LagVerdict, PartitionLag
 from recoveryd.live.lag.window import LagParams, Window
@@ -57,8 +58,14 @@ def evaluate_group(windows: Mapping[int, Window], planned: Iterable[int], now_ms
         fill=min(fills),
         lost=sum(losses),
         partitions=parts,
-        steady_s=None if None in steady else max(steady),
+        steady_s=_steady_of_all(steady, params),
     )
+
+
+def _steady_of_all(steady: Sequence[float | None], params: LagParams) -> float | None:
+    """The largest; where it is beyond the SLO, those that are not known change nothing."""
+    most = max((seconds for seconds in steady if seconds is not None), default=None)
+    return most if None not in steady or is_over_slo(most, params) else None
 
 
 def evaluate_partitions(
@@ -106,9 +113,10 @@ def evaluate_partition(partition: int, window: Window, now_ms: int, params: LagP
         return PartitionLag(partition, *untrue, held, None, float(is_held), age_ms, fill)
     lag = max(0, reach - position)
     verdict, rule = _behaviour(window, lag, fill, now_ms, params)
-    is_read = verdict is LagVerdict.IDLE and lag <= params.markers  # what nobody reads is not near for being little
-    seconds = 0.0 if is_read else time_lag_s(window, position, lag, params)
+    seconds, least_s = time_lag(window, position, lag, params)
     steady = steady_s(window, seconds, params)
+    if seconds is None and is_over_slo(least_s, params):
+        steady = least_s
     return PartitionLag(partition, verdict, rule, lag, seconds, 1.0, age_ms, fill, 0, steady)
 
 
@@ -196,20 +204,3 @@ def tolerance(window: Window, params: LagParams) -> float:
     per_ms = (ends[-1] - ends[first]) / elapsed_ms if elapsed_ms > 0 else 0.0
     between_ms = params.commit_interval_ms if wait_ms(window, params) is None else commit_gap_ms(window, params)
     return max(least, per_ms * (between_ms + params.period_ms))
-
-
-def time_lag_s(window: Window, position: int, lag: int, params: LagParams) -> float | None:
-    """How old the position is: the time since the log ended there, interpolated between two samples of the end (or
-    extrapolated from the first and last). None = not known.
-    """
-    if lag <= params.markers:
-        return 0.0
-    ends, ends_ms = window.ends, window.ends_ms
-    if len(ends) < 2:
-        return None
-    after = bisect_right(ends, position)
-    left, right = (after - 1, after) if 0 < after < len(ends) else (0, len(ends) - 1)
-    if ends[right] <= ends[left]:
-        return None
-    ended_ms = ends_ms[right] - (ends[right] - position) * (ends_ms[right] - ends_ms[left]) / (ends[right] - ends[left])
-    return max(0.0, (window.seen_ms - ended_ms) / 1000)

@@ -45,7 +45,28 @@ class LagParams:
     advance_most_per_s: float | None = None
     future_ms: int = 2_000
     too_old_ms: int = 300_000
-    wait_most_ms: int | None = None
+    slo_ms: int | None = None
+
+    @property
+    def wait_most_ms(self) -> int | None:
+        """Of a reader with an SLO, how long a position that stands may count as waiting for a commit where the lag is
+        told to who slows down for it: who does not move has to be seen before its SLO is over, one look later at most.
+        None = no bound of its own.
+        """
+        return None if self.slo_ms is None else max(0, self.slo_ms - self.period_ms)
+
+    @property
+    def spacing_ms(self) -> int:
+        """So far apart lie the older points of the table where ends come more often, or where it has to reach back to
+        an SLO: with every second point left out it does.
+        """
+        reach_ms = 0 if self.slo_ms is None else self.slo_ms + 2 * self.period_ms
+        return max(3 * self.period_ms // 2, 2 * reach_ms // (self.points - self.recent - 1))
+
+    @property
+    def recent(self) -> int:
+        """Of so many of the newest points none is left out: those of the ring."""
+        return self.slots + 2
 
     @property
     def markers(self) -> int:
@@ -153,7 +174,7 @@ def _with_decrease(window: Window, sample: LagSample, params: LagParams) -> Wind
 
 
 def _taken(window: Window, sample: LagSample, params: LagParams) -> Window:
-    ends, ends_ms = _with_end(window.ends, window.ends_ms, sample, params.points)
+    ends, ends_ms = _with_end(window.ends, window.ends_ms, sample, params)
     log_start = window.log_start if sample.log_start is None else sample.log_start
     times, positions, lags, skipped_ms = window.times_ms, window.positions, window.lags, window.skipped_ms
     position = None if sample.position == -1 else sample.position
@@ -212,8 +233,10 @@ def _moves(window: Window, position: int, at_ms: int, *, is_read: bool) -> tuple
     return (at_ms if is_read else window.moved_ms), window.waits_ms
 
 
-def _with_end(ends: Numbers, ends_ms: Numbers, sample: LagSample, most: int) -> tuple[Numbers, Numbers]:
-    """The table with one more point; of equal ends in a row only the first and last are kept."""
+def _with_end(ends: Numbers, ends_ms: Numbers, sample: LagSample, params: LagParams) -> tuple[Numbers, Numbers]:
+    """The table with one more point; of equal ends in a row only the first and last are kept. One no longer recent is
+    left out if its neighbours lie near together.
+    """
     end, at_ms = sample.end, sample.end_at_ms
     if end is None or (ends_ms and at_ms == ends_ms[-1]):
         return ends, ends_ms
@@ -221,10 +244,14 @@ def _with_end(ends: Numbers, ends_ms: Numbers, sample: LagSample, most: int) -> 
         times_ms = ends_ms[:-1]
         times_ms.append(at_ms)
         return ends, times_ms
-    first = 1 if len(ends) >= most else 0
-    more, times_ms = ends[first:], ends_ms[first:]
+    more, times_ms = ends[:], ends_ms[:]
     more.append(end)
     times_ms.append(at_ms)
+    at = len(more) - 1 - params.recent
+    if at > 0 and times_ms[at + 1] - times_ms[at - 1] <= params.spacing_ms:
+        del more[at], times_ms[at]
+    elif len(more) > params.points:
+        del more[0], times_ms[0]
     return more, times_ms
 
 
