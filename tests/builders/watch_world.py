@@ -42,6 +42,7 @@ class Topic:
     topic_id: str = "id-1"
     is_active: bool | None = True
     hidden: set[int] = field(default_factory=set)  # partitions the broker does not answer for
+    stable: dict[int, int] = field(default_factory=dict)  # last stable offsets, as far as they are told
     ends_first: bool = False  # a broken collector, which asks in the wrong order
 
 
@@ -111,7 +112,7 @@ class WatchWorld:
                     end,
                     end_ms,
                     topic.starts.get(p, 0),
-                    None,
+                    topic.stable.get(p),
                     topic.topic_id,
                     topic.is_active,
                 ),

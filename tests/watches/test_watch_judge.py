@@ -99,6 +99,35 @@ def test_a_marker_at_the_tail_is_no_lag_of_a_group_of_which_the_config_says_that
         assert world.watch().state is state
 
 
+def transactional(open_s: int, looks: int) -> WatchWorld:
+    """A watch of a group that reads committed records, and has read all it can, of a topic that is written in
+    transactions of so many seconds; 100 records come in one.
+    """
+    reads = replace(PARAMS.live.lag, is_read_committed=True)
+    live = replace(PARAMS.live, lags={Reader("main", "flights", "reports"): reads})
+    world = WatchWorld(two({0: 0}, {0: 0}), replace(PARAMS, live=live))
+    topic = world.topics["flights"]
+    world.start()
+    for at_s in range(0, PERIOD_MS // 1_000 * looks, PERIOD_MS // 1_000):
+        stable = 100 * (at_s // open_s * open_s)
+        topic.ends, topic.stable, topic.committed = {0: 100 * at_s}, {0: stable}, {0: stable}
+        world.look()
+    return world
+
+
+@pytest.mark.scenario("S-WIKI-4b")
+def test_a_group_at_a_last_stable_offset_that_stands_while_the_log_goes_on_is_not_there() -> None:
+    """What an open transaction keeps from it is no less there to be read."""
+    world = transactional(open_s=10_000, looks=60)
+    assert (world.watch().state, world.watch().progress.evaluations) == (State.RUNNING, 0)
+    assert "an open transaction holds the last stable offset, 29,000 records wait" in world.watch().why
+
+
+@pytest.mark.parametrize(("open_s", "looks"), [(1, 14), (6, 16), (60, 40)])
+def test_a_group_that_waits_for_transactions_as_long_as_usual_is_there(open_s: int, looks: int) -> None:
+    assert transactional(open_s, looks).watch().state is State.COMPLETED
+
+
 @pytest.mark.scenario("S-WIKI-4b")
 def test_a_group_that_commits_rarely_is_there_between_two_commits_too() -> None:
     """As one of Kafka Streams, each 30 s."""

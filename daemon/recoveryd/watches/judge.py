@@ -7,7 +7,8 @@ unknown. A look is one sample of the group's positions and the log ends.
                   position was asked for before the end, topic and log are the same, and the lag is no more than
                   the command tolerates, was at most ten seconds old at the last commit, or is no more than what
                   arrives between two commits and two looks of a group that still moves; never while the group
-                  stands still or has stopped behind the end, or was rewound
+                  stands still or has stopped behind the end, or was rewound, or while an open transaction has
+                  kept records from it for longer than is usual
     3             enough looks in a row must hold, over a long enough span, without a gap; a rewind, a change
                   between active and empty, or one look that violates a clause starts over
     4             a partition that never held a record needs no commit, if the group committed on another
@@ -20,7 +21,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from recoveryd.live.lag.book import Reader
-from recoveryd.live.lag.commits import lag_at_commit_s, wait_ms
+from recoveryd.live.lag.commits import is_stuck_long, lag_at_commit_s, wait_ms
 from recoveryd.live.lag.evaluate import WITHIN_TOLERANCE, evaluate_partition, evaluate_partitions
 from recoveryd.live.lag.verdicts import LagVerdict, PartitionLag
 from recoveryd.live.lag.window import LagParams, Window
@@ -67,9 +68,7 @@ def _clause(topic: str, found: PartitionLag, window: Window, before: Window, par
     if found.rule == WITHIN_TOLERANCE and window.position is None:
         return _told(topic, found, window, True, "nothing was ever written to it")
     if not _is_within_reach(found, window, params):
-        is_standing = found.rule == WITHIN_TOLERANCE
-        why = f"the position stands, {found.offset_lag or 0:,} records wait" if is_standing else found.why
-        return _told(topic, found, window, False, why)
+        return _told(topic, found, window, False, _why_not(found, window, params))
     if window.position is not None and before.position is not None and window.position < before.position:
         return _told(topic, found, window, False, "the position moved back")
     if None not in {window.is_active, before.is_active} and window.is_active is not before.is_active:
@@ -77,8 +76,27 @@ def _clause(topic: str, found: PartitionLag, window: Window, before: Window, par
     return _told(topic, found, window, True, found.why)
 
 
+def _why_not(found: PartitionLag, window: Window, params: LagParams) -> str:
+    if found.rule != WITHIN_TOLERANCE:
+        return found.why
+    if _is_kept_from_it(window, params):
+        left = window.ends[-1] - (window.position or 0)
+        return f"an open transaction holds the last stable offset, {left:,} records wait"
+    return f"the position stands, {found.offset_lag or 0:,} records wait"
+
+
+def _is_kept_from_it(window: Window, params: LagParams) -> bool:
+    """Whether an open transaction keeps more than is tolerated from the group, for longer than is usual."""
+    if not window.ends or window.position is None:
+        return False
+    left = window.ends[-1] - window.position
+    return left > max(params.allowed_lag, params.markers) and is_stuck_long(window, params)
+
+
 def _is_within_reach(found: PartitionLag, window: Window, params: LagParams) -> bool:
     if found.verdict not in _MAY_BE_THERE or found.coverage < 1.0 or found.offset_lag is None:
+        return False
+    if _is_kept_from_it(window, params):
         return False
     if found.offset_lag <= max(params.allowed_lag, params.markers):
         return True

@@ -1,29 +1,66 @@
 """How old the position of a reader is: the time since the log ended there, as the table of log ends tells it.
 
-It is never guessed. A position from before the table is at least as old as the table, and more is not known.
+It is never guessed. A position from before the table is at least as old as the table, and more is not known. A reader
+that waits at the last stable offset lags by the age of the record there, which an open transaction keeps from it.
 """
 
 from bisect import bisect_right
+from typing import NamedTuple
 
 from recoveryd.live.lag.window import LagParams, Window
 
 
-def time_lag(window: Window, position: int, lag: int, params: LagParams) -> tuple[float | None, float]:
-    """The seconds since the log ended at the position, interpolated between two samples of the end; None = not known.
-    And what they are at least.
+class Age(NamedTuple):
+    """`seconds` None = not known; they are `least_s` or more."""
+
+    seconds: float | None
+    least_s: float
+
+
+_NONE = Age(0.0, 0.0)
+
+
+def reach_of(window: Window, params: LagParams) -> int:
+    """How far the reader can read."""
+    last_stable = window.last_stable if params.is_read_committed else None
+    return window.ends[-1] if last_stable is None else last_stable
+
+
+def time_lag(window: Window, position: int, reach: int, params: LagParams) -> Age:
+    """The time since the log ended at the position; where all that can be read was, the age of what cannot yet."""
+    return stuck_age(window, params) if reach - position <= params.markers else _since_end_at(window, position)
+
+
+def stuck_age(window: Window, params: LagParams) -> Age:
+    """How long records have waited behind the last stable offset of a reader of committed ones."""
+    reach = reach_of(window, params)
+    if reach >= window.ends[-1]:
+        return _NONE
+    seconds, least_s = _since_end_at(window, reach, is_begin=True)
+    if window.stuck_since_ms is not None:
+        least_s = max(least_s, (window.seen_ms - window.stuck_since_ms) / 1000)
+    return Age(None if seconds is None else max(seconds, least_s), least_s)
+
+
+def is_at_stuck(window: Window, params: LagParams) -> bool:
+    """Whether the reader has read up to a last stable offset that is not the log end."""
+    reach = reach_of(window, params)
+    return window.position is not None and reach - window.position <= params.markers and reach < window.ends[-1]
+
+
+def _since_end_at(window: Window, offset: int, *, is_begin: bool = False) -> Age:
+    """Interpolated between two samples of the end. `is_begin`: it is asked for the age of the record there. Of one that
+    was not there yet at a sample, nothing tells when it came before the next: half of that time counts, since a
+    transaction is mostly shorter.
     """
-    return (0.0, 0.0) if lag <= params.markers else _since_end_at(window, position)
-
-
-def _since_end_at(window: Window, offset: int) -> tuple[float | None, float]:
     ends, ends_ms = window.ends, window.ends_ms
     after = bisect_right(ends, offset)
     if not 0 < after < len(ends):
-        return None, (max(0.0, (window.seen_ms - ends_ms[0]) / 1000) if ends and not after else 0.0)
+        return Age(None, max(0.0, (window.seen_ms - ends_ms[0]) / 1000) if ends and not after else 0.0)
     left, left_ms = ends[after - 1], ends_ms[after - 1]
-    ended_ms = left_ms + (offset - left) * (ends_ms[after] - left_ms) / (ends[after] - left)
-    seconds = max(0.0, (window.seen_ms - ended_ms) / 1000)
-    return seconds, seconds
+    share = 0.5 if is_begin and offset == left else (offset - left) / (ends[after] - left)
+    seconds = max(0.0, (window.seen_ms - left_ms - share * (ends_ms[after] - left_ms)) / 1000)
+    return Age(seconds, seconds)
 
 
 def is_over_slo(seconds: float | None, params: LagParams) -> bool:

@@ -33,7 +33,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import ge
 from typing import Final
 
-from recoveryd.live.lag.age import is_over_slo, time_lag
+from recoveryd.live.lag.age import is_over_slo, reach_of, time_lag
 from recoveryd.live.lag.commits import commit_gap_ms, steady_s, wait_ms
 from recoveryd.live.lag.verdicts import SEVERITY, GroupLag, LagVerdict, PartitionLag
 from recoveryd.live.lag.window import LagParams, Window
@@ -101,19 +101,19 @@ def evaluate_partition(partition: int, window: Window, now_ms: int, params: LagP
     untold = _untold(window, age_ms, now_ms, params)
     if untold is not None:
         return PartitionLag(partition, *untold, None, None, 0.0, age_ms, fill)
-    position = window.position or 0
-    reach = window.last_stable if params.is_read_committed and window.last_stable is not None else window.ends[-1]
+    position, reach = window.position or 0, reach_of(window, params)
     if position < window.log_start:
         left, lost = max(0, reach - window.log_start), window.log_start - position
         return PartitionLag(partition, LagVerdict.DATA_LOST, 5, left, None, 1.0, age_ms, fill, lost)
-    untrue = _untrue(window, position, reach, now_ms, params)
-    if untrue is not None:
-        is_held = untrue[0] is LagVerdict.BLOCKED_BY_TXN
-        held = max(0, window.ends[-1] - position) if is_held else None
-        return PartitionLag(partition, *untrue, held, None, float(is_held), age_ms, fill)
     lag = max(0, reach - position)
-    verdict, rule = _behaviour(window, lag, fill, now_ms, params)
-    seconds, least_s = time_lag(window, position, lag, params)
+    untrue = _untrue(window, position, reach, now_ms, params)
+    if untrue is None:
+        verdict, rule = _behaviour(window, lag, fill, now_ms, params)
+    elif untrue[0] is LagVerdict.BLOCKED_BY_TXN:
+        (verdict, rule), lag = untrue, max(0, window.ends[-1] - position)
+    else:
+        return PartitionLag(partition, *untrue, None, None, 0.0, age_ms, fill)
+    seconds, least_s = time_lag(window, position, reach, params)
     steady = steady_s(window, seconds, params)
     if seconds is None and is_over_slo(least_s, params):
         steady = least_s

@@ -107,7 +107,8 @@ class Window(NamedTuple):
 
     `seen_ms`: the newest look at the position, also while the group is empty and commits nothing. The single values are
     those of the newest sample. `moved_ms`: the newest look at which the position had moved, or nothing was left to
-    read; `waits_ms`: how long the last three moves took since such a look.
+    read; `waits_ms`: how long the last three moves took since such a look. `stuck_ms`: for how long the last three open
+    transactions were seen at the last stable offset.
     """
 
     times_ms: tuple[int, ...] = ()
@@ -128,6 +129,7 @@ class Window(NamedTuple):
     rejections: Mapping[RejectReason, int] = MappingProxyType({})
     moved_ms: int = -1
     waits_ms: tuple[int, ...] = ()
+    stuck_ms: tuple[int, ...] = ()
 
 
 def with_sample(window: Window, sample: LagSample, now_ms: int, params: LagParams) -> Window:
@@ -218,6 +220,7 @@ def _taken(window: Window, sample: LagSample, params: LagParams) -> Window:
         window.rejections,
         moved_ms,
         waits_ms,
+        _stuck_times(window, sample),
     )
 
 
@@ -279,3 +282,11 @@ def _stuck_since(window: Window, sample: LagSample) -> int | None:
     if window.stuck_since_ms is not None and window.last_stable == sample.last_stable:
         return window.stuck_since_ms
     return sample.end_at_ms
+
+
+def _stuck_times(window: Window, sample: LagSample) -> tuple[int, ...]:
+    """With one more, where the last stable offset has moved on."""
+    since_ms = window.stuck_since_ms
+    if since_ms is None or sample.last_stable in {None, window.last_stable}:
+        return window.stuck_ms
+    return (*window.stuck_ms[-2:], sample.end_at_ms - since_ms)
