@@ -166,6 +166,63 @@ def test_a_group_that_keeps_up_is_known_at_once_after_a_restart() -> None:
     assert heard == [None, 4.0, 4.0]
 
 
+def with_signals_between(
+    looks: list[tuple[int, LagSample]], read: int = 0, params: LagParams = PARAMS, until_s: int = 60
+) -> tuple[LagBook, int]:
+    """An exporter tells each second that all up to `read` of 10,000 records is read. Each of our looks begins at its
+    time, and comes half a second later.
+    """
+    book, waiting = LagBook(), dict(looks)
+    for second in range(until_s):
+        at_ms = NOW_MS + second * 1_000
+        report = LagSignal("main", "shop", "orders", (Reported(0, read, 10_000 + second, at_ms + 200),))
+        book = with_samples(book, SHOP, samples_of_signal(report), at_ms + 300, params, WATCHED)
+        if second in waiting:
+            sample = waiting[second]._replace(position_at_ms=at_ms, end_at_ms=at_ms + 100, end=10_000 + second)
+            book = with_samples(book, SHOP, [(0, sample)], at_ms + 500, params, WATCHED)
+    return book, NOW_MS + until_s * 1_000
+
+
+def looks(until_s: int = 60, **told: object) -> list[tuple[int, LagSample]]:
+    return [(s, look(0, 0, 0)._replace(**told)) for s in range(0, until_s, 5)]  # type: ignore[arg-type]
+
+
+def test_signals_that_come_oftener_than_our_looks_leave_what_only_these_tell() -> None:
+    book, now_ms = with_signals_between(looks(is_active=True, log_start=40, topic_id="t"), read=9_000)
+    window = book.readers[SHOP][0]
+    assert (window.is_active, window.log_start, window.topic_id, window.position) == (True, 40, "t", 9_000)
+    assert window.rejections == {}
+    for told, read, verdict in (
+        ({"is_active": False}, 100, LagVerdict.STOPPED),
+        ({"log_start": 40}, 10, LagVerdict.DATA_LOST),
+    ):
+        book, now_ms = with_signals_between(looks(**told), read)
+        assert evaluate_reader(book, SHOP, (0,), now_ms, PARAMS).verdict is verdict
+
+
+def test_what_a_look_told_is_no_longer_known_after_two_periods_of_signals_alone() -> None:
+    told = looks(until_s=30, is_active=True)
+    for until_s, is_active in ((35, True), (37, None)):
+        book, _ = with_signals_between(told, until_s=until_s)
+        assert book.readers[SHOP][0].is_active is is_active
+
+
+def test_a_topic_that_was_created_anew_is_seen_between_signals_too() -> None:
+    told = looks(topic_id="t")[:10] + looks(topic_id="u")[10:]
+    book, now_ms = with_signals_between(told, until_s=51)
+    assert evaluate_reader(book, SHOP, (0,), now_ms, PARAMS).verdict is LagVerdict.INVALID
+
+
+def test_an_open_transaction_is_seen_between_signals_too_and_is_over_when_the_position_is_past_it() -> None:
+    params = replace(PARAMS, is_read_committed=True, slo_ms=20_000)
+    book, now_ms = with_signals_between(looks(last_stable=9_000), 9_000, params)
+    group = evaluate_reader(book, SHOP, (0,), now_ms, params)
+    assert (group.offset_lag, group.time_lag_s, group.steady_s) == (0, None, 59.1), "it was open before the first look"
+    for read in (8_000, 9_500):
+        book, now_ms = with_signals_between(looks(last_stable=9_000), read, params)
+        assert evaluate_reader(book, SHOP, (0,), now_ms, params).offset_lag == (1_000 if read == 8_000 else 559)
+
+
 def test_readers_nobody_watches_any_more_are_forgotten() -> None:
     book, _ = filled()
     assert without_unwatched(book, WATCHED) is book

@@ -151,6 +151,7 @@ anything = st.builds(
     last_stable=numbers,
     topic_id=st.sampled_from(["", "a", "b"]),
     is_active=st.sampled_from([True, False, None]),
+    is_signal=st.booleans(),
 )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from recoveryd.kernel.catalogue import Code
-from recoveryd.kernel.events import Tick
+from recoveryd.kernel.events import SignalReceived, Tick
 from recoveryd.kernel.states import State
 from recoveryd.kernel.times import format_time_ms
 from recoveryd.live.events import ReaderSampled
@@ -16,6 +16,7 @@ from recoveryd.live.lag.window import LagParams, LagSample
 from recoveryd.live.law.types import ControllerParams
 from recoveryd.live.params import LiveParams
 from recoveryd.live.pressure import Protection, SignalKind
+from recoveryd.live.signals import LagSignal, SignalledPartition
 from recoveryd.live.slice import LIVE
 from recoveryd.recovery.commands import Pause, Resume
 from recoveryd.recovery.events import FactsGathered
@@ -59,6 +60,7 @@ class Watched:
         self.left = {OWN: 0, OTHER: 0}  # records that nobody has read yet
         self.reads = {OWN: True, OTHER: True}
         self.end = 1_000
+        self.has_exporter = False
         self.live(60)
 
     def live(self, seconds: int) -> None:
@@ -72,6 +74,9 @@ class Watched:
     def _look(self, reader: Reader) -> None:
         is_active = bool(self.world.members) if reader == OWN else True
         now_ms = self.world.now_ms
+        if self.has_exporter:
+            row = SignalledPartition(0, self.end - self.left[reader], self.end, now_ms)
+            self.world.feed(SignalReceived(0, now_ms, LagSignal(reader.cluster, reader.group, reader.topic, (row,))))
         sample = LagSample(self.end - self.left[reader], now_ms - 10, self.end, now_ms, is_active=is_active)
         self.world.feed(ReaderSampled(reader, (0,), ((0, sample),)))
 
@@ -261,6 +266,23 @@ def test_where_it_is_all_that_is_protected_a_copy_begins_low_all_the_same() -> N
     assert f"{OWN_LAG} does not count: workflow w1 keeps app stopped" in live.why
     decision = world.state.of(LIVE).protecting.decisions["main"]
     assert 0 < decision.rate_bytes_per_s <= 0.1 * world.params.control.max_bytes_per_s
+
+
+def test_members_of_an_application_that_a_restore_has_stopped_count_also_where_an_exporter_tells_its_lag() -> None:
+    """Its signals are newer than our looks, and do not tell members."""
+    live = watched()
+    saved(live)
+    world = live.world
+    restore(world)
+    live.stops()
+    live.live(60)
+    begin_copy(world)
+    live.has_exporter = True
+    live.live(10)
+    assert live.pressures == {OTHER_LAG}
+    world.members = [Member("m2", "shop-1", "host")]
+    live.live(10)
+    assert "does not count" not in live.why
 
 
 def test_the_lag_of_an_application_that_is_down_counts_while_nobody_works_on_it() -> None:

@@ -84,7 +84,10 @@ def samples_of_signal(signal: LagSignal) -> list[tuple[int, LagSample]]:
     """The samples of a `lag` signal. Its one time stands for both offsets, so its sender is asked to read the position
     first.
     """
-    return [(p.partition, LagSample(p.committed, p.sampled_at_ms, p.end, p.sampled_at_ms)) for p in signal.partitions]
+    return [
+        (p.partition, LagSample(p.committed, p.sampled_at_ms, p.end, p.sampled_at_ms, is_signal=True))
+        for p in signal.partitions
+    ]
 
 
 def evaluate_reader(book: LagBook, reader: Reader, planned: Iterable[int], now_ms: int, params: LagParams) -> GroupLag:

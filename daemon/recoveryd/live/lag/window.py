@@ -79,7 +79,7 @@ class LagSample(NamedTuple):
     small, and is taken as not known.
 
     `position` None or -1 = no commit. `end` is the high watermark. `is_active` False = the group has no member, None =
-    not known.
+    not known. `is_signal`: another program told it, which knows of positions and ends only.
     """
 
     position: int | None
@@ -90,6 +90,7 @@ class LagSample(NamedTuple):
     last_stable: int | None = None
     topic_id: str = ""
     is_active: bool | None = None
+    is_signal: bool = False
 
 
 class Mark(NamedTuple):
@@ -106,9 +107,10 @@ class Window(NamedTuple):
     equal ends in a row only the first and last are kept.
 
     `seen_ms`: the newest look at the position, also while the group is empty and commits nothing. The single values are
-    those of the newest sample. `moved_ms`: the newest look at which the position had moved, or nothing was left to
-    read; `waits_ms`: how long the last three moves took since such a look. `stuck_ms`: for how long the last three open
-    transactions were seen at the last stable offset.
+    those of the newest sample, and what a signal does not tell those of our own look at `looked_ms`. `moved_ms`: the
+    newest look at which the position had moved, or nothing was left to read; `waits_ms`: how long the last three moves
+    took since such a look. `stuck_ms`: for how long the last three open transactions were seen at the last stable
+    offset.
     """
 
     times_ms: tuple[int, ...] = ()
@@ -130,16 +132,21 @@ class Window(NamedTuple):
     moved_ms: int = -1
     waits_ms: tuple[int, ...] = ()
     stuck_ms: tuple[int, ...] = ()
+    looked_ms: int = -1
 
 
 def with_sample(window: Window, sample: LagSample, now_ms: int, params: LagParams) -> Window:
     """The window with the sample added; or the same window with the refusal counted."""
     refused = _refuse(window, sample, now_ms, params)
-    if refused is not None:
+    is_next = not sample.is_signal and window.looked_ms < sample.position_at_ms <= window.seen_ms
+    is_late = is_next and refused is RejectReason.OUT_OF_ORDER
+    if refused is not None and not is_late:
         return window._replace(rejections=counted(window.rejections, (refused,)))
     if window.topic_id and sample.topic_id and sample.topic_id != window.topic_id:
         fresh = Window(mark=Mark("the topic was created anew", True), rejections=window.rejections)
         return _taken(fresh, sample, params)
+    if is_late:
+        return _with_late_look(window, sample, params)
     if sample.end is not None and window.ends and sample.end < window.ends[-1]:
         return _with_decrease(window, sample, params)
     return _taken(window, sample, params)
@@ -175,7 +182,43 @@ def _with_decrease(window: Window, sample: LagSample, params: LagParams) -> Wind
     return window._replace(mark=mark, decreases=window.decreases + 1, rejections=rejections)
 
 
+def _with_late_look(window: Window, look: LagSample, params: LagParams) -> Window:
+    """Signals that come oftener than our looks are newer than these, but what they do not tell is from the look."""
+    ends, ends_ms = window.ends, window.ends_ms
+    if look.end is not None and (not ends or (look.end_at_ms > ends_ms[-1] and look.end >= ends[-1])):
+        ends, ends_ms = _with_end(ends, ends_ms, look, params)
+    stuck_since_ms = _stuck_since(window, look)
+    last_stable = look.last_stable if stuck_since_ms is not None else None
+    if last_stable is None or (window.position or 0) > last_stable:
+        last_stable = stuck_since_ms = None  # it has moved on since: what is there up to the end counts
+    return window._replace(
+        ends=ends,
+        ends_ms=ends_ms,
+        log_start=window.log_start if look.log_start is None else look.log_start,
+        last_stable=last_stable,
+        stuck_since_ms=stuck_since_ms,
+        stuck_ms=_stuck_times(window, look),
+        topic_id=look.topic_id or window.topic_id,
+        is_active=look.is_active,
+        looked_ms=look.position_at_ms,
+    )
+
+
+def _with_kept(window: Window, signal: LagSample, params: LagParams) -> LagSample:
+    """The signal with what our own look told, while that is fresh: the members, and a last stable offset that an open
+    transaction held. Where none did, or the position is past it, it has moved on since.
+    """
+    if signal.position_at_ms - window.looked_ms > 2 * params.period_ms:
+        return signal
+    last_stable = window.last_stable if window.stuck_since_ms is not None else None
+    if last_stable is not None and (signal.position or 0) > last_stable:
+        last_stable = None
+    return signal._replace(last_stable=last_stable, is_active=window.is_active)
+
+
 def _taken(window: Window, sample: LagSample, params: LagParams) -> Window:
+    if sample.is_signal:
+        sample = _with_kept(window, sample, params)
     ends, ends_ms = _with_end(window.ends, window.ends_ms, sample, params)
     log_start = window.log_start if sample.log_start is None else sample.log_start
     times, positions, lags, skipped_ms = window.times_ms, window.positions, window.lags, window.skipped_ms
@@ -211,7 +254,7 @@ def _taken(window: Window, sample: LagSample, params: LagParams) -> Window:
         position,
         log_start,
         sample.last_stable,
-        None if sample.last_stable is None else _stuck_since(window, sample),
+        _stuck_since(window, sample),
         sample.topic_id or window.topic_id,
         sample.is_active,
         skipped_ms,
@@ -221,6 +264,7 @@ def _taken(window: Window, sample: LagSample, params: LagParams) -> Window:
         moved_ms,
         waits_ms,
         _stuck_times(window, sample),
+        window.looked_ms if sample.is_signal else sample.position_at_ms,
     )
 
 
@@ -277,6 +321,8 @@ def _is_skip(window: Window, position: int, at_ms: int, params: LagParams) -> bo
 
 def _stuck_since(window: Window, sample: LagSample) -> int | None:
     """Since when an open transaction has kept the last stable offset where it is."""
+    if sample.is_signal and sample.last_stable is not None:
+        return window.stuck_since_ms
     if sample.last_stable is None or sample.end is None or sample.last_stable >= sample.end:
         return None
     if window.stuck_since_ms is not None and window.last_stable == sample.last_stable:
