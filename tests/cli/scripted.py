@@ -57,12 +57,14 @@ class ScriptedBackend:
                     document["recovery"] = command["subject"]
                     document["command"] = {"id": command["id"], "source": command["source"], "reason": "r"}
             self._advance()
-        return Sent(41 + len(self.sent), self.broker_ms)
+        return Sent(record, 41 + len(self.sent), self.broker_ms)
 
-    def await_answer(self, command_id: str, timeout_s: float) -> Document | None:
+    def answers(self, sent: Sequence[Sent], timeout_s: float) -> Iterator[tuple[Sent, Document]]:
         assert timeout_s > 0
-        command = next(command for command in self.sent if command["id"] == command_id)
-        return self.answer(command)
+        for one in sent:
+            answer = self.answer(json.loads(one.record.value))
+            if answer is not None:
+                yield one, answer
 
     def statuses(self) -> dict[str, Document]:
         return self.documents

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from recoveryd.adapters.kafka import status_reader
-from recoveryd.adapters.kafka.status_reader import Document, StatusReader
+from recoveryd.adapters.kafka.status_reader import Asked, Document, StatusReader
 from recoveryd.adapters.kafka.topic_admin import describe_patiently
 from recoveryd.adapters.memory import MemoryRecord
 from recoveryd.errors import ClusterProblem
@@ -56,8 +56,8 @@ async def commit(kafka: KafkaHarness, *batches: JournalBatch) -> None:
         await_markers(kafka.properties["bootstrap.servers"], topic)
 
 
-def answer(command_id: str, kind: str = "accepted") -> JournalBatch:
-    return JournalBatch(answers=[Answer(kind, "replay", command_id, "r1", "", "planned", "", 0)])
+def answer(command_id: str, kind: str = "accepted", subject: str = "r1", offset: int = 0) -> JournalBatch:
+    return JournalBatch(answers=[Answer(kind, "replay", command_id, subject, "", "planned", "", offset)])
 
 
 def next_of(documents: Iterator[Document | None], wanted: Callable[[Document], bool]) -> Document:
@@ -101,8 +101,7 @@ async def test_the_answer_to_a_sent_command_is_found_among_other_events(
     reader.write(b"r1", b"x")
     told = Notice("recovery_planned", "r1", {}, causation_id="mine")
     await commit(kafka, JournalBatch(notices=[told]), answer("other"), answer("mine"))
-    found = reader.await_answer("mine", DEADLINE_S)
-    assert found is not None
+    [(_, found)] = reader.await_answers([Asked("mine", "r1", 0)], DEADLINE_S)
     assert (found["type"], found["causationid"]) == ("io.recoveryd.event.command_accepted.v1", "mine")
 
 
@@ -122,7 +121,24 @@ def test_events_of_an_earlier_release_are_read_by_recovery_and_from_a_time_on(
 
 def test_without_an_answer_the_wait_ends_in_time(reader: StatusReader) -> None:
     reader.write(b"r1", b"x")
-    assert reader.await_answer("mine", 0.7) is None
+    assert list(reader.await_answers([Asked("mine", "r1", 0)], 0.7)) == []
+
+
+async def test_an_answer_to_another_record_with_the_same_id_is_not_taken(
+    kafka: KafkaHarness, reader: StatusReader
+) -> None:
+    first, second = reader.write(b"r1", b"x"), reader.write(b"r2", b"y")
+    await commit(kafka, answer("4711"), answer("4711", "rejected", "r2", 1), answer("8", "accepted", "r3", 2))
+    asked = [Asked("4711", "r2", second.offset), Asked("8", "r3", None)]
+    assert [
+        (one, event["subject"], event["type"].split(".")[3]) for one, event in reader.await_answers(asked, 60.0)
+    ] == [
+        (asked[0], "r2", "command_rejected"),
+        (asked[1], "r3", "command_accepted"),
+    ]
+    assert list(reader.await_answers([Asked("4711", "r3", None), Asked("4711", "r1", 7)], 0.7)) == []
+    [(_, found)] = reader.await_answers([Asked("4711", "r1", first.offset)], DEADLINE_S)
+    assert found["subject"] == "r1"
 
 
 async def test_statuses_are_the_newest_of_each_recovery(kafka: KafkaHarness, reader: StatusReader) -> None:

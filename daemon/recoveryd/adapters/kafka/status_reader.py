@@ -33,8 +33,19 @@ _LOOK_S = 0.5
 class SentRecord:
     """Where a record landed, and when by the broker's clock (None = it did not say)."""
 
-    offset: int
+    offset: int | None
     broker_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A command whose answer is awaited: its id, what it is about, and where it lies (None = nobody said). The id alone
+    names none: another user, or a script that uses one id for two commands, has it too.
+    """
+
+    command_id: str
+    subject: str
+    offset: int | None
 
 
 class StatusReader:
@@ -73,21 +84,25 @@ class StatusReader:
         if failure is not None:
             raise problem(failure, f"write to {self._names.control}", "Write", self._names.control)
         time_ms = message.timestamp()[1]
-        return SentRecord(message.offset() or 0, time_ms if time_ms > 0 else None)
+        return SentRecord(message.offset(), time_ms if time_ms > 0 else None)
 
-    def await_answer(self, command_id: str, timeout_s: float) -> Document | None:
-        """The event whose causation is `command_id` and that answers it; None when there is none in time.
+    def await_answers(self, asked: Sequence[Asked], timeout_s: float) -> Iterator[tuple[Asked, Document]]:
+        """The answer to each, as they come; ends once all are there, or when the time is over.
 
         Looks at events since this reader first sent something, or from now on when it did not.
         """
+        left = list(asked)
+        if not left:
+            return
         start = self._events_before if self._events_before is not None else self._ends(self._names.events)[1]
         give_up_s = time.monotonic() + timeout_s
         for event in self._tail(self._names.events, start, min(_LOOK_S, timeout_s)):
-            if event is not None and is_answer(event[1], command_id):
-                return event[1]
-            if event is None and time.monotonic() >= give_up_s:
-                return None
-        return None
+            one = None if event is None else next((one for one in left if is_answer(event[1], one)), None)
+            if event is not None and one is not None:
+                left.remove(one)
+                yield one, event[1]
+            if not left or (event is None and time.monotonic() >= give_up_s):
+                return
 
     def statuses(self) -> dict[str, Document]:
         """The newest status of every recovery by id, as of now."""
@@ -174,11 +189,18 @@ class StatusReader:
             consumer.close()
 
 
-def is_answer(event: Document, command_id: str) -> bool:
-    """Whether an event is the answer to the command with this id."""
-    return event.get("causationid") == command_id and str(event.get("type", "")).startswith(
-        "io.recoveryd.event.command_"
-    )
+def is_answer(event: Document, asked: Asked) -> bool:
+    """Whether an event is the answer to this very record; where one of both does not know its offset, to a command of
+    this id about the same.
+    """
+    is_of = event.get("causationid") == asked.command_id
+    if not (is_of and str(event.get("type", "")).startswith("io.recoveryd.event.command_")):
+        return False
+    data = event.get("data")
+    offset = data.get("control_offset") if isinstance(data, dict) else None
+    if asked.offset is None or not isinstance(offset, int) or offset < 0:
+        return bool(event.get("subject") == asked.subject)
+    return offset == asked.offset
 
 
 def _good(messages: Sequence[Message], topic: str) -> Iterator[Message]:

@@ -4,7 +4,7 @@ The command line only writes control records and reads the status and events top
 exactly that.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,9 +24,10 @@ class OutgoingRecord:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Where a record landed on the control topic, and when by the broker's clock (None = it did not say)."""
+    """A record on the control topic: where it landed, and when by the broker's clock (None = it did not say)."""
 
-    offset: int
+    record: OutgoingRecord
+    offset: int | None
     broker_ms: int | None = None
 
 
@@ -37,8 +38,10 @@ class Backend(Protocol):
         """Write it to the control topic; returns once the broker has it."""
         ...
 
-    def await_answer(self, command_id: str, timeout_s: float) -> Document | None:
-        """The event that answers a command sent by this backend, None when there is none in time."""
+    def answers(self, sent: Sequence[Sent], timeout_s: float) -> Iterator[tuple[Sent, Document]]:
+        """The events that answer what this backend sent, as they come; ends once all are there, or when the time is
+        over.
+        """
         ...
 
     def statuses(self) -> dict[str, Document]:

@@ -10,7 +10,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from recoveryd.cli.failure import Failure, usage
@@ -44,8 +44,8 @@ class HttpReader:
     def send(self, record: OutgoingRecord) -> Sent:
         return self._kafka.send(record)
 
-    def await_answer(self, command_id: str, timeout_s: float) -> Document | None:
-        return self._kafka.await_answer(command_id, timeout_s)
+    def answers(self, sent: Sequence[Sent], timeout_s: float) -> Iterator[tuple[Sent, Document]]:
+        return self._kafka.answers(sent, timeout_s)
 
     def events(self, recovery: str, since: str | None = None) -> list[Document]:
         return self._kafka.events(recovery, since)

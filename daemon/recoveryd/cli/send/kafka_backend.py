@@ -2,9 +2,10 @@
 the Kafka client.
 """
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from recoveryd.adapters.kafka.status_reader import StatusReader
+from recoveryd.adapters.kafka.status_reader import Asked, StatusReader
 from recoveryd.adapters.kafka.topic_admin import describe_patiently
 from recoveryd.cli.send.backend import OutgoingRecord, Sent
 from recoveryd.cli.status import Document
@@ -35,7 +36,12 @@ class KafkaBackend(StatusReader):
 
     def send(self, record: OutgoingRecord) -> Sent:
         sent = self.write(record.key.encode(), record.value, record.headers)
-        return Sent(sent.offset, sent.broker_ms)
+        return Sent(record, sent.offset, sent.broker_ms)
+
+    def answers(self, sent: Sequence[Sent], timeout_s: float) -> Iterator[tuple[Sent, Document]]:
+        asked = {Asked(one.record.id, one.record.key, one.offset): one for one in sent}
+        for one, event in self.await_answers(list(asked), timeout_s):
+            yield asked[one], event
 
     def events(self, recovery: str, since: str | None = None) -> list[Document]:
         return self.read_events(recovery, _since_ms(since))

@@ -11,7 +11,7 @@ from recoveryd.cli.failure import ExitCode, Failure
 from recoveryd.cli.options import CommandId, Expires, Format, Output, PrintRecord, Timeout, Wait, WideOutput
 from recoveryd.cli.render.following import following
 from recoveryd.cli.render.output import detail, note, stderr_console
-from recoveryd.cli.send.backend import Backend, OutgoingRecord
+from recoveryd.cli.send.backend import Backend, OutgoingRecord, Sent
 from recoveryd.cli.send.command import make_record, print_record
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.values import parse_duration_s
@@ -114,25 +114,24 @@ def send(connection: Connection, record: OutgoingRecord, timeout_s: float | None
     """The accepting (or duplicate) answer. Raises `Failure` when refused, or when nobody answers within `timeout_s`."""
     backend = connection.backend
     limit_s = ANSWER_TIMEOUT_S if timeout_s is None else min(timeout_s, ANSWER_TIMEOUT_S)
-    offset = backend.send(record).offset
-    detail(f"Sent as offset {offset} of {record.topic}, id {record.id}.")
-    answer = _await_answer(backend, record, offset, limit_s)
+    sent = backend.send(record)
+    detail(f"Sent as offset {sent.offset} of {record.topic}, id {record.id}.")
+    answer = _await_answer(backend, sent, limit_s)
     if answer is None:
-        raise Failure(
-            Code.NO_ANSWER, f"No daemon answered in {limit_s:g} s; the command is offset {offset} of {record.topic}."
-        )
+        lies = f"the command is offset {sent.offset} of {record.topic}"
+        raise Failure(Code.NO_ANSWER, f"No daemon answered in {limit_s:g} s; {lies}.")
     return _judge(answer)
 
 
-def _await_answer(backend: Backend, record: OutgoingRecord, offset: int, limit_s: float) -> Document | None:
-    patience_s = min(_PATIENCE_S, limit_s)
+def _await_answer(backend: Backend, sent: Sent, limit_s: float) -> Document | None:
+    patience_s, record = min(_PATIENCE_S, limit_s), sent.record
     try:
-        answer = backend.await_answer(record.id, patience_s)
+        _, answer = next(backend.answers([sent], patience_s), (sent, None))
         if answer is None and limit_s > patience_s:
-            note(f"Sent as offset {offset} of {record.topic}; waiting for the daemon's answer.")
-            answer = backend.await_answer(record.id, limit_s - patience_s)
+            note(f"Sent as offset {sent.offset} of {record.topic}; waiting for the daemon's answer.")
+            _, answer = next(backend.answers([sent], limit_s - patience_s), (sent, None))
     except KeyboardInterrupt:
-        lies = f"the command is offset {offset} of {record.topic}, and a daemon will handle it"
+        lies = f"the command is offset {sent.offset} of {record.topic}, and a daemon will handle it"
         note(f"\nDetached; {lies}. See what became of it with `recoveryctl describe {record.key}`.")
         raise Detached from None
     return answer

@@ -203,7 +203,7 @@ def _check_way(connection: Connection, patience: CheckPatience) -> Iterator[Chec
         record = make_record("pause", _NOBODY, {"reason": "recoveryctl doctor"}, connection.names)
         sent = connection.backend.send(record)
         yield judge_clock(sent.broker_ms, started_ms, _now_ms())
-        answer = connection.backend.await_answer(record.id, patience.answer_s)
+        _, answer = next(connection.backend.answers([sent], patience.answer_s), (sent, None))
     except RecoverydError as error:
         yield failed(name, error)
         if sent is None:
