@@ -37,7 +37,7 @@ _EXIT_MEANINGS: Final = {
         "Verification found differences between source and target, or what `diff` and `topics diff` compare is not the same."
     ),
     ExitCode.DETACHED: (
-        "Ctrl-C. What was sent goes on: stderr says so, of a command without an answer with its place on the control topic."
+        "Ctrl-C. What was sent goes on: stderr says so, of a command without an answer with its place on the control topic, or that it may be there."
     ),
 }
 
@@ -73,6 +73,10 @@ _HEAD: Final = f"""\
   wherever they stand.
 - Ctrl-C while following or waiting for an answer detaches; the recovery goes on, and the command is handled. At a question
   it is a no.
+- A command that the broker has not confirmed (Ctrl-C or a broker that stands still, while it is written) may be on the
+  control topic. stderr says so, and how to send the same one: with its `--command-id` (and `--id`), by the same user, it
+  is carried out once. Errors in JSON then have `commands`, each with `recovery`, `id`, `topic` and `fate`: `sent` (with its
+  `offset`), `unsure` or `not_sent`; Ctrl-C is the line `{{"detached":{{"message":"...","commands":[...]}}}}`.
 
 ## Where recoveryd is
 

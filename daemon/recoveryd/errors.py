@@ -46,6 +46,10 @@ class ClusterProblem(RecoverydError):  # noqa: N818  (named for what happened)
         super().__init__(code, message, hint, retriable=retriable)
 
 
+class PerhapsWritten(ClusterProblem):
+    """A record was handed over and no word came whether it is on its topic: it may be."""
+
+
 class FormProblem(RecoverydError):  # noqa: N818  (named for what happened)
     """A command has a form that the daemon itself would refuse, so it was not sent."""
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import signal
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -15,7 +17,7 @@ from recoveryd.adapters.kafka import status_reader
 from recoveryd.adapters.kafka.status_reader import Asked, Document, StatusReader
 from recoveryd.adapters.kafka.topic_admin import describe_patiently
 from recoveryd.adapters.memory import MemoryRecord
-from recoveryd.errors import ClusterProblem
+from recoveryd.errors import ClusterProblem, PerhapsWritten
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.decision import Answer, Notice
 from recoveryd.kernel.state import DaemonRecord
@@ -27,6 +29,7 @@ from tests.builders.records import make_recovery
 from tests.contract.harness import KafkaHarness
 from tests.contract.journals import is_retriable
 from tests.e2e.log_reader import await_markers
+from tests.e2e.processes import wait_for
 from tests.patience import until_it_works
 
 pytestmark = pytest.mark.broker
@@ -117,6 +120,57 @@ def test_events_of_an_earlier_release_are_read_by_recovery_and_from_a_time_on(
     assert reader.read_events(since_ms=now_ms) == [event for _, event in told[half:]]
     for name in {key for key, _ in told if key is not None}:
         assert reader.read_events(name.decode()) == [event for key, event in told if key == name]
+
+
+def test_a_write_without_a_word_of_the_broker_may_be_there_and_is_told_so(
+    broker: Broker | None, kafka: KafkaHarness, reader: StatusReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if broker is None:
+        pytest.skip("the broker of this run is not ours to pause")
+    monkeypatch.setattr(status_reader, "_SEND_S", 3.0)
+    reader.write(b"r1", b"first")
+    broker.pause()
+    try:
+        with pytest.raises(PerhapsWritten):
+            reader.write(b"r1", b"second")
+    finally:
+        broker.cont()
+    wait_for(lambda: len(kafka.read(kafka.names.control)) == 2, DEADLINE_S)
+
+
+def test_a_write_that_the_broker_refuses_is_not_there(kafka: KafkaHarness, reader: StatusReader) -> None:
+    names = replace(kafka.names, prefix=f"{kafka.names.prefix}small-")
+    kafka.create(names.control, **{"max.message.bytes": "100"})
+    kafka.create(names.events)
+    small = StatusReader(kafka.properties, names)
+    with pytest.raises(ClusterProblem) as caught:
+        small.write(b"r1", os.urandom(1_000))
+    small.close()
+    assert type(caught.value) is ClusterProblem
+
+
+def test_ctrl_c_is_heard_while_the_broker_stands_still(
+    broker: Broker | None, reader: StatusReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if broker is None:
+        pytest.skip("the broker of this run is not ours to pause")
+    reader.write(b"r1", b"first")
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # ignored where a run was started in the background
+    awake, pressed = threading.Timer(20.0, broker.cont), threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    broker.pause()
+    try:
+        awake.start()
+        pressed.start()
+        with pytest.raises(KeyboardInterrupt):
+            reader.write(b"r1", b"second")
+        assert awake.is_alive(), "heard only once the broker went on"
+    finally:
+        pressed.join()
+        awake.cancel()
+        broker.cont()
+        signal.signal(signal.SIGINT, before)
 
 
 def test_without_an_answer_the_wait_ends_in_time(reader: StatusReader) -> None:

@@ -4,7 +4,9 @@ Every refusal a user sees is a code, one sentence and one next step. Adapters an
 verbs add `Failure`, which also knows the exit code of its place. Nothing here prints.
 """
 
+from collections.abc import Mapping
 from enum import IntEnum
+from types import MappingProxyType
 
 from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import Code
@@ -48,9 +50,20 @@ _OWN_EXIT_CODES: dict[Code, ExitCode] = {
 class Failure(RecoverydError):  # noqa: N818  (the word for it everywhere else)
     """Ends the program with `exit_code`."""
 
-    def __init__(self, code: Code, message: str = "", hint: str = "", *, otherwise: ExitCode = ExitCode.FAILED) -> None:
-        """`otherwise` is the exit code of a catalogue code that has none of its own."""
+    def __init__(
+        self,
+        code: Code,
+        message: str = "",
+        hint: str = "",
+        *,
+        otherwise: ExitCode = ExitCode.FAILED,
+        facts: Mapping[str, object] = MappingProxyType({}),
+    ) -> None:
+        """`otherwise` is the exit code of a catalogue code that has none of its own; `facts`: more of it for programs,
+        where errors are JSON.
+        """
         super().__init__(code, message, hint)
+        self.facts = facts
         self.exit_code = exit_code_of(code.value, otherwise)
 
 

@@ -15,10 +15,17 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 
-from recoveryd.adapters.kafka.client import Properties, make_admin, make_consumer, make_producer, problem
+from recoveryd.adapters.kafka.client import (
+    NOT_AUTHORISED,
+    Properties,
+    make_admin,
+    make_consumer,
+    make_producer,
+    problem,
+)
 from recoveryd.adapters.kafka.offsets import EARLIEST, LATEST, at_time, read_offsets
 from recoveryd.adapters.kafka.reading import assign, next_messages, pair_of, read_range, unreadable
-from recoveryd.errors import ClusterProblem
+from recoveryd.errors import ClusterProblem, PerhapsWritten
 from recoveryd.wire.topics import ONLY_PARTITION, TopicNames
 
 Document = dict[str, Any]
@@ -27,6 +34,8 @@ _ASK_S = 30.0
 _READ_S = 60.0
 _SEND_S = 30.0
 _LOOK_S = 0.5
+_POLL_S = 0.1
+_REFUSED = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD, KafkaError.POLICY_VIOLATION})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +68,9 @@ class StatusReader:
         self._events_before: int | None = None  # where answers to what this reader sent can begin
 
     def write(self, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]] = ()) -> SentRecord:
-        """Write a control record; returns once all in-sync replicas have it."""
+        """Write a control record; returns once all in-sync replicas have it. Raises `PerhapsWritten` where it may be
+        there all the same.
+        """
         if self._events_before is None:
             # The high watermark: what was written before we sent is no answer to it, committed already or not.
             self._events_before = read_offsets(self._admin, [(self._names.events, 0)], LATEST, _ASK_S)[0]
@@ -77,14 +88,25 @@ class StatusReader:
             )
         except KafkaException as error:
             raise problem(error, f"write to {self._names.control}", "Write", self._names.control) from error
-        self._producer.flush(_SEND_S + 1.0)
+        give_up_s = time.monotonic() + _SEND_S + 1.0
+        while not told and time.monotonic() < give_up_s:
+            self._producer.poll(_POLL_S)  # in short pieces: a signal is heard between them only
         if not told:
-            raise ClusterProblem(f"Could not write to {self._names.control}: no answer within {_SEND_S:.0f} s")
+            raise PerhapsWritten(f"Could not write to {self._names.control}: no answer within {_SEND_S:.0f} s")
         failure, message = told[0]
         if failure is not None:
-            raise problem(failure, f"write to {self._names.control}", "Write", self._names.control)
+            raise self._unwritten(failure)
         time_ms = message.timestamp()[1]
         return SentRecord(message.offset(), time_ms if time_ms > 0 else None)
+
+    def _unwritten(self, failure: KafkaError) -> ClusterProblem:
+        """Only of what a broker refused is known that it is not there: an answer that was lost, or came too late, may
+        have been a yes.
+        """
+        found = problem(failure, f"write to {self._names.control}", "Write", self._names.control)
+        if failure.code() in NOT_AUTHORISED or failure.code() in _REFUSED:
+            return found
+        return PerhapsWritten(found.message, retriable=found.retriable)
 
     def await_answers(self, asked: Sequence[Asked], timeout_s: float) -> Iterator[tuple[Asked, Document]]:
         """The answer to each, as they come; ends once all are there, or when the time is over.

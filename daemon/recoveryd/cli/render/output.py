@@ -8,10 +8,11 @@ switch colour off (Rich knows both); in a pipe tables keep their full width, so 
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from recoveryd.cli.failure import Failure
 from recoveryd.cli.options import Format
 from recoveryd.cli.render.harmless import harmless
 from recoveryd.cli.render.json_path import select
@@ -146,11 +147,18 @@ def print_failure(failure: RecoverydError, exit_code: int) -> None:
     """`RCV-1012 sentence`, in red on a terminal, and `next: step`; one line of JSON where results are JSON too."""
     if manner.json_errors:
         told = {"code": failure.code.value, "message": failure.message, "next": failure.hint, "exit_code": exit_code}
-        _tell(as_line({"error": told}))
+        _tell(as_line({"error": told | dict(failure.facts if isinstance(failure, Failure) else {})}))
         return
     is_red = sys.stderr.isatty() and manner.colour and not os.environ.get("NO_COLOR")
     _tell(f"{failure.code.value} {failure.message}", colour="31" if is_red else "")
     _tell(f"  next: {failure.hint}")
+
+
+def tell_detached(text: str, facts: Mapping[str, object]) -> None:
+    """What became of what was sent when Ctrl-C came, which `-q` does not take back; one line of JSON, with the facts,
+    where results are JSON too.
+    """
+    _tell(as_line({"detached": {"message": text, **facts}}) if manner.json_errors else f"\n{text}")
 
 
 def tell_traceback(text: str) -> None:

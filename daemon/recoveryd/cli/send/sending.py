@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from recoveryd.cli.failure import ExitCode, Failure
 from recoveryd.cli.options import CommandId, Expires, Format, Output, PrintRecord, Timeout, Wait, WideOutput
 from recoveryd.cli.render.following import following
-from recoveryd.cli.render.output import detail, note, stderr_console
-from recoveryd.cli.send.backend import Backend, OutgoingRecord, Sent
+from recoveryd.cli.render.output import note, stderr_console
+from recoveryd.cli.send.backend import OutgoingRecord
 from recoveryd.cli.send.command import make_record, print_record
 from recoveryd.cli.send.connect import Connection
+from recoveryd.cli.send.posting import Posting, being_taken, fates, hear, telling
 from recoveryd.cli.send.values import parse_duration_s
-from recoveryd.cli.send.waiting import Detached, wait_for
+from recoveryd.cli.send.waiting import wait_for
 from recoveryd.cli.status import Document
 from recoveryd.kernel.catalogue import Code
 
 ANSWER_TIMEOUT_S = 60.0
 _ANSWER_PREFIX = "io.recoveryd.event.command_"
 _KNOWN_CODES = frozenset(code.value for code in Code)
-_PATIENCE_S = 5.0  # then we say what we wait for
 _STATUS_S = 15.0  # from the answer to the status, which one transaction wrote, but readers see one after the other
 
 
@@ -79,7 +79,7 @@ class Staying(Sending):
         self, connection: Connection, recovery: str, is_reached: Callable[[Document], bool], born_of: str = ""
     ) -> Document:
         """The status in which `is_reached`; until then progress is shown on stderr."""
-        with following(stderr_console()) as on_change:
+        with being_taken(recovery), following(stderr_console()) as on_change:
             return wait_for(
                 connection.backend,
                 recovery,
@@ -105,43 +105,31 @@ def quiet_status(
     timeout_s: float = _STATUS_S,
 ) -> Document:
     """The status in which `is_reached`, the first one when not given; progress is not shown."""
-    return wait_for(
-        connection.backend, recovery, is_reached, timeout_s=timeout_s, on_change=lambda _: None, command_id=born_of
-    )
+    with being_taken(recovery):
+        return wait_for(
+            connection.backend, recovery, is_reached, timeout_s=timeout_s, on_change=lambda _: None, command_id=born_of
+        )
 
 
 def send(connection: Connection, record: OutgoingRecord, timeout_s: float | None = None) -> Document:
     """The accepting (or duplicate) answer. Raises `Failure` when refused, or when nobody answers within `timeout_s`."""
     backend = connection.backend
     limit_s = ANSWER_TIMEOUT_S if timeout_s is None else min(timeout_s, ANSWER_TIMEOUT_S)
-    sent = backend.send(record)
-    detail(f"Sent as offset {sent.offset} of {record.topic}, id {record.id}.")
-    answer = _await_answer(backend, sent, limit_s)
-    if answer is None:
-        lies = f"the command is offset {sent.offset} of {record.topic}"
-        raise Failure(Code.NO_ANSWER, f"No daemon answered in {limit_s:g} s; {lies}.")
-    return _judge(answer)
-
-
-def _await_answer(backend: Backend, sent: Sent, limit_s: float) -> Document | None:
-    patience_s, record = min(_PATIENCE_S, limit_s), sent.record
-    try:
-        _, answer = next(backend.answers([sent], patience_s), (sent, None))
-        if answer is None and limit_s > patience_s:
-            note(f"Sent as offset {sent.offset} of {record.topic}; waiting for the daemon's answer.")
-            _, answer = next(backend.answers([sent], limit_s - patience_s), (sent, None))
-    except KeyboardInterrupt:
-        lies = f"the command is offset {sent.offset} of {record.topic}, and a daemon will handle it"
-        note(f"\nDetached; {lies}. See what became of it with `recoveryctl describe {record.key}`.")
-        raise Detached from None
-    return answer
+    posting = Posting(record)
+    with telling(posting):
+        posting.write(backend)
+        next(hear(backend, [posting], limit_s), None)
+    if posting.answer is None:
+        message = f"No daemon answered in {limit_s:g} s; the command is {posting.place}."
+        raise Failure(Code.NO_ANSWER, message, facts=fates([posting]))
+    return judge(posting.answer)
 
 
 def _kind(answer: Document) -> str:
     return str(answer.get("type", "")).removeprefix(_ANSWER_PREFIX).removesuffix(".v1")
 
 
-def _judge(answer: Document) -> Document:
+def judge(answer: Document) -> Document:
     """Print what was accepted, raise what was refused."""
     data = answer.get("data") or {}
     message, hint = str(data.get("message") or ""), str(data.get("hint") or "")

@@ -1,0 +1,159 @@
+"""What is told of a command whose sending, answer or status does not come to its end: what is known of it, and how the
+same command is sent once more.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from recoveryd.cli.send.backend import OutgoingRecord, Sent
+from recoveryd.errors import ClusterProblem, PerhapsWritten
+from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.states import State
+from tests.builders.core import to_document
+from tests.cli.recoveries import RUNNING, in_state
+from tests.cli.scripted import ScriptedBackend, replay_args, run
+
+ID = "flights-rerun"
+PERHAPS = PerhapsWritten("Could not write to recovery.control.v1: Local: Message timed out")
+GONE = ClusterProblem("Could not read recovery.events.v1: no answer within 30 s")
+STOP = ("stop", ID, "--reason", "leak")
+
+
+@dataclass
+class Broken(ScriptedBackend):
+    """Keeps what it is sent, and breaks then: in the writing, before an answer, or before a status."""
+
+    at_write: BaseException | None = None
+    at_answer: BaseException | None = None
+    at_status: BaseException | None = None
+
+    def send(self, record: OutgoingRecord) -> Sent:
+        sent = super().send(record)
+        if self.at_write is not None:
+            raise self.at_write
+        return sent
+
+    def answers(self, sent: Sequence[Sent], timeout_s: float) -> Iterator[tuple[Sent, dict[str, Any]]]:
+        if self.at_answer is not None:
+            raise self.at_answer
+        yield from super().answers(sent, timeout_s)
+
+    def follow(self, recovery: str) -> Iterator[dict[str, Any] | None]:
+        if self.at_status is not None:
+            raise self.at_status
+        yield from super().follow(recovery)
+
+
+def same_command(backend: ScriptedBackend, told: str) -> bool:
+    return f"--command-id {backend.sent[0]['id']}" in told
+
+
+@pytest.mark.parametrize("more", [(), ("-q",)])
+def test_ctrl_c_while_the_broker_has_not_answered_says_that_the_command_may_be_there(more: tuple[str, ...]) -> None:
+    backend = Broken(at_write=KeyboardInterrupt())
+
+    result = run(backend, *replay_args("--yes", *more))
+
+    told = f"`--command-id {backend.sent[0]['id']} --id {ID}` sends the same command, which is carried out once."
+    assert (result.exit_code, len(backend.sent)) == (130, 1)
+    assert "the command may have been written to recovery.control.v1" in result.stderr
+    assert told in result.stderr
+
+
+def test_ctrl_c_is_told_as_json_where_results_are() -> None:
+    backend = Broken(at_write=KeyboardInterrupt())
+
+    told = json.loads(run(backend, *STOP, "-o", "json").stderr)["detached"]
+
+    assert told["commands"] == [
+        {"recovery": ID, "id": backend.sent[0]["id"], "topic": "recovery.control.v1", "fate": "unsure"}
+    ]
+    assert same_command(backend, told["message"])
+
+
+def test_a_write_without_a_word_of_the_broker_is_not_to_be_sent_again_as_another_command() -> None:
+    backend = Broken(at_write=PERHAPS)
+
+    result = run(backend, *STOP)
+
+    assert result.exit_code == 1
+    assert "RCV-2011 Could not write" in result.stderr
+    assert "may have been written" in result.stderr
+    assert f"`recoveryctl stop {ID} --command-id {backend.sent[0]['id']}` with the same options" in result.stderr
+    assert "can be sent again" not in result.stderr
+
+
+def test_the_same_command_is_the_same_for_the_daemon() -> None:
+    """What is told is typed: its id and content, by which the daemon knows it, do not change."""
+    first, second = Broken(at_write=PERHAPS), ScriptedBackend(becomes=[in_state(State.STARTING)])
+    args = [word for word in replay_args("--yes") if word not in {"--id", ID}]
+    told = run(first, *args).stderr
+    [name] = re.findall(r"`(--command-id \S+ --id \S+)`", told)
+
+    run(second, *args, *name.split())
+
+    assert [first.sent[0][key] for key in ("id", "source", "type", "subject", "data")] == [
+        second.sent[0][key] for key in ("id", "source", "type", "subject", "data")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (("reset", "--group", "g", "--to", "earliest"), " --id g-"),
+        (("rollback", "w"), "The same command line with `--command-id "),
+        (("release", "flights"), "what is released stays so"),
+        (("approve", ID, "--plan-hash", "h"), f"`recoveryctl approve {ID} --command-id "),
+        (replay_args("--plan-only"), "It asks for a plan only"),
+    ],
+)
+def test_how_it_is_sent_again_fits_its_verb(args: tuple[str, ...], told: str) -> None:
+    assert told in run(Broken(at_write=PERHAPS), *args, "--reason", "r").stderr
+
+
+def test_a_write_that_was_refused_is_no_riddle() -> None:
+    denied = ClusterProblem("Could not write.", "Grant Write.", code=Code.NOT_AUTHORISED, retriable=False)
+
+    result = run(Broken(at_write=denied), *STOP)
+
+    assert (result.exit_code, result.stderr) == (5, "RCV-2012 Could not write.\n  next: Grant Write.\n")
+
+
+def test_a_broker_that_goes_before_the_answer_leaves_the_command_where_it_is() -> None:
+    backend = Broken(at_answer=GONE)
+
+    result = run(backend, *STOP, "-o", "json")
+
+    error = json.loads(result.stderr)["error"]
+    assert (result.exit_code, error["code"]) == (1, "RCV-2011")
+    assert "the command is offset 42 of recovery.control.v1, and a daemon will handle it" in error["message"]
+    assert "do not send it again" in error["next"]
+    assert "can be sent again" not in result.stderr
+    assert [(one["fate"], one["offset"]) for one in error["commands"]] == [("sent", 42)]
+
+
+@pytest.mark.parametrize("more", [(), ("--wait",)])
+@pytest.mark.parametrize("args", [replay_args("--yes"), ("reset", "--group", "g", "--to", "earliest", "--reason", "r")])
+def test_a_broker_that_goes_after_the_answer_leaves_what_was_accepted(
+    args: tuple[str, ...], more: tuple[str, ...]
+) -> None:
+    result = run(Broken(at_status=GONE), *args, *more)
+
+    assert result.exit_code == 1
+    assert "the daemon has taken the command, which goes on" in result.stderr
+    assert "Do not send it again" in result.stderr
+    assert "can be sent again" not in result.stderr
+
+
+def test_no_answer_is_told_with_the_place_as_json_too() -> None:
+    backend = ScriptedBackend({ID: to_document(RUNNING)}, answer=lambda _: None)
+
+    result = run(backend, *STOP, "-o", "json", "-q")
+
+    error = json.loads(result.stderr)["error"]
+    assert (result.exit_code, error["code"], [one["offset"] for one in error["commands"]]) == (8, "RCV-4010", [42])
