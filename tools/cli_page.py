@@ -58,6 +58,8 @@ _HEAD: Final = f"""\
 - Of the verbs that send a command, `pause`, `resume`, `stop`, `throttle`, `approve`, `reject` and `release` give the
   answer to it, an event `command_accepted` or `command_duplicate`, or with `--wait` the status record; all others give
   the status record. With `--all`, `-o json` and `-o yaml` give one list of these, `-o jsonl` a line for each.
+  `--all` sends all its commands before it awaits one answer, a minute at most for all of them; who was told and has not
+  answered, who perhaps, and who was not told stands on stderr, and exit code 1 (or 5) says that some were not.
   `explain WORD` gives a list too: a word can mean several things.
 - A path at which nothing stands prints nothing and exits 0, as `kubectl` does with a key that is missing: many fields
   are absent until they are known, so a script tests for the empty text. A note on stderr says so. A path that cannot be

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,24 @@ def test_a_command_that_nobody_answers_is_on_the_topic_and_said_to_be(ctl: Run, 
 
     assert result.returncode == 8
     assert f"the command is offset 0 of {unique}control.v1" in result.stderr
+
+
+@pytest.mark.broker
+def test_all_are_told_where_no_daemon_answers(ctl: Run, bootstrap: str, unique: str) -> None:
+    ctl("topics", "apply")
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for name in ("a", "b", "c"):
+        key, value = STATUS.encode(replace(RUNNING, id=name))
+        producer.produce(f"{unique}status.v1", value=value, key=key)
+    assert producer.flush(60) == 0
+
+    result = ctl("stop", "--all", "--reason", "leak", "--yes", "--timeout", "2s", "-o", "json")
+
+    error = json.loads(result.stderr.splitlines()[-1])["error"]
+    assert (result.returncode, json.loads(result.stdout), error["code"]) == (8, [], "RCV-4010")
+    assert [(one["recovery"], one["fate"], one["offset"]) for one in error["commands"]] == [
+        ("a", "sent", 0), ("b", "sent", 1), ("c", "sent", 2),
+    ]  # fmt: skip
 
 
 def _hears_ctrl_c() -> None:

@@ -15,7 +15,7 @@ from recoveryd.errors import ClusterProblem, PerhapsWritten
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from tests.builders.core import to_document
-from tests.cli.recoveries import RUNNING, in_state
+from tests.cli.recoveries import RUNNING, in_state, make_answer
 from tests.cli.scripted import ScriptedBackend, replay_args, run
 
 ID = "flights-rerun"
@@ -157,3 +157,103 @@ def test_no_answer_is_told_with_the_place_as_json_too() -> None:
 
     error = json.loads(result.stderr)["error"]
     assert (result.exit_code, error["code"], [one["offset"] for one in error["commands"]]) == (8, "RCV-4010", [42])
+
+
+def four(kind: type[ScriptedBackend] = ScriptedBackend, **more: Any) -> Any:
+    return kind({name: to_document(RUNNING) | {"recovery": name} for name in "abcd"}, **more)
+
+
+STOP_ALL = ("stop", "--all", "--reason", "leak", "--yes")
+
+
+def test_all_are_told_before_one_answer_is_awaited() -> None:
+    backend = four(answer=lambda _: None)
+
+    result = run(backend, *STOP_ALL)
+
+    assert (result.exit_code, [command["subject"] for command in backend.sent]) == (8, ["a", "b", "c", "d"])
+    for name, offset in zip("abcd", (42, 43, 44, 45), strict=True):
+        assert f"{name} (offset {offset} of recovery.control.v1)" in result.stderr
+    assert "do not send them again" in result.stderr
+
+
+def test_who_of_all_has_no_answer_is_told_as_json() -> None:
+    backend = four(answer=lambda command: None if command["subject"] in "bd" else make_answer(command))
+
+    result = run(backend, *STOP_ALL, "-o", "json", "-q")
+
+    assert [answer["subject"] for answer in json.loads(result.stdout)] == ["a", "c"]
+    commands = json.loads(result.stderr)["error"]["commands"]
+    assert [(one["recovery"], one["fate"], one["offset"]) for one in commands] == [("b", "sent", 43), ("d", "sent", 45)]
+
+
+def test_all_answers_have_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend, asked = four(answer=lambda _: None), []
+    monkeypatch.setattr(backend, "answers", lambda sent, timeout_s: iter(asked.append((len(sent), timeout_s)) or ()))
+
+    run(backend, *STOP_ALL, "--timeout", "3s")
+
+    assert asked == [(4, 3.0)]
+
+
+@dataclass
+class Second(ScriptedBackend):
+    """The broker fails at the second record."""
+
+    at_second: BaseException = PERHAPS
+
+    def send(self, record: OutgoingRecord) -> Sent:
+        sent = super().send(record)
+        if len(self.sent) == 2:
+            raise self.at_second
+        return sent
+
+
+def test_a_write_that_fails_among_all_names_who_was_told_who_perhaps_and_who_was_not() -> None:
+    backend = four(Second)
+
+    result = run(backend, *STOP_ALL, "-o", "json", "-q")
+
+    error = json.loads(result.stderr)["error"]
+    assert (result.exit_code, error["code"]) == (1, "RCV-2011")
+    assert [(one["recovery"], one["fate"]) for one in error["commands"]] == [
+        ("a", "sent"), ("b", "unsure"), ("c", "not_sent"), ("d", "not_sent"),
+    ]  # fmt: skip
+    for told in ("a (offset 42 of recovery.control.v1)", "perhaps written: b;", "not sent: c, d."):
+        assert told in error["message"]
+    assert f"`recoveryctl stop b --command-id {backend.sent[1]['id']}`" in error["next"]
+    assert [answer["subject"] for answer in json.loads(result.stdout)] == ["a"], "what was sent is heard all the same"
+
+
+def test_what_was_not_sent_weighs_more_than_a_daemon_that_does_not_answer() -> None:
+    refused = ClusterProblem("Could not write.", "Grant Write.", code=Code.NOT_AUTHORISED, retriable=False)
+    backend = four(Second, at_second=refused, answer=lambda _: None)
+
+    result = run(backend, *STOP_ALL)
+
+    assert result.exit_code == 5
+    assert "not sent: b, c, d." in result.stderr
+    assert "RCV-4010" in result.stderr
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_ctrl_c_among_all_names_them_too(form: str) -> None:
+    backend = four(Second, at_second=KeyboardInterrupt())
+
+    result = run(backend, *STOP_ALL, "-q", "-o", form)
+
+    assert result.exit_code == 130
+    assert "perhaps written: b; not sent: c, d." in result.stderr
+    assert f"--command-id {backend.sent[1]['id']}" in result.stderr
+    assert form == "table" or len(json.loads(result.stderr)["detached"]["commands"]) == 4
+
+
+@pytest.mark.parametrize(("breaks", "exit_code"), [(KeyboardInterrupt(), 130), (GONE, 1)])
+def test_what_ends_the_wait_for_all_answers_says_where_each_command_lies(breaks: BaseException, exit_code: int) -> None:
+    backend = four(Broken, at_answer=breaks)
+
+    result = run(backend, *STOP_ALL)
+
+    assert (result.exit_code, len(backend.sent)) == (exit_code, 4)
+    assert "d (offset 45 of recovery.control.v1)" in result.stderr
+    assert "can be sent again" not in result.stderr

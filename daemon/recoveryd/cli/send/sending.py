@@ -113,8 +113,7 @@ def quiet_status(
 
 def send(connection: Connection, record: OutgoingRecord, timeout_s: float | None = None) -> Document:
     """The accepting (or duplicate) answer. Raises `Failure` when refused, or when nobody answers within `timeout_s`."""
-    backend = connection.backend
-    limit_s = ANSWER_TIMEOUT_S if timeout_s is None else min(timeout_s, ANSWER_TIMEOUT_S)
+    backend, limit_s = connection.backend, answer_limit_s(timeout_s)
     posting = Posting(record)
     with telling(posting):
         posting.write(backend)
@@ -123,6 +122,11 @@ def send(connection: Connection, record: OutgoingRecord, timeout_s: float | None
         message = f"No daemon answered in {limit_s:g} s; the command is {posting.place}."
         raise Failure(Code.NO_ANSWER, message, facts=fates([posting]))
     return judge(posting.answer)
+
+
+def answer_limit_s(timeout_s: float | None) -> float:
+    """How long an answer is awaited of somebody who waits for `timeout_s` in all, or without end."""
+    return ANSWER_TIMEOUT_S if timeout_s is None else min(timeout_s, ANSWER_TIMEOUT_S)
 
 
 def _kind(answer: Document) -> str:

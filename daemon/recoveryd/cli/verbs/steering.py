@@ -3,21 +3,20 @@
 Which verb means what is `recoveryd.cli.verbs.steer` and `judge`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
-from recoveryd.cli.failure import ExitCode, Failure
+from recoveryd.cli.failure import ExitCode
 from recoveryd.cli.options import Format
-from recoveryd.cli.render.output import note, print_failure, show
+from recoveryd.cli.render.output import note, show
 from recoveryd.cli.render.showing import public, show_recovery
-from recoveryd.cli.send.backend import OutgoingRecord
 from recoveryd.cli.send.command import print_record, shown_record
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.sending import Sending, Staying, send
+from recoveryd.cli.send.sending_all import send_all
 from recoveryd.cli.send.waiting import exit_code_of_state
 from recoveryd.cli.status import Document, has_ended
-from recoveryd.kernel.catalogue import Code
 
 Reached = Callable[[Document], bool]
 # Shows one of several: what stands for it in JSON, and how it is shown where each stands for itself.
@@ -54,7 +53,7 @@ def steer_all(
     sending: Sending,
     is_reached: Reached,
 ) -> int:
-    """`meant`: the data by id. All are sent before one is waited for."""
+    """`meant`: the data by id. All are sent before one answer is awaited, and answered before an end is waited for."""
     records = [sending.record(connection, verb, recovery, data) for recovery, data in meant.items()]
     with _one_list(sending.output) as tell:
         if sending.print_only:
@@ -62,36 +61,20 @@ def steer_all(
                 shown = shown_record(record, connection.brokers)
                 tell(shown, partial(print_record, record, sending.output, connection.brokers))
             return ExitCode.DONE
-        sent, codes = _send_all(connection, records, sending, tell)
+        waits = isinstance(sending, Staying) and sending.wait
+
+        def on_accepted(recovery: str, answer: Document) -> None:
+            """The answers are the result where nothing is waited for."""
+            if not waits:
+                tell(answer, partial(show, answer, sending.output, list, [recovery]))
+
+        outcome = send_all(connection, records, sending.timeout_s, on_accepted)
         if isinstance(sending, Staying) and sending.wait:
-            for recovery in sent:
+            for recovery in (record.key for record in records if record.key in outcome.accepted):
                 document = _stay(connection, recovery, sending, is_reached)
                 tell(public(document), partial(show_recovery, document, sending.output))
-                codes.append(_outcome(verb, document, is_reached))
-    return max(codes, default=ExitCode.DONE)
-
-
-def _send_all(
-    connection: Connection, records: Sequence[OutgoingRecord], sending: Sending, tell: Tell
-) -> tuple[list[str], list[int]]:
-    """Whose command was accepted, and the exit codes of the others: one that is refused (it may just have ended) stops
-    no other. The answers are the result where nothing is waited for.
-    """
-    sent: list[str] = []
-    codes: list[int] = []
-    for record in records:
-        try:
-            answer = send(connection, record, sending.timeout_s)
-        except Failure as failure:
-            if failure.code is Code.NO_ANSWER:
-                raise
-            print_failure(failure, failure.exit_code)
-            codes.append(failure.exit_code)
-            continue
-        sent.append(record.key)
-        if not (isinstance(sending, Staying) and sending.wait):
-            tell(answer, partial(show, answer, sending.output, list, [record.key]))
-    return sent, codes
+                outcome.codes.append(_outcome(verb, document, is_reached))
+    return outcome.exit_code
 
 
 @contextmanager
