@@ -74,6 +74,11 @@ def test_the_first_context_is_in_use_and_another_one_on_demand(home: Home) -> No
         (("-b", "typed:1"), {"RECOVERYD_CONTEXT": "dev"}, "typed:1"),
         (("--bootstrap-server", "typed:1"), {}, "typed:1"),
         ((), {"RECOVERYD_BOOTSTRAP_SERVERS": "variable:1"}, "variable:1"),
+        (("--context", "dev"), {"RECOVERYD_CLUSTERS__MAIN__BOOTSTRAP_SERVERS": "variable:1"}, "dev:9092"),
+        (("--context", "dev"), {"RECOVERYD_clusters__main": "{bootstrap.servers: 'variable:1'}"}, "dev:9092"),
+        ((), {"RECOVERYD_CONTEXT": "dev", "RECOVERYD_CLUSTERS__MAIN__BOOTSTRAP_SERVERS": "variable:1"}, "dev:9092"),
+        ((), {"RECOVERYD_CLUSTERS__MAIN__BOOTSTRAP_SERVERS": "variable:1"}, "variable:1"),
+        (("-b", "typed:1"), {"RECOVERYD_CLUSTERS__MAIN__BOOTSTRAP_SERVERS": "variable:1"}, "typed:1"),
     ],
 )
 def test_what_is_typed_wins_over_variables_and_these_over_the_context_in_use(
@@ -82,6 +87,106 @@ def test_what_is_typed_wins_over_variables_and_these_over_the_context_in_use(
     two(home)
 
     assert home.reaches(*args, **env) == reached
+
+
+def test_a_named_context_is_taken_whole_and_no_variable_says_a_part_of_it(home: Home) -> None:
+    two(home)
+    env = {"RECOVERYD_TOPICS__PREFIX": "other.", "RECOVERYD_CLUSTERS__MAIN__SASL_MECHANISM": "PLAIN"}
+
+    named = home("config", "show", "-o", "json", "--context", "dev", **env).stdout
+    args = ("pause", "x", "--reason", "r", "--print-record", "-o", "jsonpath=.kcat", "--context", "dev")
+    line = home(*args, **env).stdout
+
+    assert json.loads(named)["topics.prefix"]["value"] == "recovery."
+    assert "sasl" not in named
+    assert " -t recovery.control.v1 " in line
+
+
+def test_a_context_in_use_lends_no_login_to_the_brokers_of_a_variable(home: Home) -> None:
+    pairs = ("security.protocol=SASL_PLAINTEXT", "sasl.mechanism=PLAIN", f"sasl.jaas.config={LOGIN.format('hunter2')}")
+    home("context", "add", "prod", "-b", "prod:9092", *(word for pair in pairs for word in ("--property", pair)))
+
+    shown = home("config", "show", "-o", "json", RECOVERYD_CLUSTERS__MAIN__BOOTSTRAP_SERVERS="variable:1").stdout
+
+    assert json.loads(shown)["clusters.main.bootstrap.servers"]["value"] == "variable:1"
+    assert "sasl" not in shown
+
+
+def prod_config(folder: Path, more: str = "") -> str:
+    """The config of a daemon, with a login."""
+    file = folder / "prod.yaml"
+    jaas = LOGIN.format("hunter2").replace("'", "''")
+    file.write_text(
+        "clusters:\n  main:\n    bootstrap.servers: prod1:9093,prod2:9093\n    security.protocol: SASL_PLAINTEXT\n"
+        f"    sasl.mechanism: PLAIN\n    sasl.jaas.config: '{jaas}'\n{more}"
+    )
+    return str(file)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "key"),
+    [
+        ("RECOVERYD_BOOTSTRAP_SERVERS", "staging:1", "clusters.main.bootstrap.servers"),
+        ("RECOVERYD_CLUSTERS__MAIN__BOOTSTRAP_SERVERS", "staging:1", "clusters.main.bootstrap.servers"),
+        ("RECOVERYD_CLUSTERS__MAIN", "{bootstrap.servers: 'staging:1'}", "clusters.main"),
+        ("RECOVERYD_CLUSTERS__MAIN__SASL_MECHANISM", "SCRAM-SHA-512", "clusters.main.sasl.mechanism"),
+        ("RECOVERYD_TOPICS__PREFIX", "other.", "topics.prefix"),
+        ("RECOVERYD_TOPICS", "{receipts_partitions: 5}", "topics.prefix"),
+        ("RECOVERYD_HTTP__LISTEN", "127.0.0.1:1", "http.listen"),
+    ],
+)
+@pytest.mark.parametrize("args", [("list",), ("pause", "x", "--reason", "r", "--print-record"), ("lag",)])
+def test_a_config_that_is_typed_and_a_variable_that_says_another_place_are_both_named(
+    home: Home, tmp_path: Path, args: tuple[str, ...], variable: str, value: str, key: str
+) -> None:
+    file = prod_config(tmp_path, "topics: {prefix: mine.}\nhttp: {listen: '127.0.0.1:8713'}\n")
+
+    result = run_with(Tools(), *args, "--config", file, env=home.env | {variable: value})
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"RCV-4008 For {key}, --config {file} says ")
+    assert f" and {variable} says " in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "env", "reached"),
+    [
+        ((), {"RECOVERYD_BOOTSTRAP_SERVERS": "prod2:9093"}, "prod2:9093"),
+        (("-b", "typed:1"), {"RECOVERYD_BOOTSTRAP_SERVERS": "variable:1"}, "typed:1"),
+        ((), {"RECOVERYD_TOPICS__PREFIX": "mine."}, "prod1:9093,prod2:9093"),
+        ((), {"RECOVERYD_CONTEXT": "dev"}, "prod1:9093,prod2:9093"),
+    ],
+)
+def test_a_config_that_is_typed_is_filled_by_variables_that_do_not_contradict_it(
+    home: Home, tmp_path: Path, args: tuple[str, ...], env: dict[str, str], reached: str
+) -> None:
+    two(home)
+
+    assert home.reaches("--config", prod_config(tmp_path), *args, **env) == reached
+
+
+def test_the_login_of_a_config_of_a_variable_goes_to_no_brokers_that_are_typed(home: Home, tmp_path: Path) -> None:
+    file = prod_config(tmp_path)
+
+    told = home.reaches("-b", "staging:1", RECOVERYD_CONFIG=file)
+
+    assert told.startswith(f"RCV-4008 sasl.mechanism of {file}:5 is meant for prod1:9093,prod2:9093 ({file}:3), and")
+    assert "hunter2" not in told
+    assert home.reaches("-b", "prod2:9093", RECOVERYD_CONFIG=file) == "prod2:9093"
+    assert home.reaches("-b", "staging:1", "--config", file) == "staging:1"
+
+
+def test_the_config_of_a_daemon_shows_the_variable_that_says_its_brokers(home: Home, tmp_path: Path) -> None:
+    env = {"RECOVERYD_BOOTSTRAP_SERVERS": "variable:1"}
+
+    for args in ((), ("--config", prod_config(tmp_path))):
+        shown = json.loads(home("config", "show", "-o", "json", *args, **env).stdout)
+        assert shown["clusters.main.bootstrap.servers"] == {
+            "value": "variable:1",
+            "origin": "RECOVERYD_BOOTSTRAP_SERVERS",
+        }
+    typed = json.loads(home("config", "show", "-o", "json", "-b", "typed:1", **env).stdout)
+    assert typed["clusters.main.bootstrap.servers"] == {"value": "typed:1", "origin": "--bootstrap"}
 
 
 def test_the_line_for_kcat_goes_to_the_brokers_of_the_context(home: Home) -> None:
@@ -167,7 +272,16 @@ def test_the_context_in_use_is_that_of_the_variable_where_it_is_set(home: Home) 
     assert starred.split() == ["true", "false"]
 
 
-@pytest.mark.parametrize("variable", ["RECOVERYD_CONTEXT", "RECOVERYD_BOOTSTRAP_SERVERS", "RECOVERYD_CONFIG"])
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "RECOVERYD_CONTEXT",
+        "RECOVERYD_BOOTSTRAP_SERVERS",
+        "RECOVERYD_CONFIG",
+        "RECOVERYD_CLUSTERS__MAIN__BOOTSTRAP_SERVERS",
+        "RECOVERYD_TOPICS__PREFIX",
+    ],
+)
 def test_who_chooses_a_context_is_told_which_variable_comes_before_it(home: Home, variable: str) -> None:
     two(home)
 

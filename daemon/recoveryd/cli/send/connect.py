@@ -6,7 +6,7 @@ verbs load none.
 
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 from recoveryd.cli.failure import invalid, usage
 from recoveryd.cli.render.output import detail, is_interactive
 from recoveryd.cli.send.contexts import BOOTSTRAP, Context, Contexts
+from recoveryd.cli.send.places import refuse_another_place, refuse_foreign_login, with_brokers, without_places
 from recoveryd.kernel.catalogue import Code
 from recoveryd.wire.spelling import did_you_mean
 from recoveryd.wire.topics import TopicNames
 
-_PLACES = ("RECOVERYD_BOOTSTRAP_SERVERS", "RECOVERYD_CONFIG")
 DAEMON_HINT = "Give --http HOST:PORT, or make the context again with it: `recoveryctl context add NAME --replace`."
 _NOWHERE = "unset:9092"  # stands in where only names are wanted
 
@@ -73,15 +73,18 @@ class Connection:
         tools: Tools,
         context: str | None = None,
         typed: Sequence[str] = (),
+        variables: Collection[str] = (),
     ) -> None:
         """`context` is named; without one, and without brokers and config, the one in use is taken. `typed`: the words
-        of the command line that say where recoveryd is, for one that is to be typed next.
+        of the command line that say where recoveryd is, for one that is to be typed next. `variables`: which of
+        `bootstrap` and `config` come from a variable and are not typed.
         """
         self.bootstrap = bootstrap
         self.config = config
         self.tools = tools
         self.typed = tuple(typed)
         self._http = http
+        self._variables = frozenset(variables)
         self._is_named = context is not None
         self._context_name = context
         self._backend: Backend | None = None
@@ -98,7 +101,7 @@ class Connection:
     def context(self) -> Context | None:
         """The context in force, read when first needed. Raises `Failure`."""
         contexts, name = Contexts(os.environ), self._context_name
-        if name is None and self.bootstrap is None and self.config is None:
+        if name is None and self.bootstrap is None and self.config is None and not with_brokers(os.environ):
             name = contexts.current()
         return None if name is None else contexts.read(name)
 
@@ -117,12 +120,20 @@ class Connection:
 
     @property
     def settings(self) -> "Settings":
-        """The config in force. Raises `ConfigProblem`."""
+        """The config in force. Raises `ConfigProblem`, or `Failure` where a variable contradicts what is typed."""
         if self._settings is None:
-            self._settings = self._load(self.bootstrap)
+            self._refuse_contradiction()
+            self._settings = self._load()
             place = self._settings.values.clusters["main"]["bootstrap.servers"]
             detail(f"Brokers: {place}" + (f" (context {self.context.name})." if self.context else "."))
         return self._settings
+
+    @property
+    def settings_of_daemon(self) -> "Settings":
+        """What a daemon would read that got the same words and variables: these come before a file then, typed or not.
+        Nothing is to be asked with them. Raises `ConfigProblem`.
+        """
+        return self._load()
 
     @property
     def origin(self) -> str:
@@ -134,8 +145,7 @@ class Connection:
     @property
     def names(self) -> TopicNames:
         """Names of the own topics under the configured prefix, also when nothing says where the brokers are."""
-        settings = self._settings or self._load(self.bootstrap or _NOWHERE)
-        return settings.topic_names
+        return self._settings_of_names().topic_names
 
     @property
     def knows_daemon(self) -> bool:
@@ -156,7 +166,7 @@ class Connection:
             return self._http
         if self.context is not None and self.context.daemon is not None:
             return self.context.daemon
-        listen = (self._settings or self._load(self.bootstrap or _NOWHERE)).values.http
+        listen = self._settings_of_names().values.http
         host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(listen.host, listen.host)  # noqa: S104  (where to ask, not to listen)
         return f"http://{f'[{host}]' if ':' in host and not host.startswith('[') else host}:{listen.port}"
 
@@ -186,15 +196,32 @@ class Connection:
         finally:
             await clusters.close()
 
-    def _load(self, bootstrap: str | None) -> "Settings":
+    def _settings_of_names(self) -> "Settings":
+        if self._settings is not None:
+            return self._settings
+        self._refuse_contradiction()
+        return self._load(_NOWHERE)
+
+    def _load(self, otherwise: str | None = None) -> "Settings":
+        """`otherwise`: brokers, where neither words nor a variable that is made for them say any."""
         from recoveryd.settings import load  # noqa: PLC0415  (pydantic is slow to import)
 
+        bootstrap = self._typed_bootstrap if self.bootstrap else otherwise  # a variable is read with all the others
         if self.context is None:
             return load(self.config, bootstrap)
-        # What is named on the command line is meant, whatever variables say of brokers.
-        passed = _PLACES if self._is_named else ()
-        environment = {name: value for name, value in os.environ.items() if name not in passed}
+        # What is named is meant, whatever variables say of brokers.
+        environment = without_places(os.environ) if self._is_named else dict(os.environ)
         return load(None, bootstrap, environment, base=self.context.as_tree())
+
+    @property
+    def _typed_bootstrap(self) -> str | None:
+        return None if "bootstrap" in self._variables else self.bootstrap
+
+    def _refuse_contradiction(self) -> None:
+        if self.config is not None and "config" not in self._variables:
+            refuse_another_place(self.config, os.environ, self._typed_bootstrap)
+        elif self._typed_bootstrap:
+            refuse_foreign_login(self.config, os.environ, self._typed_bootstrap)
 
 
 def _now_ms() -> int:

@@ -55,7 +55,8 @@ def _connect(ctx: typer.Context, given: Mapping[str, Any], tools: Tools) -> Conn
         else:
             bootstrap, config = None, None
     http = given.get("http")
-    return Connection(bootstrap=bootstrap, config=config, http=http, tools=tools, context=context, typed=words)
+    variables = [name for name in ("bootstrap", "config") if not is_typed(ctx, name)]
+    return Connection(bootstrap, config, http, tools, context, words, variables)
 
 
 def is_typed(ctx: typer.Context, name: str) -> bool:

@@ -32,7 +32,7 @@ def validate(connection: Connection) -> int:
     """
     from recoveryd.settings.renewing import cluster_again  # noqa: PLC0415
 
-    settings = connection.settings
+    settings = connection.settings_of_daemon
     values = settings.values
     settings.units()  # reads the texts of their topologies
     for profile in values.profiles:
@@ -58,7 +58,7 @@ async def _make_controls(settings: "Settings") -> None:
 @connected
 def show_config(connection: Connection, output: Output = Format.TABLE) -> int:
     """Every option with its effective value and where it comes from; secrets are masked."""
-    shown = connection.settings.show()
+    shown = connection.settings_of_daemon.show()
     document = {value.key: {"value": value.value, "origin": value.origin} for value in shown}
 
     def table() -> "list[RenderableType]":

@@ -16,6 +16,7 @@ from recoveryd.cli.options import Format, Output, argument, option
 from recoveryd.cli.render.output import note, show
 from recoveryd.cli.send.contexts import BOOTSTRAP, VARIABLE, Context, Contexts
 from recoveryd.cli.send.java_properties import read_properties
+from recoveryd.cli.send.places import of_places
 from recoveryd.errors import RecoverydError
 
 _group = typer.Typer(help="Where recoveryd is, kept under a name.", no_args_is_help=True)
@@ -127,7 +128,7 @@ def _in_use(contexts: Contexts) -> str | None:
 
 def _tell_what_wins(name: str) -> None:
     """A variable of this shell comes before the context in use, which nobody thinks of at night."""
-    places = (VARIABLE, "RECOVERYD_BOOTSTRAP_SERVERS", "RECOVERYD_CONFIG")
+    places = (VARIABLE, *of_places(os.environ))
     if winners := [each for each in places if os.environ.get(each) and os.environ[each] != name]:
         note(f"Variables of this shell come first: {', '.join(winners)}. Unset them, or say `--context {name}`.")
 

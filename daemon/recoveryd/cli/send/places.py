@@ -1,0 +1,128 @@
+"""What variables of this shell say of where recoveryd is, beside what is typed.
+
+Whoever types a context or a config means that one. A variable that says something else of a place (a key of `clusters`,
+`topics.prefix`, `http.listen`) is passed over for a context, which says all of them, and refused for a config, which is
+made to be filled by variables. A login goes to no brokers but those that stand beside it.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from recoveryd.cli.failure import Failure, usage
+
+_PREFIX: Final = "RECOVERYD_"
+_BROKERS: Final = ("clusters", "main", "bootstrap.servers")
+_PLACES: Final = (("topics", "prefix"), ("http", "listen"))
+_LOGIN: Final = ("sasl.", "ssl.key")
+_NOTHING: Final = object()
+
+
+def with_brokers(environment: Mapping[str, str]) -> list[str]:
+    """The variables that name brokers, or a config: a context that nobody named is not taken beside them."""
+    return [name for name, value in sorted(environment.items()) if value.strip() and _says_brokers(_parts(name))]
+
+
+def of_places(environment: Mapping[str, str]) -> list[str]:
+    """All that say something that a context says as well."""
+    return [name for name in sorted(environment) if _says_place(_parts(name))]
+
+
+def without_places(environment: Mapping[str, str]) -> dict[str, str]:
+    passed = of_places(environment)
+    return {name: value for name, value in environment.items() if name not in passed}
+
+
+def refuse_another_place(config: Path, environment: Mapping[str, str], bootstrap: str | None) -> None:
+    """For a config that is typed. `bootstrap`: brokers that are typed beside it. Raises `Failure`, or `ConfigProblem`
+    where one of both cannot be read.
+    """
+    from recoveryd.settings.sources import Tree, read_file  # noqa: PLC0415  (the package loads pydantic)
+
+    file, said = read_file(config), _with_variables(Tree({}, {}), environment)
+    for key, origin in said.origins.items():
+        for place in _places_at(key):
+            theirs, its = _at(said.values, place), _at(file.values, place)
+            if its in (_NOTHING, None) or _is_same(place, its, theirs) or (place == _BROKERS and bootstrap):
+                continue
+            raise _two_places(config, place, its, str(origin), theirs)
+
+
+def refuse_foreign_login(config: Path | None, environment: Mapping[str, str], bootstrap: str) -> None:
+    """For brokers that are typed without a config: what variables say beside other brokers is not sent to these. Raises
+    as `refuse_another_place`.
+    """
+    from recoveryd.settings.sources import Tree, origin_of, read_file  # noqa: PLC0415
+
+    tree = _with_variables(Tree({}, {}) if config is None else read_file(config), environment)
+    main, known = _at(tree.values, _BROKERS[:-1]), _at(tree.values, _BROKERS)
+    if known in (_NOTHING, None) or _is_same(_BROKERS, known, bootstrap):
+        return
+    if login := next((name for name in main if name.startswith(_LOGIN)), None):
+        origins = [str(origin_of((*_BROKERS[:-1], name), tree.origins)) for name in (login, _BROKERS[-1])]
+        raise usage(
+            f"{login} of {origins[0]} is meant for {known} ({origins[1]}), and --bootstrap says {bootstrap}.",
+            "Type --config FILE beside --bootstrap if they belong together; otherwise unset the variables.",
+        )
+
+
+def _parts(variable: str) -> tuple[str, ...]:
+    """As `settings.sources` takes it apart; nothing for a variable of others."""
+    return tuple(variable.removeprefix(_PREFIX).lower().split("__")) if variable.startswith(_PREFIX) else ()
+
+
+def _says_brokers(parts: tuple[str, ...]) -> bool:
+    return parts in {
+        ("bootstrap_servers",),
+        ("config",),
+        ("clusters",),
+        ("clusters", "main"),
+        ("clusters", "main", "bootstrap_servers"),
+        ("clusters", "main", "bootstrap.servers"),
+    }
+
+
+def _says_place(parts: tuple[str, ...]) -> bool:
+    return _says_brokers(parts) or parts[:1] == ("clusters",) or parts in {("topics",), ("topics", "prefix")}
+
+
+def _with_variables(tree: Any, environment: Mapping[str, str]) -> Any:
+    from recoveryd.settings.model import SettingsModel  # noqa: PLC0415
+    from recoveryd.settings.problems import key_names  # noqa: PLC0415
+    from recoveryd.settings.sources import put_environment  # noqa: PLC0415
+
+    put_environment(tree, environment, key_names(SettingsModel))
+    return tree
+
+
+def _places_at(key: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """A variable may say one key, or a whole section in the place of another."""
+    if key[0] == "clusters":
+        yield key
+    yield from (place for place in _PLACES if place[: len(key)] == key)
+
+
+def _at(values: Any, key: tuple[str, ...]) -> Any:
+    for part in key:
+        if not isinstance(values, Mapping) or part not in values:
+            return _NOTHING
+        values = values[part]
+    return values
+
+
+def _is_same(place: tuple[str, ...], its: Any, theirs: Any) -> bool:
+    """Some of the brokers lead to the same cluster as all of them."""
+    if place == _BROKERS:
+        return _addresses(theirs) <= _addresses(its)
+    return bool(its == theirs) or str(its) == str(theirs)
+
+
+def _addresses(brokers: Any) -> set[str]:
+    return {address.strip() for address in str(brokers).split(",") if address.strip()}
+
+
+def _two_places(config: Path, place: tuple[str, ...], its: Any, variable: str, theirs: Any) -> Failure:
+    key, is_shown = ".".join(place), place in {_BROKERS, *_PLACES} and theirs is not _NOTHING  # others may be secrets
+    said, other = (f"{its}", f"{theirs}") if is_shown else ("one thing", "another")
+    mend = "Unset the variable" + (", or say with --bootstrap which brokers are meant." if place == _BROKERS else ".")
+    return usage(f"For {key}, --config {config} says {said} and {variable} says {other}.", mend)
