@@ -1,7 +1,8 @@
 """`recoveryctl diff`: two plans beside each other, with what of them differs."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,8 @@ _FILE_MOST = 64 * 1024 * 1024
 _NONE = "-"
 # How long it takes depends on when it was asked.
 _PASSING = frozenset({"eta_seconds", "forecast", "budget"})
+# What tells the rows of a list apart, as far as they have it: changes of workflows, partitions, findings.
+_NAMING = ("what", "name", "topic", "group", "partition", "code")
 Plan = Annotated[str, argument("PLAN", "Id of what has a plan, or a file with its status or plan as JSON.",
     autocompletion=complete_ids)]  # fmt: skip
 
@@ -35,11 +38,10 @@ def diff(connection: Connection, left: Plan, right: Plan, output: Output = Forma
     """Compare two plans: ranges, targets, findings, hash. Exits with 9 when something differs; estimates of time and
     cost, and what is left of budgets, are not compared.
     """
-    sides = [dict(_facts(_plan_of(connection, name), ())) for name in (left, right)]
+    sides = [_plan_of(connection, name) for name in (left, right)]
     rows = [
-        {"field": field, "left": sides[0].get(field), "right": sides[1].get(field)}
-        for field in dict.fromkeys((*sides[0], *sides[1]))
-        if sides[0].get(field) != sides[1].get(field)
+        {"field": ".".join(path), "left": before, "right": after}
+        for path, before, after in _differences(sides[0], sides[1], ())
     ]
     show(rows, output, lambda: [_table(left, right, rows)], [str(row["field"]) for row in rows])
     if not rows and output.is_table:
@@ -79,19 +81,70 @@ def _read(path: Path) -> Document:
     return found
 
 
-def _facts(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    """Dotted fields; rows go by their partition or finding, not by their place in a list."""
-    if isinstance(value, Mapping):
-        for name, inner in value.items():
+def _differences(left: Any, right: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
+    """Fields with both values. Rows go by what names them, not by their place in a list."""
+    if _is_like(left, right, lambda value: isinstance(value, Mapping)):
+        left, right = left or {}, right or {}
+        for name in dict.fromkeys((*left, *right)):
             if name not in _PASSING:
-                yield from _facts(inner, (*path, str(name)))
-    elif isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
-        for number, row in enumerate(value):
-            name = row.get("partition", row.get("code", row.get("name", number)))
-            rest = {key: inner for key, inner in row.items() if key not in {"partition", "code", "name"}}
-            yield from _facts(rest, (*path, str(name)))
-    else:
-        yield ".".join(path), value
+                yield from _differences(left.get(name), right.get(name), (*path, str(name)))
+    elif _is_like(left, right, _are_rows):
+        for name, before, after in _pairs(left or (), right or ()):
+            yield from _differences(before, after, (*path, *name))
+    elif left != right:
+        yield path, left, right
+
+
+def _is_like(left: Any, right: Any, is_one: Callable[[Any], bool]) -> bool:
+    """Whether both are of one kind, or one is and the other is not there."""
+    return (is_one(left) and (is_one(right) or not right)) or (is_one(right) and not left)
+
+
+def _are_rows(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(row, Mapping) for row in value)
+
+
+def _pairs(
+    left: Sequence[Document], right: Sequence[Document]
+) -> Iterator[tuple[tuple[str, ...], Document | None, Document | None]]:
+    """Each row of either side once, with that of its name on the other. Several of one name, as findings of one code
+    are, go without those that both sides have, and by their order then.
+    """
+    names = dict.fromkeys(_name_of(row) for row in (*left, *right))
+    by_name: list[dict[tuple[str, ...], list[Document]]] = [{name: [] for name in names} for _ in range(2)]
+    for rows, found in zip((left, right), by_name, strict=True):
+        for row in rows:
+            found[_name_of(row)].append(row)
+    for name in names:
+        before, after = by_name[0][name], by_name[1][name]
+        before, after = _without(before, after), _without(after, before)
+        for number, (one, other) in enumerate(zip_longest(before, after), 1):
+            shown = name if number == 1 and name else (*name, str(number))
+            yield shown, _rest(one, other), _rest(other, one)
+
+
+def _name_of(row: Document) -> tuple[str, ...]:
+    values = (row.get(key) for key in _NAMING)
+    return tuple(str(value) for value in values if isinstance(value, str | int))
+
+
+def _without(rows: Sequence[Document], others: Sequence[Document]) -> list[Document]:
+    """Those of `rows` that are not among `others`, as often as they are more."""
+    unmatched, more = list(others), []
+    for row in rows:
+        if row in unmatched:
+            unmatched.remove(row)
+        else:
+            more.append(row)
+    return more
+
+
+def _rest(row: Document | None, other: Document | None) -> Document | None:
+    """What its name does not say; all of it where nothing else is there to tell that the other side has no such row."""
+    if row is None:
+        return None
+    rest = {key: value for key, value in row.items() if key not in _NAMING or not isinstance(value, str | int)}
+    return rest or (row if other is None else rest)
 
 
 def _table(left: str, right: str, rows: list[dict[str, Any]]) -> "RenderableType":
