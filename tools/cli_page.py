@@ -107,6 +107,10 @@ look, but not send, and one without `--http` cannot ask the daemon itself (`top`
 knows the brokers of `clusters.main` and nothing else of the daemon's config: verbs that look at a unit themselves (`unit`,
 `retention`, `diagnose`, `doctor --unit`) need `--config`; commands only name units, which the daemon knows.
 
+The daemon's HTTP API (`--http`, or that of a context) is asked through the proxy of `http_proxy` or `https_proxy` where it
+is on another machine and not in `no_proxy`; a problem names the proxy. An answer has 30 s, or what is left of `wait --timeout`.
+`watch` and `wait` go on while a daemon that answered before is away, and say so after some seconds and when it is back.
+
 ## Exit codes
 
 """

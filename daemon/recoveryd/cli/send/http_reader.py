@@ -1,26 +1,22 @@
 """Reading status through the daemon's HTTP API (`--http URL`), for people who can reach the daemon but not the brokers.
 
-Commands and events still go through Kafka: the API is read-only and has no events. Plain `urllib`, because a few small
-requests need no more.
+Commands and events still go through Kafka: the API is read-only and has no events. An answer that no recoveryd gives is
+told like none.
 """
 
-import http.client
 import json
-import time
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from recoveryd.cli.failure import Failure, usage
 from recoveryd.cli.send.backend import Backend, OutgoingRecord, Sent
+from recoveryd.cli.send.http_asking import UNANSWERED, Page, ask, way_of
+from recoveryd.cli.send.http_following import answers
 from recoveryd.cli.status import Document
 from recoveryd.errors import RecoverydError
 from recoveryd.kernel.catalogue import Code
 
 _TIMEOUT_S = 30.0  # an address where nothing listens refuses at once
-_POLL_S = 0.5
 _PAGE = 1_000
 _MAX_PAGES = 1_000
 
@@ -38,6 +34,7 @@ class HttpReader:
 
     def __init__(self, url: str, make_kafka: Callable[[], Backend]) -> None:
         self._url = check_url(url)
+        self._place = f"{self._url}{way_of(self._url)}"
         self._make_kafka = make_kafka
         self._kafka_backend: Backend | None = None
 
@@ -53,18 +50,25 @@ class HttpReader:
     def statuses(self) -> dict[str, Document]:
         found: dict[str, Document] = {}
         for page in range(_MAX_PAGES):
-            body = self._get(f"/api/v1/recoveries?limit={_PAGE}&offset={page * _PAGE}") or {}
-            found.update({document["recovery"]: document for document in body.get("recoveries", [])})
-            if (page + 1) * _PAGE >= int(body.get("total", 0)):
+            path = f"/api/v1/recoveries?limit={_PAGE}&offset={page * _PAGE}"
+            body = self._get(path) or {}
+            rows, total = body.get("recoveries", []), body.get("total", 0)
+            if not (isinstance(total, int) and isinstance(rows, list) and all(_is_status(row) for row in rows)):
+                raise self._strange(path)
+            found.update({document["recovery"]: document for document in rows})
+            if (page + 1) * _PAGE >= total:
                 break
         if not found:
             self._require_leader()
         return found
 
     def status(self, recovery: str) -> Document | None:
-        document: Document | None = self._get(f"/api/v1/recoveries/{urllib.parse.quote(recovery, safe='')}")
+        path = f"/api/v1/recoveries/{urllib.parse.quote(recovery, safe='')}"
+        document = self._get(path)
         if document is None:
             self._require_leader()
+        elif not _is_status(document):
+            raise self._strange(path)
         return document
 
     def lag(self) -> Document:
@@ -72,7 +76,7 @@ class HttpReader:
         self._require_leader()
         found: Document = self._get("/api/v1/lag") or {}
         if "groups" not in found:
-            raise _unreachable(f"The daemon at {self._url} tells no lag: it is older than this program.")
+            raise _unreachable(f"The daemon at {self._place} tells no lag: it is older than this program.")
         return found
 
     def control(self) -> Document:
@@ -95,41 +99,29 @@ class HttpReader:
 
     def metrics(self) -> str:
         """The text that Prometheus gets."""
-        try:
-            with urllib.request.urlopen(f"{self._url}/metrics", timeout=_TIMEOUT_S) as answer:  # noqa: S310  (scheme checked)
-                text: bytes = answer.read()
-        except (OSError, http.client.HTTPException) as error:
-            raise _unreachable(f"No daemon answers at {self._url}: {getattr(error, 'reason', error)}.") from error
-        return text.decode(errors="replace")
+        page = self._ask("/metrics")
+        if page.status != 200:
+            raise self._strange("/metrics", page.status)
+        return page.body.decode(errors="replace")
 
     def follow(self, recovery: str) -> Iterator[Document | None]:
         """Asks every half second; a daemon that is away for a moment (a restart) is asked again."""
         seen: Document | None = None
-        while True:
-            try:
-                document = self.status(recovery)
-            except RecoverydError as error:
-                if not error.retriable or seen is None:
-                    raise
-                document = seen
-            yield document if document != seen else None
-            seen = document
-            time.sleep(_POLL_S)
+        for answer in answers(lambda: self.status(recovery), self._place):
+            if answer is None:
+                yield None
+                continue
+            yield answer.value if answer.value != seen else None
+            seen = answer.value
 
     def follow_all(self) -> Iterator[Document | None]:
         """Asks every half second, as `follow` does."""
-        seen: dict[str, Document] | None = None
-        while True:
-            try:
-                documents = self.statuses()
-            except RecoverydError as error:
-                if not error.retriable or seen is None:
-                    raise
-                documents = seen
-            yield from (document for name, document in documents.items() if (seen or {}).get(name) != document)
+        seen: dict[str, Document] = {}
+        for answer in answers(self.statuses, self._place):
+            if answer is not None:
+                yield from (document for name, document in answer.value.items() if seen.get(name) != document)
+                seen = answer.value
             yield None
-            seen = documents
-            time.sleep(_POLL_S)
 
     def close(self) -> None:
         if self._kafka_backend is not None:
@@ -145,27 +137,36 @@ class HttpReader:
         """A standby knows no recovery, which must not be taken for there being none."""
         ready = self._get("/readyz", or_503=True) or {}
         if not ready.get("ready"):
-            raise _unreachable(f"The daemon at {self._url} is not ready (role {ready.get('role', 'unknown')}).")
+            raise _unreachable(f"The daemon at {self._place} is not ready (role {ready.get('role', 'unknown')}).")
 
-    def _get(self, path: str, *, or_503: bool = False) -> Any:
-        """Parsed JSON; None when the daemon says that there is no such recovery."""
+    def _get(self, path: str, *, or_503: bool = False) -> Document | None:
+        """What it says; None when the daemon says that there is no such recovery."""
+        page = self._ask(path)
+        body = _object(page.body)
+        said = body.get("error") if body is not None else None
+        error: Document = said if isinstance(said, dict) else {}
+        code = error.get("code")
+        if body is not None and (page.status == 200 or (or_503 and page.status == 503 and "ready" in body)):
+            return body
+        if code == Code.NO_SUCH_RECOVERY.value:
+            return None
+        if code == Code.NO_LOG.value:
+            raise _RefusedError(str(error.get("message") or ""))
+        if code == Code.DAEMON_BUSY.value:
+            raise RecoverydError(Code.DAEMON_BUSY, retriable=True)
+        raise self._strange(path, page.status)
+
+    def _ask(self, path: str) -> Page:
         try:
-            with urllib.request.urlopen(self._url + path, timeout=_TIMEOUT_S) as answer:  # noqa: S310  (scheme checked)
-                return json.load(answer)
-        except urllib.error.HTTPError as error:
-            body = _json_or_nothing(error.read())
-            if or_503 and error.code == 503:
-                return body
-            if (body.get("error") or {}).get("code") == Code.NO_SUCH_RECOVERY.value:
-                return None
-            if (body.get("error") or {}).get("code") == Code.NO_LOG.value:
-                raise _RefusedError(str(body["error"].get("message") or "")) from error
-            if (body.get("error") or {}).get("code") == Code.DAEMON_BUSY.value:
-                raise RecoverydError(Code.DAEMON_BUSY, retriable=True) from error
-            raise _unreachable(f"{self._url}{path} answered {error.code}, which no recoveryd does.") from error
-        except (OSError, ValueError, http.client.HTTPException) as error:  # also an answer that ends in the middle
-            reason = getattr(error, "reason", error)
-            raise _unreachable(f"No daemon answers at {self._url}: {reason}.") from error
+            return ask(self._url + path, _TIMEOUT_S)
+        except UNANSWERED as error:
+            raise _unreachable(f"No daemon answers at {self._place}: {getattr(error, 'reason', error)}.") from error
+
+    def _strange(self, path: str, status: int = 200) -> RecoverydError:
+        """A proxy, say, or another program at this address."""
+        what = f"answered {status}" if status != 200 else "answered what is no such JSON"
+        way = self._place.removeprefix(self._url)
+        return _unreachable(f"{self._url}{path}{way and ', asked'}{way}{way and ','} {what}, which no recoveryd does.")
 
 
 def read_lag(url: str) -> Document:
@@ -195,12 +196,16 @@ def check_url(url: str) -> str:
     return full.rstrip("/")
 
 
-def _json_or_nothing(body: bytes) -> dict[str, Any]:
+def _object(body: bytes) -> Document | None:
     try:
         parsed = json.loads(body)
-    except ValueError:
-        return {}
-    return parsed if isinstance(parsed, dict) else {}
+    except (ValueError, RecursionError):
+        return None
+    return parsed if isinstance(parsed, dict) else None
+
+
+def _is_status(row: object) -> bool:
+    return isinstance(row, dict) and isinstance(row.get("recovery"), str) and isinstance(row.get("state"), str)
 
 
 def _unreachable(message: str) -> RecoverydError:

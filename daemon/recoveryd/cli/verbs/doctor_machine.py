@@ -4,20 +4,18 @@ Each check returns what it found and, when it is not good, the next step; none r
 `recoveryd.cli.verbs.doctor_clusters`, what looks at Spark masters in `recoveryd.cli.verbs.doctor_spark`.
 """
 
-import http.client
 import importlib.util
 import json
 import os
 import subprocess
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 from recoveryd.cli.send.connect import DAEMON_HINT, Connection
+from recoveryd.cli.send.http_asking import UNANSWERED, ask, way_of
 from recoveryd.cli.send.http_reader import check_url
 from recoveryd.cli.verbs.doctor_checks import CheckPatience, CheckResult, bad, doubtful, failed, good, skipped
 from recoveryd.errors import RecoverydError
@@ -27,6 +25,7 @@ from recoveryd_sandbox.java import find_java
 
 _SPARK_TIMEOUT_S = 180.0
 _WANTED_FREE_GB = 1.0
+_PAGE_MOST = 1024 * 1024
 _CLOCK_TOLERANCE_S = 3.0  # a page tells whole seconds
 _NEED_THE_CONFIG = (
     "work_dir", "profiles", "executors", "brokers", "features", "ACLs", "topics", "write", "command", "clock", "daemon",
@@ -127,28 +126,20 @@ def _how_to_write(folder: Path) -> str:
 def check_daemon(url: str, timeout_s: float = CheckPatience().page_s) -> Iterator[CheckResult]:
     """Is a daemon ready, as its own health page says, and does its clock agree with ours?"""
     name, page, clock = "daemon", f"{url.rstrip('/')}/readyz", "clock of the daemon"
+    place = f"{url}{way_of(url)}"
     try:
-        refused, body, date = _health_page(page, timeout_s)
-    except (OSError, ValueError, http.client.HTTPException) as error:  # also what answers there is no daemon
+        answer = ask(page, timeout_s, _PAGE_MOST)
+    except UNANSWERED as error:  # also what answers there is no daemon
         step = "Start it with `recoveryd run`; if it runs elsewhere, give --http URL."
-        yield doubtful(name, f"no answer at {url}: {getattr(error, 'reason', error)}", step)
+        yield doubtful(name, f"no answer at {place}: {getattr(error, 'reason', error)}", step)
         yield skipped(clock, "no daemon answers", "See above.")
         return
-    if refused:
+    if answer.status != 200:
         step = "A standby takes over by itself; otherwise read the daemon's log."
-        yield doubtful(name, f"not ready at {url} ({refused}): {_short(body)}", step)
+        yield doubtful(name, f"not ready at {place} ({answer.status}): {_short(answer.body)}", step)
     else:
-        yield good(name, f"ready at {url}: {_short(body)}")
-    yield judge_daemon_clock(date, time.time())
-
-
-def _health_page(page: str, timeout_s: float) -> tuple[int, bytes, str | None]:
-    """The status with which it refuses, 0 when it does not; the body; what it says of the time."""
-    try:
-        with urllib.request.urlopen(page, timeout=timeout_s) as answer:  # noqa: S310  (the scheme was checked)
-            return 0, answer.read(), answer.headers.get("Date")
-    except urllib.error.HTTPError as error:
-        return error.code, error.read(), error.headers.get("Date")
+        yield good(name, f"ready at {place}: {_short(answer.body)}")
+    yield judge_daemon_clock(answer.date, time.time())
 
 
 def judge_daemon_clock(date: str | None, now_s: float) -> CheckResult:

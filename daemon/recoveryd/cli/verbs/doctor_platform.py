@@ -5,8 +5,6 @@ All of them only look, and change nothing. They always exit with 0 when they cou
 check.
 """
 
-import http.client
-import urllib.request
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,6 +21,7 @@ from recoveryd.cli.options import Format, Output, option
 from recoveryd.cli.render.output import show
 from recoveryd.cli.send.connect import Connection, known_cluster
 from recoveryd.cli.send.connected import connected
+from recoveryd.cli.send.http_asking import UNANSWERED, ask
 from recoveryd.cli.send.http_reader import check_url
 from recoveryd.errors import RecoverydError
 
@@ -127,10 +126,12 @@ def metrics_shown(url: str) -> str | None:
     """Whether a daemon shows metrics there."""
     page = f"{url.rstrip('/')}/metrics"
     try:
-        with urllib.request.urlopen(page, timeout=_HTTP_TIMEOUT_S) as answer:  # noqa: S310  (the scheme was checked)
-            count = sum(not line.startswith(b"#") for line in answer.read().splitlines())
-    except (OSError, ValueError, http.client.HTTPException):
+        found = ask(page, _HTTP_TIMEOUT_S)
+    except UNANSWERED:
         return None
+    if found.status != 200:
+        return None
+    count = sum(not line.startswith(b"#") for line in found.body.splitlines())
     return f"a daemon shows {count:,} series at {page}"
 
 

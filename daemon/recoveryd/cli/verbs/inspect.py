@@ -1,5 +1,6 @@
 """The verbs that only look: list (ls), get (status), describe, watch, wait. None of them writes anything."""
 
+import time
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 
@@ -12,6 +13,7 @@ from recoveryd.cli.render.output import note, stderr_console, stdout_console
 from recoveryd.cli.render.showing import show_all, show_recoveries, show_recovery
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import Id, complete_ids, connected
+from recoveryd.cli.send.http_asking import Later
 from recoveryd.cli.send.values import parse_duration_s
 from recoveryd.cli.send.waiting import detaching, exit_code_of_state, wait_for
 from recoveryd.cli.status import Document, has_ended, is_settled
@@ -129,10 +131,13 @@ def wait(
     """Wait until a recovery ended; the exit code says how. Ends early, with 7, when it waits for approval."""
     if wanted is not None and at is not None:
         raise usage("--for and --at cannot both be waited for.", "Give one of them.")
-    found = _find(connection, recovery)
+    timeout_s = None if timeout is None else parse_duration_s(timeout, "--timeout")
+    if timeout_s is None or connection.http is None:
+        found = _find(connection, recovery)
+    else:
+        found, timeout_s = _find_within(connection, recovery, timeout_s)
     if at is not None:
         _check_step(found, at)
-    timeout_s = None if timeout is None else parse_duration_s(timeout, "--timeout")
 
     def is_reached(document: Document) -> bool:
         if at is not None:
@@ -193,3 +198,12 @@ def _find(connection: Connection, recovery: str) -> Document:
     if document is None:
         raise Failure(Code.NO_SUCH_RECOVERY, f"Nothing has the id `{recovery}`.")
     return document
+
+
+def _find_within(connection: Connection, recovery: str, timeout_s: float) -> tuple[Document, float]:
+    """As `_find`, and how much of the time is left."""
+    begun_s, asked = time.monotonic(), Later(lambda: _find(connection, recovery))
+    if not asked.wait(timeout_s):
+        message = f"Nobody said within {timeout_s:g} s how {recovery} is."
+        raise Failure(Code.WAIT_TIMED_OUT, message, f"Wait for it again with `recoveryctl wait {recovery}`.")
+    return asked.result(), max(0.0, round(timeout_s - (time.monotonic() - begun_s), 1))

@@ -1,0 +1,203 @@
+"""`--http` at what is slow, strange, away for a while, or behind a proxy."""
+
+import contextlib
+import json
+import socketserver
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from recoveryd.cli.send import http_following, http_reader
+from recoveryd.cli.send.connect import Tools, open_backend
+from recoveryd.cli.send.http_asking import ask
+from recoveryd.cli.verbs import doctor_machine
+from recoveryd.errors import RecoverydError
+from recoveryd.kernel.catalogue import Code
+from recoveryd.runtime.health import Sources
+from tests.builders.core import to_document
+from tests.cli.recoveries import COMPLETED, RUNNING
+from tests.cli.scripted import run_with
+from tests.cli.served import LEADER, served
+
+Send = Callable[[bytes], object]
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+
+
+def run(*args: str, **env: str) -> tuple[int, str, str]:
+    tools = Tools(open_backend=open_backend, is_interactive=lambda: False)
+    result = run_with(tools, *args, env={"no_proxy": None, "NO_PROXY": None, **env})
+    return result.exit_code, result.stdout, result.stderr
+
+
+@contextlib.contextmanager
+def speaking(answer: Callable[[Send, str], object]) -> Iterator[str]:
+    """The address of a server that `answer` speaks for; it is given the first line of each request."""
+
+    class Speaking(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            asked = self.request.recv(65_536).decode().partition("\r\n")[0]
+            with contextlib.suppress(OSError):  # nobody listens any more
+                answer(self.request.sendall, asked)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Speaking) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+
+
+def whole(body: str, status: str = "200 OK") -> bytes:
+    return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}".encode()
+
+
+def refused(send: Send, _asked: str) -> None:
+    send(whole("no such host", "503 Service Unavailable"))
+
+
+def test_a_daemon_on_this_machine_is_not_asked_through_a_proxy() -> None:
+    daemon = served(Sources(lambda: LEADER, lambda: {RUNNING.id: RUNNING}, dict, to_document, "text/plain"))
+    with daemon as url, speaking(refused) as proxy:
+        for near in (url, url.replace("127.0.0.1", "localhost")):
+            assert run("list", "--http", near, "-o", "name", http_proxy=proxy) == (0, f"{RUNNING.id}\n", "")
+
+
+def test_a_daemon_elsewhere_is_asked_through_the_proxy_and_that_is_said_without_its_login(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with speaking(refused) as proxy:
+        behind = proxy.replace("http://", "http://u:hunter2@")
+        code, _, said = run("list", "--http", "recoveryd.invalid:8712", http_proxy=behind)
+        monkeypatch.setenv("http_proxy", behind)
+        monkeypatch.delenv("no_proxy", raising=False)
+        (checked, _) = doctor_machine.check_daemon("http://recoveryd.invalid:8712", 10.0)
+
+    through = f"through the proxy {proxy.removeprefix('http://')}"
+    assert (code, said.split()[0]) == (1, "RCV-2011")
+    assert f"asked {through}, answered 503, which no recoveryd does" in said
+    assert through in checked.found
+    assert "hunter2" not in said + checked.found
+
+
+@pytest.fixture
+def trickling() -> Iterator[str]:
+    """Each answer begins at once, and goes on byte by byte until the test is over."""
+    is_over = threading.Event()
+
+    def answer(send: Send, asked: str) -> None:
+        send(HEAD[:-2] if "headers" in asked else HEAD + b"\r\n")
+        while not is_over.wait(0.05):
+            send(b" ")
+
+    with speaking(answer) as url:
+        yield url
+        is_over.set()
+
+
+@pytest.mark.parametrize("where", ["", "/headers"])
+def test_an_answer_that_never_ends_is_given_up(trickling: str, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_reader, "_TIMEOUT_S", 0.4)
+
+    code, _, said = run("list", "--http", trickling + where)
+
+    assert (code, said.split()[0]) == (1, "RCV-2011")
+    assert "no whole answer within 0.4 s" in said
+
+
+def test_a_wait_ends_by_its_timeout_while_the_daemon_has_not_answered(trickling: str) -> None:
+    code, _, said = run("wait", "x", "--timeout", "300ms", "--http", trickling)
+
+    assert (code, said.split()[0]) == (8, "RCV-4009")
+    assert "within 0.3 s" in said
+
+
+def test_a_wait_ends_by_its_timeout_while_a_later_answer_hangs() -> None:
+    is_over, count = threading.Event(), iter(range(100))
+
+    def answer(send: Send, _asked: str) -> None:
+        if next(count) < 2:
+            send(whole(json.dumps(to_document(RUNNING))))
+        else:
+            is_over.wait(60)
+
+    with speaking(answer) as url:
+        code, _, said = run("wait", RUNNING.id, "--timeout", "2s", "--http", url)
+        is_over.set()
+
+    assert (code, " within " in said) == (8, True)
+
+
+def test_an_answer_without_end_is_not_kept() -> None:
+    def answer(send: Send, _asked: str) -> None:
+        send(HEAD + b"\r\n")
+        while True:
+            send(b" " * 65_536)
+
+    with speaking(answer) as url, pytest.raises(OSError, match="longer than 1000000 bytes"):
+        ask(url, 30.0, 1_000_000)
+
+
+@pytest.mark.parametrize("body", ['"ok"', "[1]", "17", "null", "<html>", "[" * 100_000])
+@pytest.mark.parametrize("args", [("list",), ("get", "x"), ("lag",), ("logs", "x"), ("top",)])
+def test_an_answer_that_is_no_object_is_told_as_one_of_no_daemon(args: tuple[str, ...], body: str) -> None:
+    with speaking(lambda send, _asked: send(whole(body))) as url:
+        code, printed, said = run(*args, "--http", url)
+
+    assert (code, printed, said.split()[0]) == (1, "", "RCV-2011")
+
+
+@pytest.mark.parametrize(
+    ("args", "answer"),
+    [
+        (("list",), whole('{"recoveries": [1]}')),
+        (("list",), whole('{"recoveries": [{"recovery": "x"}], "total": "many"}')),
+        (("get", "x"), whole('{"hello": "world"}')),
+        (("get", "x"), whole('{"error": "gone"}', "404 Not Found")),
+    ],
+)
+def test_what_has_not_the_fields_of_a_daemon_is_told_so(args: tuple[str, ...], answer: bytes) -> None:
+    with speaking(lambda send, _asked: send(answer)) as url:
+        code, _, said = run(*args, "--http", url)
+
+    assert (code, said.split()[0]) == (1, "RCV-2011")
+    assert "which no recoveryd does" in said
+
+
+def test_who_waits_is_told_that_the_daemon_is_silent_and_that_it_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_following, "SILENT_S", 0.0)
+    status = [whole(json.dumps(to_document(each))) for each in (RUNNING, RUNNING, COMPLETED)]
+    away = whole("", "502 Bad Gateway")
+    later = iter([*status[:2], away, away, status[2]])
+
+    with speaking(lambda send, _asked: send(next(later))) as url:
+        code, _, said = run("wait", RUNNING.id, "--http", url, "-o", "name")
+
+    told = [line for line in said.splitlines() if line.endswith((f"({url})", f"({url})."))]
+    assert code == 0
+    assert len(told) == 2
+    assert told[0].startswith("No answer for ")
+    assert "answered 502" in told[0]
+    assert told[1] == f"The daemon answers again ({url})."
+
+
+def test_a_short_absence_is_not_told_and_what_no_patience_mends_ends_it(capsys: pytest.CaptureFixture[str]) -> None:
+    later: Iterator[int | RecoverydError] = iter(
+        [1, RecoverydError(Code.CLUSTER_UNREACHABLE, retriable=True), 2, RecoverydError(Code.NOT_AUTHORISED)]
+    )
+
+    def question() -> int:
+        found = next(later)
+        if isinstance(found, RecoverydError):
+            raise found
+        return found
+
+    seen = http_following.answers(question, "here")
+    values = (each.value for each in seen if each is not None)  # None: not yet, or away
+
+    assert (next(values), next(values)) == (1, 2)
+    with pytest.raises(RecoverydError) as ended:
+        next(values)
+    assert ended.value.code == Code.NOT_AUTHORISED
+    assert capsys.readouterr().err == ""
