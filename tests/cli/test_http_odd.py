@@ -77,6 +77,7 @@ def test_a_daemon_elsewhere_is_asked_through_the_proxy_and_that_is_said_without_
     through = f"through the proxy {proxy.removeprefix('http://')}"
     assert (code, said.split()[0]) == (1, "RCV-2011")
     assert f"asked {through}, answered 503, which no recoveryd does" in said
+    assert checked.found.startswith("no daemon at http://recoveryd.invalid:8712 ")
     assert through in checked.found
     assert "hunter2" not in said + checked.found
 

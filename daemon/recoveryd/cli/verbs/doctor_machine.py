@@ -134,7 +134,10 @@ def check_daemon(url: str, timeout_s: float = CheckPatience().page_s) -> Iterato
         yield doubtful(name, f"no answer at {place}: {getattr(error, 'reason', error)}", step)
         yield skipped(clock, "no daemon answers", "See above.")
         return
-    if answer.status != 200:
+    if not _is_of_daemon(answer.body):
+        step = "Look who answers there: check --http, and `no_proxy` where a proxy is named."
+        yield doubtful(name, f"no daemon at {place}, which answered {answer.status}: {_short(answer.body)}", step)
+    elif answer.status != 200:
         step = "A standby takes over by itself; otherwise read the daemon's log."
         yield doubtful(name, f"not ready at {place} ({answer.status}): {_short(answer.body)}", step)
     else:
@@ -156,11 +159,19 @@ def judge_daemon_clock(date: str | None, now_s: float) -> CheckResult:
     return good(name, "agrees with ours")
 
 
+def _is_of_daemon(body: bytes) -> bool:
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and "ready" in document
+
+
 def _short(body: bytes) -> str:
     """The body of a health page on one line."""
     try:
         document = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return body.decode("utf-8", "replace").strip().splitlines()[0][:120] if body.strip() else "no text"
     if isinstance(document, dict):
         return ", ".join(f"{name} {value}" for name, value in document.items())[:160]
