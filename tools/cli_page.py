@@ -87,8 +87,8 @@ In this order: `--context NAME`, or `--bootstrap HOST:PORT` or `--config FILE`; 
 use. `-v` says which brokers it came to.
 
 A context that is named is taken whole: no variable of `clusters` or `topics.prefix` changes it. A config that is typed is
-filled by variables, but where one says other brokers, another login, `topics.prefix` or `http.listen` than the file, the
-command is refused (RCV-4008) and names both. With `--bootstrap` alone, a login that variables say for other brokers
+filled by variables, but where one says other brokers, another login or another `topics.prefix` than the file, the command
+is refused (RCV-4008) and names both. With `--bootstrap` alone, a login that variables say for other brokers
 (`RECOVERYD_CONFIG`, too) is refused as well: type `--config` beside it if they belong together. `config show` and
 `config validate` read as a daemon does, for which variables come before the file.
 

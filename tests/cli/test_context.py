@@ -132,14 +132,13 @@ def prod_config(folder: Path, more: str = "") -> str:
         ("RECOVERYD_CLUSTERS__MAIN__SASL_MECHANISM", "SCRAM-SHA-512", "clusters.main.sasl.mechanism"),
         ("RECOVERYD_TOPICS__PREFIX", "other.", "topics.prefix"),
         ("RECOVERYD_TOPICS", "{receipts_partitions: 5}", "topics.prefix"),
-        ("RECOVERYD_HTTP__LISTEN", "127.0.0.1:1", "http.listen"),
     ],
 )
 @pytest.mark.parametrize("args", [("list",), ("pause", "x", "--reason", "r", "--print-record"), ("lag",)])
 def test_a_config_that_is_typed_and_a_variable_that_says_another_place_are_both_named(
     home: Home, tmp_path: Path, args: tuple[str, ...], variable: str, value: str, key: str
 ) -> None:
-    file = prod_config(tmp_path, "topics: {prefix: mine.}\nhttp: {listen: '127.0.0.1:8713'}\n")
+    file = prod_config(tmp_path, "topics: {prefix: mine.}\n")
 
     result = run_with(Tools(), *args, "--config", file, env=home.env | {variable: value})
 
@@ -154,6 +153,7 @@ def test_a_config_that_is_typed_and_a_variable_that_says_another_place_are_both_
         ((), {"RECOVERYD_BOOTSTRAP_SERVERS": "prod2:9093"}, "prod2:9093"),
         (("-b", "typed:1"), {"RECOVERYD_BOOTSTRAP_SERVERS": "variable:1"}, "typed:1"),
         ((), {"RECOVERYD_TOPICS__PREFIX": "mine."}, "prod1:9093,prod2:9093"),
+        ((), {"RECOVERYD_HTTP__LISTEN": "0.0.0.0:8712"}, "prod1:9093,prod2:9093"),  # of the image
         ((), {"RECOVERYD_CONTEXT": "dev"}, "prod1:9093,prod2:9093"),
     ],
 )
@@ -162,7 +162,9 @@ def test_a_config_that_is_typed_is_filled_by_variables_that_do_not_contradict_it
 ) -> None:
     two(home)
 
-    assert home.reaches("--config", prod_config(tmp_path), *args, **env) == reached
+    file = prod_config(tmp_path, "http: {listen: '127.0.0.1:8713'}\n")
+
+    assert home.reaches("--config", file, *args, **env) == reached
 
 
 def test_the_login_of_a_config_of_a_variable_goes_to_no_brokers_that_are_typed(home: Home, tmp_path: Path) -> None:

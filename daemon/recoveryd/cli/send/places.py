@@ -1,8 +1,9 @@
 """What variables of this shell say of where recoveryd is, beside what is typed.
 
 Whoever types a context or a config means that one. A variable that says something else of a place (a key of `clusters`,
-`topics.prefix`, `http.listen`) is passed over for a context, which says all of them, and refused for a config, which is
-made to be filled by variables. A login goes to no brokers but those that stand beside it.
+or `topics.prefix`) is passed over for a context, which says all of them, and refused for a config, which is made to be
+filled by variables. A login goes to no brokers but those that stand beside it. `http.listen` is left to variables: the
+image says it, whatever the file there says.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,7 +14,7 @@ from recoveryd.cli.failure import Failure, usage
 
 _PREFIX: Final = "RECOVERYD_"
 _BROKERS: Final = ("clusters", "main", "bootstrap.servers")
-_PLACES: Final = (("topics", "prefix"), ("http", "listen"))
+_PREFIX_KEY: Final = ("topics", "prefix")
 _LOGIN: Final = ("sasl.", "ssl.key")
 _NOTHING: Final = object()
 
@@ -99,7 +100,8 @@ def _places_at(key: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """A variable may say one key, or a whole section in the place of another."""
     if key[0] == "clusters":
         yield key
-    yield from (place for place in _PLACES if place[: len(key)] == key)
+    elif _PREFIX_KEY[: len(key)] == key:
+        yield _PREFIX_KEY
 
 
 def _at(values: Any, key: tuple[str, ...]) -> Any:
@@ -122,7 +124,10 @@ def _addresses(brokers: Any) -> set[str]:
 
 
 def _two_places(config: Path, place: tuple[str, ...], its: Any, variable: str, theirs: Any) -> Failure:
-    key, is_shown = ".".join(place), place in {_BROKERS, *_PLACES} and theirs is not _NOTHING  # others may be secrets
+    key, is_shown = (
+        ".".join(place),
+        place in {_BROKERS, _PREFIX_KEY} and theirs is not _NOTHING,
+    )  # others may be secrets
     said, other = (f"{its}", f"{theirs}") if is_shown else ("one thing", "another")
     mend = "Unset the variable" + (", or say with --bootstrap which brokers are meant." if place == _BROKERS else ".")
     return usage(f"For {key}, --config {config} says {said} and {variable} says {other}.", mend)
