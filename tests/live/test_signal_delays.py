@@ -1,5 +1,7 @@
 """Signals of one domain that come at different delays: each is as fresh as it can be, whatever the slowest one is."""
 
+from itertools import pairwise
+
 import pytest
 
 from recoveryd.live.freshness import Reading
@@ -25,16 +27,23 @@ class Domain:
             self.step(0.02, active=False)
 
     def step(
-        self, canary_s: float | None, *, p99_s: float = 0.02, active: bool = True, used: float | None = None
+        self,
+        canary_s: float | None,
+        *,
+        p99_s: float | None = 0.02,
+        active: bool = True,
+        used: float | None = None,
+        live: float | None = None,
     ) -> ControlDecision:
-        """`used`: what lanes achieve, None = what they were granted."""
+        """`used`: what lanes achieve, None = what they were granted. `live`: what live traffic writes, if known."""
         self.now_ms += 1_000 * PERIOD_S
         readings = [Reading("canary", canary_s, self.now_ms - 100)] if canary_s is not None else []
-        if self.steps * PERIOD_S % SCRAPED_S < PERIOD_S:
+        if p99_s is not None and self.steps * PERIOD_S % SCRAPED_S < PERIOD_S:
             readings.append(Reading("p99", p99_s, self.now_ms - 1_000 * self.range_s - 500))
         self.steps += 1
         achieved = self.state.published if used is None else used
-        inputs = Inputs(tuple(readings), None, achieved, 1e6, 100e6, active)
+        load = None if live is None else Reading("ingress", live, self.now_ms)
+        inputs = Inputs(tuple(readings), load, achieved, 1e6, 100e6, active)
         self.state, decision = step(self.state, inputs, self.now_ms, PARAMS)
         return decision
 
@@ -65,6 +74,23 @@ def test_a_short_silence_of_the_canary_costs_no_loop_delay_of_a_latency_over_a_r
     back = [domain.step(0.02).wanted_bytes_per_s for _ in range(45)]
     assert back[0] == silent[-1], "no sample tells yet of the rate to which it decayed"
     assert back[-1] >= 0.95 * before.wanted_bytes_per_s
+
+
+def test_a_raise_that_waits_for_samples_of_a_signal_that_was_stale_is_not_saved_up() -> None:
+    domain = Domain(60)
+    for _ in range(400):
+        domain.step(0.006, live=5e6)
+    for _ in range(100):
+        silent = domain.step(0.006, p99_s=None, live=5e6)
+    assert silent.rate_bytes_per_s == 1e6
+    told = [silent, *(domain.step(0.006, live=5e6) for _ in range(200))]
+    rates = [decision.rate_bytes_per_s for decision in told]
+    assert max(after / before for before, after in pairwise(rates)) <= 2
+    waiting = [decision for decision in told if decision.rate_bytes_per_s == 1e6]
+    assert len(waiting) > 30
+    assert {decision.rule for decision in waiting} == {Rule.STALE, Rule.GATE}
+    assert any("waits for samples of p99 that tell of the present rate" in decision.why for decision in waiting)
+    assert rates[-1] > 50e6, "it is back after some loop delays"
 
 
 @pytest.mark.parametrize("both", [False, True])

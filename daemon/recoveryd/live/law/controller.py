@@ -77,20 +77,33 @@ def step(
     # Without a floor a decaying rate would never end, so below a thousandth of the ceiling it is set to the floor.
     wanted = move.rate if move.rate >= _FLOOR_SHARE * ceiling else floor
     rate = 0.0 if move.pause else min(ceiling, max(floor, wanted))
-    if not may_rise(seen, params) or open_doubt(state, seen, now_ms) is not None or _tells_of_before(state, seen):
+    if not may_rise(seen, params) or open_doubt(state, seen, now_ms) is not None:
         rate = min(rate, max(before, floor))
+    untold = _telling_of_before(state, seen)
+    if untold and rate > max(before, floor):
+        rate = max(before, floor)
+        move = _held_until_told(state, move, rate, untold)
     state = with_learned(state, move, seen, tried_now(state, inputs, now_ms, params), now_ms, params)
     state = _moved(state, move, rate, seen, inputs, now_ms, params)
     return published(state, move, seen, inputs, now_ms, params)
 
 
-def _tells_of_before(state: ControllerState, seen: Assessment) -> bool:
-    """Whether a signal has no sample yet of this kind of work, or one that was stale none from since the rate
+def _telling_of_before(state: ControllerState, seen: Assessment) -> tuple[str, ...]:
+    """The signals that have no sample yet of this kind of work, or that were stale and have none from since the rate
     decayed. Older ones of others tell of a higher rate than this, which shows no less.
     """
     untold_ms = -1 if state.untold_ms is None else state.untold_ms
     newest = {p.name: state.tracks[p.name].newest_ms or 0 for p in seen.pressures}
-    return any(at_ms <= max(untold_ms, state.decayed.get(name, -1)) for name, at_ms in newest.items())
+    return tuple(n for n, at_ms in newest.items() if at_ms <= max(untold_ms, state.decayed.get(n, -1)))
+
+
+def _held_until_told(state: ControllerState, move: Move, rate: float, untold: tuple[str, ...]) -> Move:
+    """2. The move without its raise, of the budget too: else what is held back would add up, and come in one step. What
+    live traffic gives back meanwhile is no raise.
+    """
+    why = f"waits for samples of {', '.join(untold[:3])} that tell of the present rate and work"
+    budget = None if move.budget is None else min(state.budget, move.budget)
+    return move._replace(rate=rate, budget=budget, rule=Rule.GATE, why=why, is_probe=False)
 
 
 def _with_live_load(
