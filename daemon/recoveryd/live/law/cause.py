@@ -20,9 +20,9 @@ from recoveryd.live.law.memory import HOUR_MS
 from recoveryd.live.law.moves import granted_least, has_just_leapt, told
 from recoveryd.live.law.noise import evidence_of, usual_share
 from recoveryd.live.law.types import ControllerParams, ControllerState, RiseCause, Trial
+from recoveryd.live.law.unused import BOUND, FOLLOWS, has_woken
 from recoveryd.live.pressure import Pressure, SignalKind
 
-FOLLOWS = 1.15  # so much more than a loop delay ago: a rise now is ours
 SAME = (0.9, 1.25)  # parts of the pressure before a cut between which it counts as unchanged
 SAMPLES = 2
 TAKEN_BACK = 0.9
@@ -96,8 +96,12 @@ def _doubt(state: ControllerState, cause: RiseCause, seen: Assessment, over: Pre
 def _compare(
     state: ControllerState, cause: RiseCause, trial: Trial, seen: Assessment, over: Pressure, now_ms: int
 ) -> RiseDoubt | None:
-    """After a cut that was answered by samples which are still at the SLO. What it changed shows a loop delay later."""
+    """After a cut that was answered by samples which are still at the SLO. What it changed shows a loop delay later; a
+    cut to no less than lanes used anyway shows nothing.
+    """
     least, most = SAME
+    if trial.used is not None and trial.used < BOUND * state.rate:
+        return None
     if not least * trial.share <= over.share <= most * trial.share or trial.rate <= state.rate:
         return None
     is_shown = state.guarded_ms is None or now_ms - state.guarded_ms >= seen.delay_ms
@@ -119,24 +123,28 @@ def _settled(cause: RiseCause, now_ms: int) -> RiseCause:
 
 
 def after_cut(
-    state: ControllerState, doubts: Mapping[str, RiseDoubt], worst: Pressure, now_ms: int
+    state: ControllerState,
+    doubts: Mapping[str, RiseDoubt],
+    worst: Pressure,
+    now_ms: int,
+    used: float | None,
 ) -> Mapping[str, RiseCause]:
     """What is known after a cut: it is the trial of what follows. A pressure that grew after a cut was taken back, or
     came at a higher rate, is ours; one that was foreign, but was not asked about for `FOREIGN_MS`, is tried once more.
 
-    What other signals were compared with is void, since this cut changed the rate for them too.
+    What other signals were compared with is void, since this cut changed the rate for them too. `used`: as in `Trial`.
     """
     known = {**state.causes, **{name: doubt.cause for name, doubt in doubts.items()}}
     others = {name: c if c.foreign_ms is not None else c._replace(trial=None) for name, c in known.items()}
     cause = state.causes.get(worst.name, RiseCause())
     trial = cause.trial
     if cause.foreign_ms is None or trial is None:
-        found = cause._replace(doubted_ms=None, trial=Trial(state.rate, worst.share))
+        found = cause._replace(doubted_ms=None, trial=Trial(state.rate, worst.share, used=used))
     elif worst.share > SAME[1] * trial.share or state.rate > trial.rate:
         found = RiseCause(ours_ms=now_ms)
     else:
         # Asked again, it goes back to where it is now: not to less each time, which would end at the floor.
-        found = RiseCause(trial=Trial(min(trial.rate, state.rate / TAKEN_BACK), worst.share))
+        found = RiseCause(trial=Trial(min(trial.rate, state.rate / TAKEN_BACK), worst.share, used=used))
     return {**others, worst.name: found}
 
 
@@ -196,8 +204,8 @@ def under_suspicion(state: ControllerState, seen: Assessment, now_ms: int) -> st
 
 
 def follows(state: ControllerState, seen: Assessment, now_ms: int) -> bool:
-    """Whether the rate was raised within the last loop delay."""
-    if has_just_leapt(state, seen.delay_ms, now_ms):
+    """Whether the rate was raised within the last loop delay, or lanes began to use what had stood unused."""
+    if has_just_leapt(state, seen.delay_ms, now_ms) or has_woken(state, seen.delay_ms, now_ms):
         return True
     least = granted_least(state)
     return state.published >= FOLLOWS * least if least > 0 else state.published > 0

@@ -12,19 +12,26 @@ they are tried:
     3 guard       the SLO is reached in samples taken since the last cut: cut by how far it is exceeded
     2 gate        no sample since the last cut, or none since the last step: hold; none of a safe rate that a recovery
     began with: raise nothing
-    6 no wind-up  the lanes do not use what they have: do not raise
+    6 no wind-up  the lanes do not use what they have: do not raise, and take back what stood unused for minutes
     4 slow start far below the target, or room as other rates show: grow exponentially; beyond a safe rate, slowly at
     first 5 track integrate the distance to the target 7 publish lanes are told of large enough changes, and of every
     cut at once
 
 `rules` chooses the move by rules 1 to 6, with 9 from `cause`; rule 8 without anything to protect is chosen there too.
-`publishing` has rule 7 and the rest of 8, `episodes` how work begins and ends, `learning` what is remembered;
-`assessment` adds the readings; `recoveryd.live.budget_shares` divides the budget among recoveries.
+`unused` has what lanes use, `publishing` rule 7 and the rest of 8, `episodes` how work begins and ends, `learning` what
+is remembered; `assessment` adds the readings; `recoveryd.live.budget_shares` divides the budget among recoveries.
 """
 
 from dataclasses import replace
 
-from recoveryd.live.law.assessment import Assessment, assess, fold_readings, may_rise, with_baselines
+from recoveryd.live.law.assessment import (
+    Assessment,
+    assess,
+    fold_readings,
+    may_rise,
+    measured_delay_ms,
+    with_baselines,
+)
 from recoveryd.live.law.cause import is_accused, open_doubt, relieved
 from recoveryd.live.law.episodes import begin, go_on, rest, used_ms
 from recoveryd.live.law.learning import tried_now, with_learned
@@ -40,6 +47,7 @@ from recoveryd.live.law.types import (
     Law,
     Rule,
 )
+from recoveryd.live.law.unused import with_use, without_unused
 
 _FLOOR_SHARE = 0.001
 
@@ -66,6 +74,7 @@ def step(
         state = with_baselines(state, news, state.floor_since_ms + params.loop_delay_ms, params, is_refresh=True)
     if state.used_ms is None:
         state = replace(state, used_ms=used_ms(state, inputs, now_ms))
+    state = with_use(state, inputs, measured_delay_ms(state, params), now_ms, params)
     state = with_counted(known, state, params)
     seen = assess(state, news, now_ms, params)
     if state.is_unseen and may_rise(seen, params) and seen.room > params.dead_band:
@@ -73,6 +82,7 @@ def step(
     before = state.rate
     state = _with_live_load(state, inputs, seen, params)
     move = choose(state, seen, inputs, now_ms, params)
+    move = without_unused(state, move, inputs, seen.delay_ms, now_ms, params)
     floor, ceiling = bounds(inputs)
     # Without a floor a decaying rate would never end, so below a thousandth of the ceiling it is set to the floor.
     wanted = move.rate if move.rate >= _FLOOR_SHARE * ceiling else floor

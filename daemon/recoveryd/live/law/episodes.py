@@ -109,6 +109,7 @@ def go_on(
         cut_ms=now_ms + params.cut_latency_ms if is_answered and is_new and not is_told else state.cut_ms,
         guarded_ms=None if state.work is WorkKind.READ else state.guarded_ms,
         probing_ms=None,
+        uses=(),
         tried=seen_of(before.tried, before, params),
         causes=without_trials(state.causes) if is_answered else state.causes,
     )

@@ -2,7 +2,8 @@
 What much lower rates show as often is noise, or the work of others, and a cut would change nothing about it.
 
 A share is known only after some samples, and noise comes and goes, so old ones fade. A sample that was taken while a
-higher rate may still have been in force counts for that one: noise is rather found too small than too large.
+higher rate may still have been in force counts for that one: noise is rather found too small than too large. Where
+lanes do not use what they have, it counts for what they use.
 """
 
 import math
@@ -13,6 +14,7 @@ from typing import Final
 from recoveryd.live.freshness import Track
 from recoveryd.live.law.memory import WorkKind
 from recoveryd.live.law.types import AtRate, ControllerParams, ControllerState, Counted
+from recoveryd.live.law.unused import loosely_used
 from recoveryd.live.pressure import SignalKind
 
 STEPS: Final = 4  # of rate, per doubling
@@ -41,6 +43,9 @@ def with_counted(before: ControllerState, state: ControllerState, params: Contro
     rate = max(
         [rate for at_ms, rate in state.publications if at_ms >= since_ms - params.cut_latency_ms] or [state.published]
     )
+    used = loosely_used(state, params)
+    if used is not None:
+        rate = min(rate, max(state.floor, used / params.achieved_least))
     found = {}
     for protection in params.protections:
         track = state.tracks.get(protection.name, Track())

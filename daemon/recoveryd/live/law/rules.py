@@ -43,6 +43,7 @@ from recoveryd.live.law.moves import (
     untold_begin,
 )
 from recoveryd.live.law.types import SAFE_SHARE, ControllerParams, ControllerState, Inputs, Law, Rule
+from recoveryd.live.law.unused import BOUND, as_used, loosely_used
 from recoveryd.live.law.usual import step_with_room
 from recoveryd.live.pressure import Pressure, SignalKind
 
@@ -80,7 +81,11 @@ def choose(state: ControllerState, seen: Assessment, inputs: Inputs, now_ms: int
     if not params.protections:
         return Move(ceiling, Rule.PROTECT, "no live traffic is listed to be protected", ceiling + displaced(state))
     is_budget = params.effective_law is Law.BUDGET
-    cut = _guard(state, seen, inputs, now_ms, params) if is_budget else halve(state, seen, floor, params)
+    cut = (
+        _guard(state, seen, inputs, now_ms, params)
+        if is_budget
+        else halve(as_used(state, inputs, now_ms, params), seen, floor, params)
+    )
     if seen.lost or seen.unseen or seen.stale:
         return _harder(cut, _decay(state, seen, floor, now_ms, params))
     if cut is not None:
@@ -177,13 +182,20 @@ def _guard(
     if not ours:
         return _hold(state, over[0], doubts, now_ms)
     worst = ours[0]
+    granted, used = state.rate, loosely_used(state, params)
+    state = as_used(state, inputs, now_ms, params)
     factor = min(0.7, max(0.25, 1 / max(worst.share, 1e-9)))
     since_last_ms = math.inf if state.guarded_ms is None else now_ms - state.guarded_ms
     # Else it is the harm that the last cut answered.
     is_again = since_last_ms > 2 * seen.delay_ms or follows(state, seen, now_ms)
     comfortable = _safe_before(state, seen, worst, now_ms) if is_again else state.comfortable
-    move = cut_to(state, max(floor, shown_rate(state, worst.name) * factor), worst, comfortable)
-    return move._replace(causes=after_cut(state, doubts, worst, now_ms))
+    rate = max(floor, shown_rate(state, worst.name) * factor)
+    if used is not None and used < BOUND * rate:
+        comfortable = None  # nobody used the rate, so it was not what is too much
+    move = cut_to(state, rate, worst, comfortable)
+    if state.rate < granted:
+        move = move._replace(why=f"{move.why} of what the lanes use")
+    return move._replace(causes=after_cut(state, doubts, worst, now_ms, used))
 
 
 def _of_start(state: ControllerState, seen: Assessment, over: Pressure, first: float, now_ms: int) -> str | None:

@@ -100,12 +100,13 @@ class ControllerParams:
 
 class Trial(NamedTuple):
     """A cut, and what it was an answer to: the rate before it, and the pressure. `same`: samples taken since that show
-    the same pressure.
+    the same pressure. `used`: what lanes used then, where that was less than they had.
     """
 
     rate: float
     share: float
     same: int = 0
+    used: float | None = None
 
 
 class RiseCause(NamedTuple):
@@ -117,6 +118,14 @@ class RiseCause(NamedTuple):
     trial: Trial | None = None
     foreign_ms: int | None = None
     ours_ms: int | None = None
+
+
+class Use(NamedTuple):
+    """About a loop delay from `at_ms` on: the most that lanes used in it, and the least that they were granted."""
+
+    at_ms: int
+    most: float
+    granted: float
 
 
 class AtRate(NamedTuple):
@@ -178,6 +187,8 @@ class ControllerState:
     causes: Mapping[str, RiseCause] = field(default_factory=dict)  # by signal
     begun_ms: int | None = None  # the first recovery of those that run
     used_ms: int | None = None  # since when lanes copy, or should
+    uses: tuple[Use, ...] = ()  # of the last minutes, the oldest first
+    woken_ms: int | None = None  # when lanes began to use what had stood unused
     leapt_ms: int | None = None  # when it began at a rate that was safe before, in one step, and was not cut since
     alarmed: frozenset[str] = frozenset()  # signals whose newest sample somebody called critical
     memory: Memory = Memory()
