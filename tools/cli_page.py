@@ -17,10 +17,10 @@ FILE: Final = Path("docs/cli.md")
 _EXIT_MEANINGS: Final = {
     ExitCode.DONE: (
         "Done, or accepted by the daemon (also when it knew the command already). A recovery that was stopped on "
-        "purpose counts as done, with or without its proof; of a verification only a match does."
+        "purpose, or by a limit of its command, counts as done, with or without its proof; of a verification only a match does."
     ),
     ExitCode.FAILED: (
-        "The recovery failed, a verification ended without a verdict (also where it was stopped), something could not be reached, or a check found what it looks for (`diagnose`, `doctor`, `forecast`, "
+        "The recovery failed or was stopped since retention was faster (RCV-3045), a verification ended without a verdict (also where it was stopped), something could not be reached, or a check found what it looks for (`diagnose`, `doctor`, `forecast`, "
         "`retention show`, `savepoint reach`, `simulate`, `topics apply`, `unit contract`, `unit control`, `unit lint`). "
         "Also a no at a question."
     ),

@@ -33,7 +33,7 @@ _RECOVERY_WORDS: Final[Told] = {
     **_STOP_WORDS,
     "Recovery.why": "one sentence, always current",
     "Recovery.attempt": "number of the Spark application, 0 before the first",
-    "Recovery.error_code": "of the catalogue, when it failed or was refused",
+    "Recovery.error_code": "of the catalogue, when it failed, was refused, or was stopped and nobody wanted that",
     "PlannedPartition.start": "first offset",
     "PlannedPartition.stop": "first offset not copied; null while following the live head",
     "PlannedPartition.at_end": "the wanted time lies after the last record",

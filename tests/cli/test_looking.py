@@ -7,13 +7,14 @@ import pytest
 import yaml
 
 from recoveryd.kernel.catalogue import Code
-from recoveryd.kernel.states import State
+from recoveryd.kernel.states import State, Stop, StopReason
 from recoveryd.recovery.model import CompletenessRow
 from tests.builders.core import to_document
 from tests.cli.recoveries import COMPLETED, MISMATCHED, NOW_MS, PLAN_HASH, RUNNING, in_state, make_notice
 from tests.cli.scripted import ScriptedBackend, run
 
 ID = "flights-rerun"
+LOST_RACE = Stop(StopReason.RETENTION_RACE, None, NOW_MS, {"loss_in_s": 60.0})
 
 
 def three() -> ScriptedBackend:
@@ -205,6 +206,9 @@ def test_ctrl_c_leaves_a_watched_recovery_alone() -> None:
         (to_document(COMPLETED), 0),
         (in_state(State.PLANNED), 0),
         (in_state(State.STOPPED), 0),
+        (in_state(State.STOPPED, stop=Stop(StopReason.MAX_RECORDS, None, NOW_MS, {})), 0),
+        (in_state(State.STOPPED, stop=LOST_RACE, error_code=Code.RETENTION_RACE.value), 1),
+        (in_state(State.STOPPED, stop=LOST_RACE), 1),  # as 0.1.0 wrote it
         (in_state(State.FAILED, error_code=Code.DATA_LOST.value), 1),
         (in_state(State.REJECTED, error_code=Code.TARGET_NOT_EMPTY.value), 4),
         (in_state(State.FAILED, error_code=Code.NOT_AUTHORISED.value), 5),

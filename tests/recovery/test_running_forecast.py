@@ -9,8 +9,11 @@ from itertools import pairwise
 
 import pytest
 
+from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State, StopReason
 from recoveryd.recovery import forecast_run
+from recoveryd.recovery.effects import ReadLedger
+from recoveryd.recovery.events import EffectFailed
 from recoveryd.recovery.log_starts import DeletionRound
 from recoveryd.recovery.metrics import ETA_BOUND, RETENTION_SLACK, SPEEDUP
 from recoveryd.recovery.plan_facts import PlanFacts
@@ -146,12 +149,28 @@ def test_a_race_that_retention_wins_ends_the_recovery_after_two_forecasts() -> N
     world = running(facts, speed=5)
     stopped = world.run_until(State.STOPPED, seconds=200)
     assert stopped.stop is not None
-    assert stopped.stop.reason is StopReason.RETENTION_RACE
+    assert (stopped.stop.reason, stopped.error_code) == (StopReason.RETENTION_RACE, Code.RETENTION_RACE.value)
     evidence = stopped.stop.evidence
     assert evidence["loss_in_s"] < evidence["seconds"]
     assert stopped.why.startswith("retention reaches the position in")
     assert changes(world) == [("ok", "retention_loss")]
     assert sum(r.unexplained for r in stopped.completeness) == 0
+
+
+def test_a_lost_race_whose_receipts_cannot_be_read_fails_by_the_code_of_that() -> None:
+    facts = timed(100_000, window_s=10_000, age_s=86_400 - 500, **{"retention.ms": str(DAY_MS)})
+    world = running(facts, speed=5)
+    run = world._run
+
+    def unreadable(effect):
+        if not isinstance(effect, ReadLedger):
+            return run(effect)
+        what = "no right to read recovery.receipts.v1"
+        return [EffectFailed(effect.recovery, "read_ledger", effect.attempt, "RCV-2012", what, False, effect.sequence)]
+
+    world._run = unreadable
+    failed = world.run_until(State.FAILED, seconds=300)
+    assert (failed.stop.reason, failed.error_code) == (StopReason.TARGET_UNAVAILABLE, "RCV-3004")
 
 
 def test_a_loss_that_was_allowed_is_told_but_ends_nothing() -> None:

@@ -505,6 +505,11 @@ class Code(StrEnum):
         "The copy was to have all partitions of the source, and may lack some.",
         "`recoveryctl describe ID` names them; replay them with `--partitions` and `on_existing: append`.",
     )
+    RETENTION_RACE = (
+        "RCV-3045",
+        "Retention of the source is faster than the copy, so it was ended before records are lost.",
+        "Raise retention.ms or retention.bytes of the source at once; then go on with `recoveryctl retry ID`.",
+    )
     STEP_FAILED = (
         "RCV-3050",
         "A step of a workflow failed.",

@@ -150,7 +150,15 @@ def _auto_stop(case: Case) -> bool:
     verdict = judge(case.recovery, seen, case.now_ms, case.params)
     if verdict is None:
         return False
-    begin_end(case, verdict.reason, verdict.end, verdict.why, mode=verdict.mode, evidence=verdict.evidence)
+    begin_end(
+        case,
+        verdict.reason,
+        verdict.end,
+        verdict.why,
+        mode=verdict.mode,
+        evidence=verdict.evidence,
+        code=verdict.code,
+    )
     return True
 
 
@@ -309,13 +317,13 @@ def _stopping(case: Case) -> None:
 
 def _ended_unread(case: Case, unreadable: str) -> None:
     """End without the receipts. That they cannot be read is why it has failed, unless it was to end as failed."""
-    recovery, stop = case.recovery, case.recovery.stop
-    if stop is not None and recovery.stop_state is not S.FAILED:
-        stop = replace(stop, reason=StopReason.TARGET_UNAVAILABLE)
+    recovery, stop, code = case.recovery, case.recovery.stop, case.recovery.error_code
+    if recovery.stop_state is not S.FAILED:
+        stop, code = stop and replace(stop, reason=StopReason.TARGET_UNAVAILABLE), None
     table = recovery.completeness or last_heard_completeness(recovery)
     case.journal(completeness=table, is_position_exact=False, stop=stop)
     why = f"{recovery.why}; {unreadable}, so the positions are the last ones heard"
-    settle(case, S.FAILED, why, code=recovery.error_code or Code.TARGET_UNAVAILABLE.value)
+    settle(case, S.FAILED, why, code=code or Code.TARGET_UNAVAILABLE.value)
 
 
 def _ended(case: Case, late: str) -> None:

@@ -12,6 +12,7 @@ from recoveryd.cli.render.output import note
 from recoveryd.cli.send.backend import Backend
 from recoveryd.cli.status import Document, OnChange, told_why
 from recoveryd.kernel.catalogue import Code
+from recoveryd.kernel.states import StopReason
 
 
 class Detached(Exception):  # noqa: N818  (it is no error: the recovery goes on)
@@ -20,15 +21,13 @@ class Detached(Exception):  # noqa: N818  (it is no error: the recovery goes on)
 
 def exit_code_of_state(document: Document) -> ExitCode:
     """What the present state means for a script. A verification was asked a question: where it ended without an answer
-    it was not done, whoever ended it; a copy that was stopped on purpose was.
+    it was not done, whoever ended it; a copy that was stopped on purpose was, and one that retention outran was not.
     """
     verification = document.get("verification") or {}
     if verification.get("result") == "mismatch":
         return ExitCode.DIFFERENCES
     match document["state"]:
-        case "failed" | "stopped" if document.get("error_code"):
-            return exit_code_of(document["error_code"], ExitCode.FAILED)
-        case "failed":
+        case "failed" | "stopped" if document["state"] == "failed" or _was_not_wanted(document):
             return exit_code_of(document.get("error_code") or "", ExitCode.FAILED)
         case "rejected" | "expired":
             return exit_code_of(document.get("error_code") or "", ExitCode.REJECTED)
@@ -36,6 +35,12 @@ def exit_code_of_state(document: Document) -> ExitCode:
             return ExitCode.AWAITING_APPROVAL
         case _:
             return ExitCode.FAILED if _lacks_verdict(document) else ExitCode.DONE
+
+
+def _was_not_wanted(document: Document) -> bool:
+    """Earlier releases gave a lost race no code."""
+    is_lost = (document.get("stop") or {}).get("reason") == StopReason.RETENTION_RACE
+    return is_lost or bool(document.get("error_code"))
 
 
 def _lacks_verdict(document: Document) -> bool:

@@ -347,7 +347,11 @@ STOP_REASONS: Final[dict[str, Meaning]] = {
     ),
     "data_lost": ("Retention or deletion took part of the range.", "recoveryctl explain RCV-3001"),
     "topic_recreated": ("A topic has the same name and another id.", "recoveryctl explain RCV-3002"),
-    "retention_race": ("Retention deletes faster than the copy reads.", "recoveryctl forecast --window 4d ..."),
+    "retention_race": (
+        "Retention deletes faster than the copy reads.",
+        "recoveryctl forecast --window 4d ...",
+        "recoveryctl explain RCV-3045",
+    ),
     "error_rate": (
         "Too many chunks had to be done again.",
         "recoveryctl describe ID",

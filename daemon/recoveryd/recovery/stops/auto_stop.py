@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State, StopReason
 from recoveryd.live.budgets import Mode
 from recoveryd.recovery.limits import floor_bytes_per_s, mode_of
@@ -17,13 +18,16 @@ from recoveryd.recovery.stops.log_ends import head_states, wants_heads
 
 @dataclass(frozen=True, slots=True)
 class StopVerdict:
-    """Stop for `reason`. `end`: the terminal state after the drain; `evidence`: the numbers that the rule saw."""
+    """Stop for `reason`. `end`: the terminal state after the drain; `evidence`: the numbers that the rule saw; `code`:
+    of an end that nobody wanted.
+    """
 
     reason: StopReason
     end: State
     why: str
     mode: str | None = None
     evidence: Mapping[str, object] = field(default_factory=dict)
+    code: Code | None = None
 
 
 def judge(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> StopVerdict | None:
@@ -153,4 +157,4 @@ def _retention_race(recovery: Recovery, seen: Observed) -> StopVerdict | None:
     condition = retention_race(found, seen.track)
     if condition is None or (found.loss_in_s <= 0 and found.speed_up >= 1):
         return None
-    return StopVerdict(condition.reason, State.STOPPED, condition.why, None, condition.evidence)
+    return StopVerdict(condition.reason, State.STOPPED, condition.why, None, condition.evidence, Code.RETENTION_RACE)
