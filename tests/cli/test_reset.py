@@ -229,6 +229,13 @@ def test_waiting_ends_with_the_code_of_the_state(ends: Workflow, exit_code: int)
     assert "has 1 members: busy on host" in result.stderr
 
 
+@pytest.mark.parametrize("flags", [(), ("--wait",)])
+def test_waiting_for_approval_is_exit_code_7_and_says_how_to_approve(flags: tuple[str, ...]) -> None:
+    result, _ = send(*flags, becomes=[OWNED])
+    assert result.exit_code == 7
+    assert f"recoveryctl approve {ID} --plan-hash {HASH}" in result.stderr
+
+
 def test_waiting_too_long_is_exit_code_8() -> None:
     result, _ = send("--wait", "--timeout", "50ms", becomes=[RUNNING])
     assert result.exit_code == 8

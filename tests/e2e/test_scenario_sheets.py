@@ -396,7 +396,7 @@ def test_copies_are_made_steered_and_proved_and_a_reset_approved_by_their_sheets
         story.is_("owned", "awaiting_approval")()
         story.sheets.operator = Operator(ann.folder, ann.folder / "recoveryd.yaml", "kim")
 
-    story.follow(owned, by_hand=[("one of the approvers", kim)])
+    story.follow(owned, by_hand=[("one of the approvers", kim)], codes={"recoveryctl reset": (7,)})
     story.is_("owned", "completed")()
     assert story.sheets.followed == list(FOLLOWED["copies"])
 

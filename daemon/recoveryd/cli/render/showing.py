@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 from recoveryd.cli.options import Format
-from recoveryd.cli.render.output import show
+from recoveryd.cli.render.output import note, show
 from recoveryd.cli.status import Document
+from recoveryd.kernel.states import State
 
 
 def public(document: Document) -> Document:
@@ -51,6 +52,15 @@ def show_all(document: Document, events: Sequence[Document], output: Format) -> 
         return describe(document, events)
 
     show({**public(document), "events": list(events)}, output, table, [document["recovery"]])
+
+
+def say_how_to_approve(document: Document) -> bool:
+    """Whether it waits for approval; if so, the command for that is said beside it."""
+    if document["state"] != State.AWAITING_APPROVAL:
+        return False
+    recovery, plan_hash = document["recovery"], document["plan"]["hash"]
+    note(f'It waits for approval: recoveryctl approve {recovery} --plan-hash {plan_hash} --reason "..."')
+    return True
 
 
 def _rows(documents: Sequence[Document], output: Format) -> "list[RenderableType]":

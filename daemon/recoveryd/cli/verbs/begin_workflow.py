@@ -5,7 +5,7 @@ from typing import Annotated
 
 from recoveryd.cli.failure import ExitCode
 from recoveryd.cli.options import id_option, option
-from recoveryd.cli.render.showing import show_recovery
+from recoveryd.cli.render.showing import say_how_to_approve, show_recovery
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.sending import Staying, begin, quiet_status, send
 from recoveryd.cli.send.waiting import exit_code_of_state
@@ -42,9 +42,11 @@ def begin_workflow(
             show_plan(document)
         else:
             show_recovery(document, sending.output, with_plan=True)
+        say_how_to_approve(document)
         return exit_code_of_state(document)
-    show_recovery(quiet_status(connection, workflow, born_of), sending.output, with_plan=True)
-    return ExitCode.DONE
+    document = quiet_status(connection, workflow, born_of)
+    show_recovery(document, sending.output, with_plan=True)
+    return ExitCode.AWAITING_APPROVAL if say_how_to_approve(document) else ExitCode.DONE
 
 
 def steer_workflow(connection: Connection, verb: str, workflow: str, data: Document, sending: Staying) -> ExitCode:

@@ -14,7 +14,7 @@ import typer
 from recoveryd.cli.failure import ExitCode, usage
 from recoveryd.cli.options import Yes, id_option, option
 from recoveryd.cli.render.output import confirm, note, stderr_console
-from recoveryd.cli.render.showing import show_recovery
+from recoveryd.cli.render.showing import say_how_to_approve, show_recovery
 from recoveryd.cli.send.backend import OutgoingRecord
 from recoveryd.cli.send.command import make_id, make_record
 from recoveryd.cli.send.connect import Connection
@@ -128,7 +128,7 @@ def _stay(connection: Connection, record: OutgoingRecord, sending: Staying) -> i
     born_of = begin(connection, record, sending.timeout_s)
     document = sending.stay(connection, record.key, is_settled, born_of)
     show_recovery(document, sending.output, with_result=True)
-    _say_how_to_approve(document)
+    say_how_to_approve(document)
     return exit_code_of_state(document)
 
 
@@ -138,14 +138,7 @@ def _leave(connection: Connection, record: OutgoingRecord, sending: Staying) -> 
     document = quiet_status(connection, record.key, born_of)
     show_recovery(document, sending.output)
     note(f"Watch it with `recoveryctl watch {record.key}`.")
-    _say_how_to_approve(document)
-    return ExitCode.AWAITING_APPROVAL if document["state"] == "awaiting_approval" else ExitCode.DONE
-
-
-def _say_how_to_approve(document: Document) -> None:
-    if document["state"] == "awaiting_approval":
-        recovery, plan_hash = document["recovery"], document["plan"]["hash"]
-        note(f'It waits for approval: recoveryctl approve {recovery} --plan-hash {plan_hash} --reason "..."')
+    return ExitCode.AWAITING_APPROVAL if say_how_to_approve(document) else ExitCode.DONE
 
 
 def _is_wanted(connection: Connection, verb: str, recovery: str, data: Document, sending: Staying) -> bool:
