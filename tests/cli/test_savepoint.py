@@ -58,3 +58,25 @@ def test_the_list_says_of_cuts_of_an_earlier_release_what_is_known_of_them() -> 
     rows = {line.split()[0]: line for line in result.stdout.splitlines()}
     assert " yes " in rows["new"]
     assert " if stopped cleanly " in rows["old"]
+
+
+def delete(*flags: str, states: tuple[str, ...]) -> tuple[Any, ScriptedBackend]:
+    """A savepoint is deleted, and is in these states one after the other then."""
+    there = {**taken("old", 1_000, STOOD), "version": 3, "why": "taken"}
+    later = [{**there, "state": state, "why": f"it is {state} now"} for state in states]
+    backend = ScriptedBackend({"old": there}, becomes=list(later))
+    return run(backend, "savepoint", "delete", "old", "--reason", "r", *flags, env=ENV), backend
+
+
+@pytest.mark.parametrize(("ends", "exit_code"), [("rolled_back", 0), ("failed", 1), ("stopped", 1)])
+def test_to_wait_for_a_deletion_ends_however_that_ends(ends: str, exit_code: int) -> None:
+    result, backend = delete("--wait", "--timeout", "5s", states=("running", ends))
+    assert (result.exit_code, backend.becomes) == (exit_code, []), result.stderr
+    assert [(c["type"], c["subject"], c["data"]) for c in backend.sent] == [
+        ("io.recoveryd.command.rollback.v1", "old", {"reason": "r"})
+    ]
+
+
+def test_a_deletion_shows_what_comes_after_its_command() -> None:
+    result, _ = delete(states=("running",))
+    assert (result.exit_code, "it is running now" in result.stdout) == (0, True), result.stderr

@@ -9,7 +9,7 @@ from recoveryd.cli.render.showing import say_how_to_approve, show_recovery
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.sending import Staying, begin, quiet_status, send
 from recoveryd.cli.send.waiting import exit_code_of_state
-from recoveryd.cli.status import Document, is_settled
+from recoveryd.cli.status import Document, has_ended, is_settled
 from recoveryd.kernel.states import State
 
 NewId = Annotated[str | None, id_option("Id of the workflow; made from the unit or savepoint when left out.")]
@@ -63,3 +63,24 @@ def steer_workflow(connection: Connection, verb: str, workflow: str, data: Docum
     document = sending.stay(connection, workflow, is_settled)
     show_recovery(document, sending.output)
     return exit_code_of_state(document)
+
+
+def roll_back(connection: Connection, workflow: str, reason: str | None, sending: Staying) -> ExitCode:
+    """Let it put back what it changed. With `--wait` it stays until that is over, also where somebody stops it."""
+    record = sending.make(connection, "rollback", workflow, {"reason": reason})
+    if record is None:
+        return ExitCode.DONE
+    before = connection.backend.status(workflow)
+    is_new = bool(begin(connection, record, sending.timeout_s))
+    least = before["version"] + 1 if before is not None and is_new else 0
+
+    def has_begun(seen: Document) -> bool:
+        """Records from before the command tell of the state in which it ended then."""
+        return bool(seen["version"] >= least)
+
+    if not sending.wait:
+        show_recovery(quiet_status(connection, workflow, "", has_begun), sending.output)
+        return ExitCode.DONE
+    document = sending.stay(connection, workflow, lambda seen: has_begun(seen) and has_ended(seen))
+    show_recovery(document, sending.output)
+    return ExitCode.DONE if document["state"] == "rolled_back" else ExitCode.FAILED

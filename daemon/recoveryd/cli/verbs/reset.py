@@ -7,16 +7,15 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from recoveryd.cli.failure import ExitCode, usage
+from recoveryd.cli.failure import usage
 from recoveryd.cli.options import Reason, id_option, option
 from recoveryd.cli.render.output import say
-from recoveryd.cli.render.showing import show_recovery
 from recoveryd.cli.send.command import make_id
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import Id, connected
-from recoveryd.cli.send.sending import Staying, begin, quiet_status
-from recoveryd.cli.status import Document, has_ended
-from recoveryd.cli.verbs.begin_workflow import PlanHash, PlanOnly, begin_workflow
+from recoveryd.cli.send.sending import Staying
+from recoveryd.cli.status import Document
+from recoveryd.cli.verbs.begin_workflow import PlanHash, PlanOnly, begin_workflow, roll_back
 from recoveryd.cli.verbs.reset_files import plan_as_csv, read_file
 
 _TO = "earliest, latest, current, offset:N, shift:N, snapshot:RUN, savepoint:NAME, a time with zone, or -2h."
@@ -100,23 +99,7 @@ def reset(
 @connected
 def rollback(connection: Connection, workflow: Id, reason: Reason = None, *, sending: Staying) -> int:
     """Put back what a workflow changed, where nobody else changed it since."""
-    record = sending.make(connection, "rollback", workflow, {"reason": reason})
-    if record is None:
-        return ExitCode.DONE
-    before = connection.backend.status(workflow)
-    is_new = bool(begin(connection, record, sending.timeout_s))
-    least = before["version"] + 1 if before is not None and is_new else 0
-
-    def has_begun(seen: Document) -> bool:
-        """Records from before the command tell of the state in which it ended then."""
-        return bool(seen["version"] >= least)
-
-    if not sending.wait:
-        show_recovery(quiet_status(connection, workflow, "", has_begun), sending.output)
-        return ExitCode.DONE
-    document = sending.stay(connection, workflow, lambda seen: has_begun(seen) and has_ended(seen))
-    show_recovery(document, sending.output)
-    return ExitCode.DONE if document["state"] == "rolled_back" else ExitCode.FAILED
+    return roll_back(connection, workflow, reason, sending)
 
 
 def _read_to(

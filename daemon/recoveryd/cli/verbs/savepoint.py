@@ -9,14 +9,14 @@ from rich.text import Text
 from recoveryd.cli.failure import ExitCode, Failure, usage
 from recoveryd.cli.options import Format, Output, Reason, argument, id_option, option
 from recoveryd.cli.render.output import note, show
-from recoveryd.cli.render.showing import public, show_all, show_recovery
+from recoveryd.cli.render.showing import public, show_all
 from recoveryd.cli.render.tables import columns
 from recoveryd.cli.send.command import make_id
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import connected
-from recoveryd.cli.send.sending import Staying, quiet_status, send
+from recoveryd.cli.send.sending import Staying
 from recoveryd.cli.status import Document
-from recoveryd.cli.verbs.begin_workflow import NewId, PlanHash, PlanOnly, begin_workflow
+from recoveryd.cli.verbs.begin_workflow import NewId, PlanHash, PlanOnly, begin_workflow, roll_back
 from recoveryd.cli.verbs.inspect import events_of
 from recoveryd.cli.verbs.reprocess import OUTPUTS, parse_choices
 from recoveryd.cli.verbs.unit import Name as UnitName
@@ -127,17 +127,7 @@ def diff_savepoints(
 @connected
 def delete_savepoint(connection: Connection, name: Name, reason: Reason = None, *, sending: Staying) -> int:
     """Delete a savepoint and the topics that hold its state."""
-    workflow = str(_find(connection, name)["recovery"])
-    record = sending.make(connection, "rollback", workflow, {"reason": reason})
-    if record is None:
-        return ExitCode.DONE
-    send(connection, record, sending.timeout_s)
-    if not sending.wait:
-        show_recovery(quiet_status(connection, workflow, ""), sending.output)
-        return ExitCode.DONE
-    document = sending.stay(connection, workflow, lambda seen: seen["state"] in {"rolled_back", "failed"})
-    show_recovery(document, sending.output)
-    return ExitCode.DONE if document["state"] == "rolled_back" else ExitCode.FAILED
+    return roll_back(connection, str(_find(connection, name)["recovery"]), reason, sending)
 
 
 @_group.command("reach")
