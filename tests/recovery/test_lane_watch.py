@@ -420,6 +420,24 @@ def test_a_lane_at_the_live_head_has_nothing_to_do_and_is_not_stalled() -> None:
     assert world.recovery().attempt.number == 1
 
 
+@pytest.mark.parametrize(("slots", "held"), [(1, False), (2, False), (1, True)])
+def test_what_comes_to_a_source_that_was_quiet_for_long_may_take_its_time(slots: int, held: bool) -> None:
+    """The first record lies there for some seconds before it is durable, and that alone is counted."""
+    world = Occupied(make_facts((50, 50), slots=slots), replace(QUICK, caught_up_span_ms=10**9))
+    world.feed(command("replay", spec=make_spec(stop=Never())))
+    world.run_until(State.RUNNING)
+    world.second(10)
+    world.held |= {1} if held else set()
+    world.ends[1] += 10 if held else 0
+    world.second(120)
+    world.applications["r1"].stuck.add(0)
+    world.ends[0] += 5
+    world.second(25)
+    assert world.recovery().attempt.number == 1
+    world.second(15)
+    assert "lane 0 made nothing durable" in world.recovery().attempt.last_error
+
+
 @pytest.mark.parametrize(("spec", "attempts"), [(FOLLOWING, 2), (None, 1)])
 def test_a_lane_that_never_started_is_an_error_only_behind_a_live_head(spec: object, attempts: int) -> None:
     world = World(LONG)

@@ -7,12 +7,13 @@ ever becomes free.
 
 A lane that waits for a transaction of somebody else says so itself after `attempts.stop_wait`, and names it. That says
 more than that nothing moved, so such a lane is not judged before; and one that follows its source for ever may wait as
-long as that takes.
+long as that takes. One that follows stands still while nothing comes, so its time counts from the last sample that
+showed nothing left for it (`at_their_ends`).
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from recoveryd.kernel.states import State
 from recoveryd.live.slice import SampleHistory
@@ -119,6 +120,24 @@ def _stalled(
     lane = heard.heartbeat.lane
     why = f"lane {lane} made nothing durable for {idle_ms / 60_000:.0f} min although {left} records are left for it"
     return LaneTrouble(lane, STALLED, why, sum(r.position for r in rows))
+
+
+def at_their_ends(recovery: Recovery, seen: Observed, history: SampleHistory, now_ms: int) -> dict[str, object]:
+    """What the newest sample changes of `seen`: which lanes of a copy that follows have nothing left, and whether
+    none has. What is held counts as nothing where it may be held for ever.
+    """
+    plan, is_endless = recovery.plan, isinstance(recovery.spec.source.stop, Never)
+    if plan is None:
+        return {}
+    rows = {row.partition: row for row in recovery.progress.partitions}
+    lanes, held = dict(seen.lanes), frozenset[int]()
+    for number, heard in seen.lanes.items():
+        passed = heard.held if is_endless else frozenset[int]()
+        held |= passed
+        if _left([rows[p] for p in plan.lanes[number] if p in rows and p not in passed], history) == 0:
+            lanes[number] = replace(heard, ended_ms=now_ms)
+    is_whole = _left([row for p, row in rows.items() if p not in held], history) == 0
+    return {"lanes": lanes} | ({"ended_ms": now_ms} if is_whole else {})
 
 
 def _left(rows: Sequence[PartitionProgress], history: SampleHistory) -> int:

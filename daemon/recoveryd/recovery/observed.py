@@ -28,12 +28,13 @@ class Heard:
     deaf_ms: int = 0  # since when it rests by an older directive than others act on, 0 = it does not
     held: frozenset[int] = frozenset()  # its partitions that open transactions of others hold now
     held_ms: int = 0  # when it last said that one is
+    ended_ms: int = 0  # when a sample of a source that it follows last showed nothing left for it
 
     def idle_ms(self, now_ms: int) -> int:
         """For how long it has made nothing durable, although nothing kept it from that; what is held now is not told
         apart here.
         """
-        return now_ms - max(self.moved_ms, self.kept_ms, 0 if self.held else self.held_ms)
+        return now_ms - max(self.moved_ms, self.kept_ms, self.ended_ms, 0 if self.held else self.held_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ class Observed:
     exited_ms: int = 0
     progress_ms: int = 0  # when a durable position last moved, or the verification last read or compared something
     throttled_ms: int = 0  # when a lane or task last waited for nothing but its rate, its lease or the end of a pause
+    ended_ms: int = 0  # when a sample of a source that it follows last showed nothing left at all
     heeded: int = 0  # sequence of the newest directive that anything of the present attempt acts on
     directive_ms: int = 0  # when the last directive was journaled
     status_ms: int = 0  # when progress was last journaled
@@ -109,8 +111,10 @@ class Observed:
     forecast: Forecast | None = None  # the newest one from measured rates
 
     def idle_ms(self, now_ms: int) -> int:
-        """For how long nothing of it has moved, although neither rate nor lease nor pause kept it from that."""
-        return now_ms - max(self.progress_ms, self.throttled_ms, self.adopted_ms)
+        """For how long nothing of it has moved, although there was something to do, and neither rate nor lease nor
+        pause kept it from that.
+        """
+        return now_ms - max(self.progress_ms, self.throttled_ms, self.ended_ms, self.adopted_ms)
 
     @property
     def heard_ms(self) -> int:

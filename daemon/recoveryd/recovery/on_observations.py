@@ -13,6 +13,7 @@ from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.ending import fail
 from recoveryd.recovery.events import AttemptExited, EffectFailed, LedgerMoved, LedgerRead
 from recoveryd.recovery.growth import keep_up
+from recoveryd.recovery.lane_trouble import at_their_ends
 from recoveryd.recovery.model import ACTIVE, WORKING, PartitionProgress, Progress, Recovery
 from recoveryd.recovery.observed import Heard, Observed
 from recoveryd.recovery.own_traffic import tell_ingress
@@ -110,7 +111,7 @@ def _heard(event: LaneHeartbeat, earlier: Heard | None, before: Heard | None, no
     moves = told is not known and sum(p.position for p in told) > sum(p.position for p in known)
     moved_ms = now_ms if moves else earlier.moved_ms
     kept_ms = now_ms if _is_kept(event) else earlier.kept_ms
-    return Heard(event, now_ms, before, moved_ms, kept_ms, deaf_ms, held, held_ms)
+    return Heard(event, now_ms, before, moved_ms, kept_ms, deaf_ms, held, held_ms, earlier.ended_ms)
 
 
 def _held(event: LaneHeartbeat) -> frozenset[int]:
@@ -266,7 +267,10 @@ def on_offsets(draft: RecoveryDraft, event: OffsetsSampled) -> None:
 def _judge_by_ends(case: Case, event: OffsetsSampled) -> None:
     plan, history = case.plan, case.source_history
     key = (plan.source.cluster, plan.source.topic)
-    if wants_heads(case.recovery) and any((s.cluster, s.topic) == key for s in event.topics):
+    is_sampled = any((s.cluster, s.topic) == key for s in event.topics)
+    if is_sampled and plan.is_following:
+        case.observe(**at_their_ends(case.recovery, case.seen, history, case.now_ms))
+    if is_sampled and wants_heads(case.recovery):
         heads = at_end_since(case.recovery, case.seen.at_end, history, case.now_ms)
         case.observe(at_end=heads, heads_ms=case.now_ms)
     newest = history.newest
