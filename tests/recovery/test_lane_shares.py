@@ -22,7 +22,7 @@ from tests.builders.records import make_plan, make_recovery
 from tests.builders.world import PARAMS, Application, World
 
 BIG, SMALL = 40_000_000, 10
-QUICK = replace(PARAMS, stall_after_ms=10_000)
+QUICK = replace(PARAMS, stall_after_ms=10_000, stop_wait_ms=10_000)
 RECORD_BYTES = 100
 
 

@@ -229,7 +229,7 @@ class Stalls(World):
 
     def __init__(self, until: dict[int, int], **params: int) -> None:
         self.until = until
-        super().__init__(params=replace(PARAMS, stall_after_ms=20_000, **params), speed=100)
+        super().__init__(params=replace(PARAMS, stall_after_ms=20_000, **{"stop_wait_ms": 20_000, **params}), speed=100)
         self.verify_s = 1_000
         self.feed(command("replay"))
         self.run_until(State.VERIFYING)
@@ -253,6 +253,14 @@ def test_a_verification_that_stalls_gets_another_attempt_and_fails_when_that_com
     assert "the verification read and compared nothing for" in failed.why
     assert "at 60 of 20,000 offsets, in two attempts in a row" in failed.why
     assert [(r.copied, r.unexplained) for r in failed.completeness] == [(100, 0), (50, 0)]
+
+
+def test_a_verification_may_say_itself_for_which_transaction_it_waits_however_long_that_may_take() -> None:
+    world = Stalls({1: 30}, stop_wait_ms=200_000)
+    world.second(250)
+    assert world.recovery().attempt.number == 1
+    world.second(40)
+    assert world.recovery().attempt.number == 2
 
 
 def test_a_verification_that_came_further_before_it_stalled_again_gets_another_attempt() -> None:
@@ -302,7 +310,7 @@ class OffsetsStandStill(World):
     ],
 )
 def test_a_verification_that_passes_no_offset_stalls_only_if_it_does_nothing_else(moving: str, told: object) -> None:
-    world = OffsetsStandStill(params=replace(PARAMS, stall_after_ms=20_000), speed=100)
+    world = OffsetsStandStill(params=replace(PARAMS, stall_after_ms=20_000, stop_wait_ms=20_000), speed=100)
     world.moving, world.verify_s = moving, 1_000
     world.feed(command("replay"))
     world.run_until(State.VERIFYING)

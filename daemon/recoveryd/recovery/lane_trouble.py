@@ -9,22 +9,27 @@ A lane that waits for a transaction of somebody else says so itself after `attem
 more than that nothing moved, so such a lane is not judged before; and one that follows its source for ever may wait as
 long as that takes. One that follows stands still while nothing comes, so its time counts from the last sample that
 showed nothing left for it (`at_their_ends`).
+
+One that only its rate keeps waiting says so, so that the controller's floor excuses nobody. What a lane cannot say is
+that brokers keep it to its rate (`slow_ms`).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from recoveryd.kernel.states import State
 from recoveryd.live.slice import SampleHistory
-from recoveryd.recovery.lane_shares import returned_at
+from recoveryd.recovery.lane_shares import lane_shares, returned_at
 from recoveryd.recovery.model import PartitionProgress, Recovery
 from recoveryd.recovery.observed import Heard, Observed
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.spec import Never
+from recoveryd.recovery.stops.auto_stop import is_at_floor
 
 SILENT, DEAF, STALLED, MISSING = "silent", "deaf", "stalled", "missing"
 _SAY_THEMSELVES = frozenset({"starting", "blocked"})  # states in which a lane may wait for a transaction of others
+_AT_ONCE_BYTES = 16 * 1024 * 1024  # as much as a lane asks a broker for at once
 SAYING_MS = 60_000  # what waits for one begins to do so a little later than the clock that judges it
 
 
@@ -62,7 +67,7 @@ def lane_trouble(
             found = _missing(recovery, seen, number, now_ms, params)
         else:
             found = silent_or_deaf(heard, "lane", now_ms, params)
-            found = found or _stalled(recovery, heard, partitions, history, now_ms, params)
+            found = found or _stalled(recovery, seen, heard, partitions, history, now_ms, params)
         if found is not None:
             return found
     return _all_stalled(recovery, seen, history, now_ms, params)
@@ -102,6 +107,7 @@ def silent_or_deaf(heard: Heard, worker: str, now_ms: int, params: Params) -> La
 
 def _stalled(
     recovery: Recovery,
+    seen: Observed,
     heard: Heard,
     partitions: tuple[int, ...],
     history: SampleHistory,
@@ -115,7 +121,7 @@ def _stalled(
     members = frozenset(partitions)
     rows = [r for r in recovery.progress.partitions if r.partition in members]
     left = _left(rows, history)
-    if left == 0 or idle_ms < _patience_ms(recovery, [heard], rows, history, params):
+    if left == 0 or idle_ms < _patience_ms(recovery, seen, [heard], rows, history, params):
         return None
     lane = heard.heartbeat.lane
     why = f"lane {lane} made nothing durable for {idle_ms / 60_000:.0f} min although {left} records are left for it"
@@ -157,7 +163,7 @@ def _all_stalled(
     rows, lanes = recovery.progress.partitions, list(seen.lanes.values())
     if not any(heard.held for heard in lanes):
         idle_ms = min(idle_ms, now_ms - max(heard.held_ms for heard in lanes))
-    if idle_ms < _patience_ms(recovery, lanes, rows, history, params):
+    if idle_ms < _patience_ms(recovery, seen, lanes, rows, history, params):
         return None
     why = f"no durable position moved for {idle_ms / 60_000:.0f} min although {left} records are left"
     return LaneTrouble(None, STALLED, why, sum(r.position for r in rows))
@@ -165,6 +171,7 @@ def _all_stalled(
 
 def _patience_ms(
     recovery: Recovery,
+    seen: Observed,
     lanes: Sequence[Heard],
     rows: Sequence[PartitionProgress],
     history: SampleHistory,
@@ -175,6 +182,18 @@ def _patience_ms(
     is_held = bool(held) and _left([r for r in rows if r.partition not in held], history) == 0
     if is_held and isinstance(recovery.spec.source.stop, Never):
         return math.inf
+    shares = lane_shares(recovery, seen)
+    slow = slow_ms(recovery, (shares.get(heard.heartbeat.lane, 0.0) for heard in lanes), params)
     if is_held or any(heard.heartbeat.state in _SAY_THEMSELVES for heard in lanes):
-        return max(params.stall_after_ms, params.stop_wait_ms) + SAYING_MS
-    return params.stall_after_ms
+        return max(params.stall_after_ms, params.stop_wait_ms, slow) + SAYING_MS
+    return max(params.stall_after_ms, slow)
+
+
+def slow_ms(recovery: Recovery, shares: Iterable[float], params: Params) -> float:
+    """How long whoever has the least of these `shares` of the rate, 0 = none, takes at the controller's floor for what
+    is fetched at once: brokers that keep it to its rate answer as late as that.
+    """
+    if not is_at_floor(recovery, params):
+        return 0.0
+    least = (recovery.effective_bytes_per_s or 0.0) * min((share for share in shares if share > 0), default=1.0)
+    return _AT_ONCE_BYTES * 1000 / least if least > 0 else math.inf

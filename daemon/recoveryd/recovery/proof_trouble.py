@@ -7,11 +7,11 @@ counts as progress, since each begins anew. A task that was never heard may wait
 others are heard.
 """
 
-from recoveryd.recovery.lane_trouble import MISSING, SAYING_MS, STALLED, LaneTrouble, silent_or_deaf
+from recoveryd.recovery.lane_shares import reader_shares
+from recoveryd.recovery.lane_trouble import MISSING, SAYING_MS, STALLED, LaneTrouble, silent_or_deaf, slow_ms
 from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.observed import Observed
 from recoveryd.recovery.params import Params
-from recoveryd.recovery.stops.auto_stop import is_at_floor
 
 
 def proof_trouble(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> LaneTrouble | None:
@@ -36,10 +36,13 @@ def _none(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> La
 
 def _stalled(recovery: Recovery, seen: Observed, now_ms: int, params: Params) -> LaneTrouble | None:
     """It read and compared nothing for long. What waits for a transaction of others, or for a silent broker, says so
-    itself after `attempts.stop_wait`, which is as long as `attempts.stall_after` by default; and that says more.
+    itself after `attempts.stop_wait`; and that says more.
     """
     idle_ms = seen.idle_ms(now_ms)
-    if idle_ms < params.stall_after_ms + SAYING_MS or is_at_floor(recovery, params):
+    if idle_ms < params.stall_after_ms + SAYING_MS:
+        return None
+    slow = slow_ms(recovery, reader_shares(seen).values(), params)
+    if idle_ms < max(params.stall_after_ms, params.stop_wait_ms, slow) + SAYING_MS:
         return None
     done, whole = recovery.progress.verified_offsets, recovery.progress.offsets_to_verify
     why = f"the verification read and compared nothing for {idle_ms / 60_000:.0f} min, at {done:,} of {whole:,} offsets"

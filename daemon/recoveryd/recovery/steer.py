@@ -38,7 +38,7 @@ from recoveryd.recovery.planning import ask_facts, facts_given_up
 from recoveryd.recovery.progress import describe_rate, says_the_same
 from recoveryd.recovery.proof_trouble import proof_trouble
 from recoveryd.recovery.proving import begin_proof, has_begun, is_at_rest, proved_why
-from recoveryd.recovery.stops.auto_stop import capped, is_at_floor, judge, timed_out
+from recoveryd.recovery.stops.auto_stop import capped, judge, timed_out
 from recoveryd.recovery.stops.error_rate import too_many
 from recoveryd_jobs.contract import Verification
 
@@ -198,7 +198,7 @@ def _lane_lost(case: Case) -> bool:
     if recovery.plan is None or recovery.attempt.released:
         return False
     trouble = lane_trouble(recovery, case.seen, case.source_history, case.now_ms, case.params)
-    if trouble is None or (trouble.kind == STALLED and is_at_floor(recovery, case.params)):
+    if trouble is None:
         return False
     _lose_by(case, trouble)
     return True

@@ -132,8 +132,8 @@ class AttemptsSection(Section):
     keep_paused: Duration = option(600_000, "The application of a paused recovery is kept alive for this long.")
     stall_after: Duration = option(
         600_000,
-        "No progress for this long ends the attempt, and twice in a row the recovery as stalled. A proof has a minute more, "
-        "a lane that waits for a foreign transaction until a minute after `stop_wait`.",
+        "No progress for this long ends the attempt, and twice in a row the recovery as stalled. A proof, and a lane that "
+        "waits for a foreign transaction, have until a minute after this and `stop_wait`.",
     )
 
 

@@ -114,7 +114,7 @@ def _caught_up(recovery: Recovery, seen: Observed, now_ms: int, params: Params) 
 
 
 def is_at_floor(recovery: Recovery, params: Params) -> bool:
-    """Whether the controller holds it at its floor, where it is right that little moves for long."""
+    """Whether the controller holds it at its floor."""
     rate = recovery.effective_bytes_per_s
     is_controlled = mode_of(recovery.limits, recovery.spec, params) is Mode.CONTROLLED
     return is_controlled and rate is not None and rate <= floor_bytes_per_s(recovery, params)
