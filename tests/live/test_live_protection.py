@@ -424,6 +424,8 @@ def test_lag_signals_and_looks_meet_by_sample_time() -> None:
         (HealthSignal("main", "some_alert", None, "", "critical", NOW_MS), RejectReason.UNKNOWN_NAME),
         (HealthSignal("main", "produce_latency", None, "", "critical", NOW_MS - 600_000), RejectReason.TOO_OLD),
         (HealthSignal("main", "produce_latency", float("nan"), "s", "ok", NOW_MS), RejectReason.NOT_A_NUMBER),
+        (HealthSignal("main", "produce_latency", 0.0, "s", "unknown", NOW_MS), RejectReason.NO_ANSWER),
+        (HealthSignal("main", "produce_latency", None, "", "unknown", NOW_MS), RejectReason.NO_ANSWER),
         (HealthSignal("main", "produce_latency", -1.0, "s", "ok", NOW_MS), RejectReason.NEGATIVE),
         (HealthSignal("main", "produce_latency", 0.01, "s", "ok", NOW_MS + 60_000), RejectReason.FUTURE),
         (HealthSignal("main", "produce_latency", 0.01, "s", "ok", NOW_MS - 600_000), RejectReason.TOO_OLD),
@@ -452,6 +454,17 @@ def test_a_health_signal_of_a_configured_name_is_a_reading() -> None:
     world.feed(SignalReceived(0, NOW_MS, HealthSignal("main", "produce_latency", 0.05, "s", "ok", NOW_MS)))
     world.live(6)
     assert world.state.of(LIVE).protecting.states["main"].tracks["produce_latency"].values == (0.05,)
+
+
+def test_signals_of_a_sender_that_knows_nothing_let_no_replay_go_faster() -> None:
+    world = LiveWorld().copying()
+    world.live(60)
+    world.latency_s, before = None, world.directive_rate
+    for _ in range(60):
+        at_ms = world.now_ms
+        world.feed(SignalReceived(0, at_ms, HealthSignal("main", "produce_latency", 0.0, "s", "unknown", at_ms)))
+        world.live(1)
+    assert world.directive_rate < before
 
 
 @pytest.mark.scenario("S-RUN-15")

@@ -86,13 +86,15 @@ def _on_health(draft: LiveDraft, signal: HealthSignal) -> None:
 
 def _seconds_of(draft: LiveDraft, signal: HealthSignal) -> tuple[float | None, RejectReason]:
     """The signal in seconds, or why it cannot be used. Status critical means over the SLO, whatever the value, and even
-    without one.
+    without one; status unknown that nothing was measured, whatever the value.
     """
     live = draft.params
     domain = live.domains.get(signal.cluster)
     known = next((p for p in domain.protections if p.name == signal.name), None) if domain else None
     if domain is None or known is None or (signal.cluster, signal.name) not in live.health:
         return None, RejectReason.UNKNOWN_NAME
+    if signal.status == "unknown":
+        return None, RejectReason.NO_ANSWER
     value = signal.value if signal.unit in _SECONDS else None
     if signal.status == "critical":
         told = value if value is not None and math.isfinite(value) else 0.0

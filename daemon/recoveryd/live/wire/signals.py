@@ -60,7 +60,8 @@ class HealthData(Strict):
     value: Annotated[float, Field(ge=0)] | None = Field(default=None, description="null when only the status is known")
     unit: Annotated[Text, Field(max_length=32)] = Field(default="", description="for instance `s`")
     status: Literal["ok", "degraded", "critical", "unknown"] = Field(
-        description="`critical` presses like a value over the SLO, also without a value"
+        description="`critical` presses like a value over the SLO, also without a value; `unknown` is no measurement, "
+        "whatever the value"
     )
     sampled_at: SampledAt = Field(
         description="when it was measured, of an interval when that began; at most 5 minutes ahead of the broker's time"
