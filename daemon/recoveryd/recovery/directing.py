@@ -4,10 +4,18 @@
 sequence, so that the answer of a lane shows which directive it has read.
 """
 
+from typing import Final
+
+from recoveryd.live.budgets import Grant, Mode
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.lane_shares import lane_shares, reader_shares
-from recoveryd.recovery.model import Wanted
+from recoveryd.recovery.limits import ceiling_bytes_per_s, mode_of
+from recoveryd.recovery.model import Recovery, Wanted
+from recoveryd.recovery.params import Params
 from recoveryd_jobs.contract import Directive
+
+RAISE: Final = 1.10  # factors between which a change waits for the next renewal of the lease
+_CUT: Final = 0.95
 
 
 def want(case: Case, wanted: Wanted, why: str) -> None:
@@ -63,6 +71,21 @@ def renew_lease(case: Case) -> None:
     if case.recovery.attempt.released or case.now_ms - case.seen.directive_ms < case.params.lease_renew_ms:
         return
     grant = case.draft.protection.protecting.grants.get(case.id)
-    if grant is not None and not grant.pause:
+    if grant is not None and _still_holds(grant, case.recovery, case.params):
         case.remember(effective_bytes_per_s=grant.bytes_per_s, rule=grant.why)
     renew(case)
+
+
+def _still_holds(grant: Grant, recovery: Recovery, params: Params) -> bool:
+    """Whether nothing was said of its rate since the step of the controllers that granted this: by other limits, or
+    since it went on after a pause. More than a small change was told with that step.
+    """
+    held, rate = recovery.effective_bytes_per_s, grant.bytes_per_s
+    if grant.pause or held is None or rate is None or rate > ceiling_bytes_per_s(recovery.limits, params):
+        return False
+    return mode_of(recovery.limits, recovery.spec, params) is Mode.CONTROLLED and is_small_change(held, rate)
+
+
+def is_small_change(held: float, rate: float) -> bool:
+    """Whether it can wait for the next renewal of the lease."""
+    return held * _CUT < rate < held * RAISE

@@ -25,7 +25,7 @@ from recoveryd.live.on_live import refresh_lags
 from recoveryd.live.protecting import Ingress, Protecting, grown
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.crowding import crowding
-from recoveryd.recovery.directing import renew
+from recoveryd.recovery.directing import RAISE, is_small_change, renew
 from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.holding import is_let_go
 from recoveryd.recovery.left_out import LeftOut, domains_now, left_out, told_left_out
@@ -43,7 +43,6 @@ _LISTED_MOST: Final = 20
 _SLACK_MS: Final = 500
 _SETTLED_MS: Final = 60_000  # so long the start of lanes and the way to their share may take
 _LATE_MS: Final = 3_000  # heartbeats come each second
-_RAISE, _CUT = 1.10, 0.95  # factors: a smaller change of a recovery's share waits for the next renewal of the lease
 
 
 def control(draft: RecoveryDraft) -> None:
@@ -304,17 +303,17 @@ def _apply(
 
 def _is_raised(recovery: Recovery, grant: Grant | None) -> bool:
     held, rate = recovery.effective_bytes_per_s, None if grant is None else grant.bytes_per_s
-    return held is not None and rate is not None and rate >= held * _RAISE
+    return held is not None and rate is not None and rate >= held * RAISE
 
 
 def _is_told_at_once(held: float | None, grant: Grant, publish: bool, raises: bool) -> bool:
-    """Whether the grant goes out now: the budget was published, or the share changed by `_RAISE` or `_CUT`, or is less
-    while another one's `raises`.
+    """Whether the grant goes out now: the budget was published, or the share changed by more than a little, or is
+    less while another one's `raises`.
     """
     rate = grant.bytes_per_s
     if held is None or rate is None:
         return held is not rate
-    return rate >= held * _RAISE or rate <= held * _CUT or (publish and rate != held) or (raises and rate < held)
+    return not is_small_change(held, rate) or (publish and rate != held) or (raises and rate < held)
 
 
 def _without_controller(case: Case, why: str) -> None:
