@@ -112,7 +112,7 @@ def test_a_row_of_evaluations_ends_with_one_that_holds_and_not_by_time_alone() -
             now_ms, end = at_ms + number * every_ms, 10_000 + 100 * number
             ends = dict.fromkeys((p.partition for p in plan.partitions), end)
             sample = TopicSample("main", "flights", plan.source.topic_id, {}, ends, ends, now_ms, len(ends))
-            samples = (*samples, sample)[-6:]
+            samples = (*samples, sample)[-20:]
             rows = tuple(LanePosition(p, end - lag, None, "copying") for p in ends)
             beat = LaneHeartbeat(recovery.id, 1, 0, 1, "copying", False, 0.0, 0.0, rows, "")
             seen = Observed(lanes={0: Heard(beat, now_ms - 100)}, candidate=candidate)

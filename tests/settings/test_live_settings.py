@@ -147,3 +147,17 @@ def test_a_mistake_is_named(tmp_path: Path, text: str, message: str) -> None:
         loaded(tmp_path, text + "\n")
     assert message in caught.value.message
     assert "hunter2" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ("", 20),
+        ("chunk: {max_interval: 30s}\n", 20),
+        ("chunk: {max_interval: 30s}\nmonitor: {interval: 1s}\n", 63),
+        ("chunk: {max_interval: 500ms}\nmonitor: {interval: 10ms}\n", 200),
+    ],
+)
+def test_samples_reach_back_to_where_a_copy_must_be_that_keeps_up(tmp_path: Path, options: str, wanted: int) -> None:
+    params = loaded(tmp_path, options).params()
+    assert (params.live.sample_history, params.recoveries.live) == (wanted, params.live)

@@ -10,6 +10,8 @@ from recoveryd.live.params import ControlParams, LiveParams
 from recoveryd.units.approvals import ApprovalRule
 from recoveryd.units.model import Unit
 
+_GRACE_LEAST_MS = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class Params:
@@ -71,6 +73,15 @@ class Params:
     approvals: tuple[ApprovalRule, ...] = ()
 
     @property
+    def head_grace_ms(self) -> int:
+        """How late a copy may be that keeps up with a live head: it makes durable once in a chunk what it has read."""
+        return head_grace_ms(self.chunk_max_ms, self.sample_period_ms)
+
+    @property
     def looks_ms(self) -> int:
         """How long a look at the source that is newer than an end is waited for at least: three sample periods."""
         return 3 * self.sample_period_ms
+
+
+def head_grace_ms(chunk_max_ms: int, sample_period_ms: int) -> int:
+    return max(chunk_max_ms + sample_period_ms, 2 * chunk_max_ms, _GRACE_LEAST_MS)

@@ -4,18 +4,22 @@ What several need alike (names of clusters, units, how long ended things are kep
 that none has to ask another one for it.
 """
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from recoveryd.holds.params import HoldParams
 from recoveryd.live.params import LiveParams
 from recoveryd.params import CapabilityParams, KeptParams, KnownUnitParams, NameParams
-from recoveryd.recovery.params import Params
+from recoveryd.recovery.params import Params, head_grace_ms
 from recoveryd.schedules.params import ScheduleParams
 from recoveryd.settings.model import SettingsModel
 from recoveryd.settings.protecting import make_control_params, make_live_params
 from recoveryd.units.model import Unit
 from recoveryd.watches.params import WatchParams
 from recoveryd.workflows.model.params import WorkflowParams
+
+_SAMPLES_MOST = 200
 
 
 def make_params(values: SettingsModel, own_topics: frozenset[str], units: Mapping[str, Unit]) -> CapabilityParams:
@@ -25,6 +29,8 @@ def make_params(values: SettingsModel, own_topics: frozenset[str], units: Mappin
     kept = KeptParams(keep_terminal_ms=limits.keep_terminal, keep_terminal_most=limits.keep_terminal_most)
     known = KnownUnitParams(units=units, approvals=values.approval_rules)
     live = make_live_params(values.monitor, values.control)
+    kept_samples = _kept_samples(values.chunk.max_interval, values.monitor.interval)
+    live = replace(live, sample_history=max(live.sample_history, kept_samples))
     return CapabilityParams(
         live=live,
         units=units,
@@ -34,6 +40,11 @@ def make_params(values: SettingsModel, own_topics: frozenset[str], units: Mappin
         workflows=_workflows(values, names, kept, known, live),
         schedules=ScheduleParams(**kept),
     )
+
+
+def _kept_samples(chunk_max_ms: int, period_ms: int) -> int:
+    """So many samples of a topic that they reach back to where it has to be looked up whether a copy keeps up."""
+    return min(_SAMPLES_MOST, math.ceil(head_grace_ms(chunk_max_ms, period_ms) / period_ms) + 3)
 
 
 def _watches(

@@ -107,8 +107,8 @@ def _caught_up(recovery: Recovery, seen: Observed, now_ms: int, params: Params) 
     assert seen.candidate is not None
     span_s = (seen.candidate.counted_ms - seen.candidate.since_ms) / 1000
     why = (
-        f"every partition stayed within reach of its live head in {seen.candidate.count} evaluations over "
-        f"{span_s:.0f} s"
+        f"every partition was copied to where its live head had been {params.head_grace_ms / 1000:.0f} s before, in "
+        f"{seen.candidate.count} evaluations over {span_s:.0f} s"
     )
     return StopVerdict(StopReason.ZERO_LAG, State.COMPLETED, why, "caught_up", seen.candidate.evidence)
 

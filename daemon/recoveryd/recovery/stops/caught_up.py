@@ -1,11 +1,12 @@
 """CAUGHT_UP: whether a following recovery has zero lag, as a predicate over all partitions and several samples.
 
 One evaluation holds when, for every planned partition: its lane was heard within two sample periods and *before* the
-ends were asked for (or has returned, so that its position stays), the topic is still the same one, and the lag is at
-most the tolerance, which is what live traffic produces in one chunk and one period, or in ten seconds if that is more.
-A partition without data is unknown, never at zero lag. The maximum over partitions counts, never a sum.
-`caught_up_evaluations` in a row that span `caught_up_span_ms` are a stop. A lag of up to three times the tolerance does
-not break the row, but does not count either.
+ends were asked for (or has returned, so that its position stays), the topic is still the same one, and the position has
+reached where the log ended one grace ago, which is the time of one chunk and one period, of two chunks, or ten seconds,
+whichever is longest. So all that is older is copied, however much came at once (`recoveryd.live.past_ends`).
+A partition without data is unknown, never at zero lag. The one that is furthest behind counts, never a mean.
+`caught_up_evaluations` in a row that span `caught_up_span_ms` are a stop. A position that is up to three graces behind
+does not break the row, but does not count either.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,30 +14,29 @@ from dataclasses import dataclass, replace
 
 from recoveryd.kernel.states import State
 from recoveryd.live.events import TopicSample
+from recoveryd.live.past_ends import end_before
 from recoveryd.live.slice import SampleHistory
 from recoveryd.recovery.lane_shares import returned_at
 from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.observed import Candidate, Observed
 from recoveryd.recovery.params import Params
 
-LEAVE_FACTOR = 3.0
+LEAVE_FACTOR = 3
 
 
 @dataclass(frozen=True, slots=True)
 class CaughtUpClause:
-    """One partition in one evaluation: `holds` only if observed, fresh and near the head. `tolerance` in records."""
+    """One partition in one evaluation: `holds` only if observed, fresh and at or behind `wanted`, the end of one grace
+    ago. `is_near`: known, fresh, and no more than three graces behind.
+    """
 
     partition: int
     holds: bool
     why: str
     position: int = -1
     end: int = -1
-    tolerance: float = 0.0
-
-    @property
-    def is_near(self) -> bool:
-        """Whether it is known, fresh, and within three times the tolerance."""
-        return 0 <= self.position <= self.end and self.end - self.position <= LEAVE_FACTOR * self.tolerance
+    wanted: int = -1
+    is_near: bool = False
 
 
 def evaluate_caught_up(
@@ -55,8 +55,8 @@ def evaluate_caught_up(
     planned = [p.partition for p in recovery.plan.partitions]
     clauses = list(judge_partitions(planned, seen, history, now_ms, params, returned))
     if not all(c.holds for c in clauses):
-        # While every violated clause is a lag within the hysteresis, the row goes on without counting this evaluation.
-        return before if all(c.holds or c.is_near for c in clauses) else None
+        # While every partition is within the hysteresis, the row goes on without counting this evaluation.
+        return before if all(c.is_near for c in clauses) else None
     if before is not None and before.sampled_ms == sample.sampled_at_ms:
         return before  # another topic was sampled
     count = before.count + 1 if before else 1
@@ -64,9 +64,9 @@ def evaluate_caught_up(
     evidence = {
         "evaluations": count,
         "span_ms": now_ms - since,
+        "grace_ms": params.head_grace_ms,
         "partitions": [
-            {"partition": c.partition, "position": c.position, "end": c.end, "tolerance": round(c.tolerance, 1)}
-            for c in clauses
+            {"partition": c.partition, "position": c.position, "end": c.end, "wanted": c.wanted} for c in clauses
         ],
     }
     return Candidate(since, count, evidence, now_ms, sample.sampled_at_ms)
@@ -111,15 +111,26 @@ def _judge(
         return CaughtUpClause(partition, False, "the broker did not answer for it")
     if now_ms - sample.sampled_at_ms > 2 * params.sample_period_ms:
         return CaughtUpClause(partition, False, "the sample of the ends is old")
-    if len(history.samples) > 1 and end < history.samples[-2].high_watermark.get(partition, 0):
+    if end < _end_of_look_before(partition, history):
         return CaughtUpClause(partition, False, "the end moved back")
     if isinstance(found, str):
         return CaughtUpClause(partition, False, found)
-    tolerance = 0.0 if stays else _live_rate(partition, history) * _grace_ms(params)
-    lag = end - found
-    if lag < 0:
+    if found > end:
         return CaughtUpClause(partition, False, "the position lies past the end")
-    return CaughtUpClause(partition, lag <= tolerance, f"lag {lag}", found, end, tolerance)
+    wanted = end if stays else _wanted(partition, history, params, 1)
+    holds = found >= wanted
+    is_near = holds or (not stays and found >= _wanted(partition, history, params, LEAVE_FACTOR))
+    return CaughtUpClause(partition, holds, f"lag {end - found}", found, end, wanted, is_near)
+
+
+def _end_of_look_before(partition: int, history: SampleHistory) -> int:
+    """By the last look before the newest that knows the partition; 0 = there is none."""
+    looks = (s.high_watermark[partition] for s in reversed(history.samples[:-1]) if partition in s.high_watermark)
+    return next(looks, 0)
+
+
+def _wanted(partition: int, history: SampleHistory, params: Params, graces: int) -> int:
+    return end_before(history, partition, graces * params.head_grace_ms, 2 * params.sample_period_ms)
 
 
 def _heard_positions(seen: Observed, sample: TopicSample, now_ms: int, params: Params) -> dict[int, int | str]:
@@ -139,19 +150,3 @@ def _heard_positions(seen: Observed, sample: TopicSample, now_ms: int, params: P
         for told in latest.heartbeat.positions:
             found.setdefault(told.partition, positions.get(told.partition, missing))
     return found
-
-
-def _live_rate(partition: int, history: SampleHistory) -> float:
-    """Records per ms that arrive at the head, over the last samples; 0 with fewer than three."""
-    samples = [s for s in history.samples if partition in s.high_watermark]
-    if len(samples) < 3:
-        return 0.0
-    first, last = samples[0], samples[-1]
-    elapsed = last.sampled_at_ms - first.sampled_at_ms
-    return (
-        max(0.0, (last.high_watermark[partition] - first.high_watermark[partition]) / elapsed) if elapsed > 0 else 0.0
-    )
-
-
-def _grace_ms(params: Params) -> float:
-    return max(params.chunk_max_ms + params.sample_period_ms, 2 * params.chunk_max_ms, 10_000)
