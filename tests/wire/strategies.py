@@ -197,6 +197,7 @@ plans = st.builds(
         text,
     ),
     traffic=st.none() | st.builds(PlannedTraffic, st.sampled_from(["live", "replay"]), text),
+    hourly=st.none() | st.lists(numbers, max_size=24).map(tuple),
     impact=st.lists(
         st.builds(
             Affected,

@@ -16,7 +16,7 @@ from recoveryd.forecast.retention import Retention, beating_rate
 from recoveryd.forecast.view import cost_of, storage_of
 from recoveryd.live.budgets import Mode
 from recoveryd.live.slice import SampleHistory
-from recoveryd.recovery.forecasting import ForecastAnswer, ForecastQuestion, Stretch, ask, lanes_of
+from recoveryd.recovery.forecasting import ForecastAnswer, ForecastQuestion, Stretch, ask, hours_of, lanes_of
 from recoveryd.recovery.limits import mode_of
 from recoveryd.recovery.model import EtaSeconds, Finding, Plan, PlannedPartition, Severity
 from recoveryd.recovery.params import Params
@@ -40,6 +40,8 @@ def with_forecast(
     """
     remote, planned = remote_ranges(plan, facts), {p.partition for p in plan.partitions}
     plan = replace(plan, remote=remote, findings=(*plan.findings, *remote_findings(remote, facts, params, planned)))
+    if plan.is_following and facts.hourly:
+        plan = replace(plan, hourly=tuple(round(rate, 1) for rate in facts.hourly))
     live, live_source = live_rates(facts, history)
     answer = ask(_question(plan, spec, facts, params, live))
     found = answer.forecast
@@ -121,15 +123,16 @@ def _question(
     known = {p.partition: p for p in facts.source_partitions}
     rows = [_stretch(plan, p, known[p.partition], facts, live) for p in plan.partitions]
     limits, now_ms = spec.limits, facts.gathered_at_ms
+    lanes = lanes_of(rows, plan.lanes, _lane_rates(plan, spec, facts, params), _spread(facts))
     ends = [limits.deadline_ms - now_ms] if limits.deadline_ms is not None else []
     ends += [limits.max_runtime_ms] if limits.max_runtime_ms is not None else []
     return ForecastQuestion(
-        lanes=lanes_of(rows, plan.lanes, _lane_rates(plan, spec, facts, params), _spread(facts)),
+        lanes=lanes,
         is_moving=plan.is_following,
         startup_s=START_UP_S[1],
         deadline_s=min(ends) / 1000 if ends else None,
         live_sigma=math.hypot(*(rate.sigma for rate in live.values())) if live else 0.0,
-        hourly=facts.hourly if plan.is_following else (),
+        hourly=hours_of(lanes, plan.hourly or (), math.fsum(rate.per_s for rate in live.values())),
     )
 
 

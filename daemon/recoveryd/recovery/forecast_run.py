@@ -21,7 +21,7 @@ from recoveryd.live.budgets import Mode
 from recoveryd.live.slice import SampleHistory
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.forecast_plan import sampled_rates
-from recoveryd.recovery.forecasting import ForecastAnswer, ForecastQuestion, LaneWork, Stretch, ask
+from recoveryd.recovery.forecasting import ForecastAnswer, ForecastQuestion, LaneWork, Stretch, ask, hours_of
 from recoveryd.recovery.limits import ceiling_bytes_per_s, mode_of, touched_domains
 from recoveryd.recovery.log_starts import LogStart
 from recoveryd.recovery.model import PartitionProgress, Plan, PlannedPartition, Recovery
@@ -125,6 +125,8 @@ def _question(case: Case, live: Mapping[int, RateEstimate]) -> ForecastQuestion 
         is_moving=plan.is_following,
         deadline_s=_deadline_s(recovery, now_ms),
         live_sigma=math.hypot(*(rate.sigma for rate in live.values())) if live else 0.0,
+        hourly=hours_of(lanes, plan.hourly or (), math.fsum(rate.per_s for rate in live.values())),
+        hourly_age_s=(now_ms - plan.pinned_at_ms) / 1000,
     )
 
 

@@ -53,8 +53,8 @@ class LaneWork:
 
 @dataclass(frozen=True, slots=True)
 class ForecastQuestion:
-    """What to forecast. `hourly`: records/s of the source in each of the last 24 hours, () = take the present rate.
-    `deadline_s` counts from now.
+    """What to forecast. `hourly`: records/s of these lanes' partitions in each of the 24 hours that ended
+    `hourly_age_s` ago, () = take the present rate. `deadline_s` counts from now.
     """
 
     lanes: tuple[LaneWork, ...]
@@ -63,6 +63,7 @@ class ForecastQuestion:
     deadline_s: float | None = None
     live_sigma: float = 0.0
     hourly: tuple[float, ...] = ()
+    hourly_age_s: float = 0.0
 
     @property
     def records(self) -> float:
@@ -153,13 +154,22 @@ def _job_rates(question: ForecastQuestion, work: Work, parts: Forecast | None) -
 
 
 def _profile(question: ForecastQuestion, live: float, whole_live: float) -> tuple[tuple[float, float], ...]:
-    """How the head of a part of the source will move: the higher of the present rate and that of the same hour a day
-    ago. `live`: the rate of the part, `whole_live`: that of the whole source.
+    """How the head of a part of the source will move: the higher of the present rate and that of the same hour of the
+    day that is known. `live`: the rate of the part, `whole_live`: that of all lanes.
     """
     if not question.is_moving or not question.hourly or whole_live <= 0:
         return ()
     share = live / whole_live
-    return live_profile(live, [rate * share for rate in question.hourly], 0, _HOUR_S)
+    passed, in_hour_s = divmod(max(0.0, question.hourly_age_s), _HOUR_S)
+    hour = int(passed) % len(question.hourly)
+    return live_profile(live, [rate * share for rate in question.hourly], hour, _HOUR_S - in_hour_s)
+
+
+def hours_of(lanes: Sequence[LaneWork], hourly: Sequence[float], source_live: float) -> tuple[float, ...]:
+    """The part of these lanes in `hourly`, which is of the whole source, where `source_live` records/s arrive now."""
+    live = math.fsum(lane.live for lane in lanes)
+    part = min(1.0, live / source_live) if source_live > 0 else 1.0
+    return tuple(rate * part for rate in hourly)
 
 
 def _with_worst(whole: Forecast, parts: Forecast) -> Forecast:

@@ -165,6 +165,9 @@ class Plan:
     traffic: PlannedTraffic | None = None  # None = nothing is written, or planned by a release that did not say it
     impact: tuple[Affected, ...] = ()  # no part of the hash: readers come and go
     contracts: tuple[UnitContract, ...] = ()  # of units that it concerns; no part of the hash
+    # Records/s of the whole source in each of the 24 hours before `pinned_at_ms`, oldest first; None = the range has an
+    # end, it was not asked, or a release planned it that did not keep it; no part of the hash.
+    hourly: tuple[float, ...] | None = None
 
     @property
     def is_following(self) -> bool:
