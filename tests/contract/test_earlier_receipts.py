@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from recoveryd.adapters.kafka.receipts import add_up, key_prefix, newest_values
-from recoveryd.adapters.kafka.status_reader import Asked, is_answer
+from recoveryd.adapters.kafka.status_reader import Expected, is_answer
 from recoveryd.recovery.model import Recovery
 from recoveryd_jobs.contract import DIGEST_FORM, PartitionRange, Receipt, decode
 from recoveryd_jobs.receipts import fold
@@ -84,7 +84,7 @@ def _events(file: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("file", FILES)
 def test_each_command_of_an_earlier_release_has_one_answer_among_its_events(file: str) -> None:
     commands = [json.loads(r.value) for r in records(file, "control") if r.value is not None]
-    sent = [Asked(command["id"], command["subject"], None) for command in commands]
+    sent = [Expected(command["id"], command["subject"], None) for command in commands]
     answers = Counter(command for event in _events(file) for command in sent if is_answer(event, command))
     assert answers == dict.fromkeys(sent, 1)
 

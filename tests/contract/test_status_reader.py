@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from recoveryd.adapters.kafka import status_reader
-from recoveryd.adapters.kafka.status_reader import Asked, Document, StatusReader
+from recoveryd.adapters.kafka.status_reader import Document, Expected, StatusReader
 from recoveryd.adapters.kafka.topic_admin import describe_patiently
 from recoveryd.adapters.memory import MemoryRecord
 from recoveryd.errors import ClusterProblem, PerhapsWritten
@@ -104,7 +104,7 @@ async def test_the_answer_to_a_sent_command_is_found_among_other_events(
     reader.write(b"r1", b"x")
     told = Notice("recovery_planned", "r1", {}, causation_id="mine")
     await commit(kafka, JournalBatch(notices=[told]), answer("other"), answer("mine"))
-    [(_, found)] = reader.await_answers([Asked("mine", "r1", 0)], DEADLINE_S)
+    [(_, found)] = reader.await_answers([Expected("mine", "r1", 0)], DEADLINE_S)
     assert (found["type"], found["causationid"]) == ("io.recoveryd.event.command_accepted.v1", "mine")
 
 
@@ -175,7 +175,7 @@ def test_ctrl_c_is_heard_while_the_broker_stands_still(
 
 def test_without_an_answer_the_wait_ends_in_time(reader: StatusReader) -> None:
     reader.write(b"r1", b"x")
-    assert list(reader.await_answers([Asked("mine", "r1", 0)], 0.7)) == []
+    assert list(reader.await_answers([Expected("mine", "r1", 0)], 0.7)) == []
 
 
 async def test_an_answer_to_another_record_with_the_same_id_is_not_taken(
@@ -183,15 +183,15 @@ async def test_an_answer_to_another_record_with_the_same_id_is_not_taken(
 ) -> None:
     first, second = reader.write(b"r1", b"x"), reader.write(b"r2", b"y")
     await commit(kafka, answer("4711"), answer("4711", "rejected", "r2", 1), answer("8", "accepted", "r3", 2))
-    asked = [Asked("4711", "r2", second.offset), Asked("8", "r3", None)]
+    asked = [Expected("4711", "r2", second.offset), Expected("8", "r3", None)]
     assert [
         (one, event["subject"], event["type"].split(".")[3]) for one, event in reader.await_answers(asked, 60.0)
     ] == [
         (asked[0], "r2", "command_rejected"),
         (asked[1], "r3", "command_accepted"),
     ]
-    assert list(reader.await_answers([Asked("4711", "r3", None), Asked("4711", "r1", 7)], 0.7)) == []
-    [(_, found)] = reader.await_answers([Asked("4711", "r1", first.offset)], DEADLINE_S)
+    assert list(reader.await_answers([Expected("4711", "r3", None), Expected("4711", "r1", 7)], 0.7)) == []
+    [(_, found)] = reader.await_answers([Expected("4711", "r1", first.offset)], DEADLINE_S)
     assert found["subject"] == "r1"
 
 

@@ -47,7 +47,7 @@ class SentRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Expected:
     """A command whose answer is awaited: its id, what it is about, and where it lies (None = nobody said). The id alone
     names none: another user, or a script that uses one id for two commands, has it too.
     """
@@ -108,7 +108,7 @@ class StatusReader:
             return found
         return PerhapsWritten(found.message, retriable=found.retriable)
 
-    def await_answers(self, asked: Sequence[Asked], timeout_s: float) -> Iterator[tuple[Asked, Document]]:
+    def await_answers(self, asked: Sequence[Expected], timeout_s: float) -> Iterator[tuple[Expected, Document]]:
         """The answer to each, as they come; ends once all are there, or when the time is over.
 
         Looks at events since this reader first sent something, or from now on when it did not.
@@ -211,7 +211,7 @@ class StatusReader:
             consumer.close()
 
 
-def is_answer(event: Document, asked: Asked) -> bool:
+def is_answer(event: Document, asked: Expected) -> bool:
     """Whether an event is the answer to this very record; where one of both does not know its offset, to a command of
     this id about the same.
     """

@@ -66,7 +66,7 @@ def _as_yaml(text: str, origin: str) -> Any:
         loader = _TextTimesLoader(text)
         try:
             node = loader.get_single_node()
-            return None if node is None else _Builder(loader, origin).build(node)
+            return None if node is None else _DocumentBuilder(loader, origin).build(node)
         finally:
             loader.dispose()
     except yaml.YAMLError as error:
@@ -77,7 +77,7 @@ def _as_yaml(text: str, origin: str) -> Any:
         raise usage(f"{origin} is nested too deeply.", "Write it flatter.") from None
 
 
-class _Builder:
+class _DocumentBuilder:
     """From the nodes of one document to its values."""
 
     def __init__(self, loader: yaml.SafeLoader, origin: str) -> None:

@@ -5,7 +5,7 @@ the Kafka client.
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from recoveryd.adapters.kafka.status_reader import Asked, StatusReader
+from recoveryd.adapters.kafka.status_reader import Expected, StatusReader
 from recoveryd.adapters.kafka.topic_admin import describe_patiently
 from recoveryd.cli.send.backend import OutgoingRecord, Sent
 from recoveryd.cli.status import Document
@@ -39,7 +39,7 @@ class KafkaBackend(StatusReader):
         return Sent(record, sent.offset, sent.broker_ms)
 
     def answers(self, sent: Sequence[Sent], timeout_s: float) -> Iterator[tuple[Sent, Document]]:
-        asked = {Asked(one.record.id, one.record.key, one.offset): one for one in sent}
+        asked = {Expected(one.record.id, one.record.key, one.offset): one for one in sent}
         for one, event in self.await_answers(list(asked), timeout_s):
             yield asked[one], event
 

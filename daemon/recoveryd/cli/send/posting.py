@@ -28,7 +28,7 @@ _STEERING: Final = ("pause", "resume", "stop", "throttle", "approve", "reject")
 _NAMED_OTHERWISE: Final = ("rollback", "schedule", "unschedule")  # their subject is no `--id`
 
 
-class Fate(StrEnum):
+class SendFate(StrEnum):
     NOT_SENT = "not_sent"
     UNSURE = "unsure"
     SENT = "sent"
@@ -39,20 +39,20 @@ class Posting:
     """One command: how far it came, and its answer once that is there."""
 
     record: OutgoingRecord
-    fate: Fate = Fate.NOT_SENT
+    fate: SendFate = SendFate.NOT_SENT
     sent: Sent | None = None
     answer: Document | None = None
 
     def write(self, backend: Backend) -> None:
-        self.fate = Fate.UNSURE
+        self.fate = SendFate.UNSURE
         try:
             self.sent = backend.send(self.record)
         except PerhapsWritten:
             raise
         except RecoverydError:
-            self.fate = Fate.NOT_SENT
+            self.fate = SendFate.NOT_SENT
             raise
-        self.fate = Fate.SENT
+        self.fate = SendFate.SENT
         detail(f"Sent as {self.place}, id {self.record.id}.")
 
     @property
@@ -107,7 +107,7 @@ def telling(posting: Posting) -> Iterator[None]:
         tell_detached(f"Detached; {_known(posting)}. {_next_step(posting)}".rstrip(), fates([posting]))
         raise Detached from None
     except RecoverydError as error:
-        if posting.fate is Fate.NOT_SENT:
+        if posting.fate is SendFate.NOT_SENT:
             raise
         hint = f"{first_step(error)} {_next_step(posting)}"
         raise Failure(error.code, f"{error.message}; {_known(posting)}.", hint, facts=fates([posting])) from error
@@ -147,9 +147,9 @@ def again(record: OutgoingRecord) -> str:
 
 def _known(posting: Posting) -> str:
     match posting.fate:
-        case Fate.NOT_SENT:
+        case SendFate.NOT_SENT:
             return "nothing was sent"
-        case Fate.UNSURE:
+        case SendFate.UNSURE:
             return f"the command may have been written to {posting.record.topic}, and a daemon will handle it then"
         case _ if posting.answer is not None:
             return "the daemon has answered the command"
@@ -159,9 +159,9 @@ def _known(posting: Posting) -> str:
 
 def _next_step(posting: Posting) -> str:
     match posting.fate:
-        case Fate.NOT_SENT:
+        case SendFate.NOT_SENT:
             return ""
-        case Fate.UNSURE:
+        case SendFate.UNSURE:
             return again(posting.record)
         case _:
             return f"See what became of it with `recoveryctl describe {posting.record.key}`; do not send it again."

@@ -11,7 +11,7 @@ from recoveryd.cli.failure import ExitCode, Failure
 from recoveryd.cli.render.output import print_failure, tell_detached
 from recoveryd.cli.send.backend import Backend, OutgoingRecord
 from recoveryd.cli.send.connect import Connection
-from recoveryd.cli.send.posting import Fate, Posting, again, fates, first_step, hear
+from recoveryd.cli.send.posting import Posting, SendFate, again, fates, first_step, hear
 from recoveryd.cli.send.sending import answer_limit_s, judge
 from recoveryd.cli.send.waiting import Detached
 from recoveryd.cli.status import Document
@@ -20,7 +20,7 @@ from recoveryd.kernel.catalogue import Code
 
 
 @dataclass(slots=True)
-class Outcome:
+class SentAll:
     """Whose command was accepted, and the exit codes of the others; `unwritten`: that of the write that failed, behind
     which nothing was sent.
     """
@@ -40,9 +40,9 @@ def send_all(
     records: Sequence[OutgoingRecord],
     timeout_s: float | None,
     on_accepted: Callable[[str, Document], None],
-) -> Outcome:
+) -> SentAll:
     """One that is refused (it may just have ended) stops no other. Raises `Failure` where answers can not be read."""
-    limit_s, outcome = answer_limit_s(timeout_s), Outcome()
+    limit_s, outcome = answer_limit_s(timeout_s), SentAll()
     postings = [Posting(record) for record in records]
     with _telling(postings):
         outcome.unwritten = _write(connection.backend, postings)
@@ -53,7 +53,7 @@ def send_all(
                 outcome.accepted.append(key)
             except Failure as refusal:
                 outcome.codes.append(_tell(refusal))
-    silent = [posting for posting in postings if posting.fate is Fate.SENT and posting.answer is None]
+    silent = [posting for posting in postings if posting.fate is SendFate.SENT and posting.answer is None]
     if silent:
         outcome.codes.append(_tell(_no_answer(silent, limit_s, fates(postings))))
     return outcome
@@ -102,7 +102,7 @@ def _no_answer(silent: Sequence[Posting], limit_s: float, facts: Document) -> Fa
 
 
 def _story(postings: Sequence[Posting]) -> str:
-    sent, unsure, unsent = (_open(postings, fate) for fate in (Fate.SENT, Fate.UNSURE, Fate.NOT_SENT))
+    sent, unsure, unsent = (_open(postings, fate) for fate in (SendFate.SENT, SendFate.UNSURE, SendFate.NOT_SENT))
     parts = [f"sent, and a daemon will handle it: {_places(sent)}"] if sent else []
     parts += [f"perhaps written: {_names(unsure)}"] if unsure else []
     parts += [f"not sent: {_names(unsent)}"] if unsent else []
@@ -110,15 +110,15 @@ def _story(postings: Sequence[Posting]) -> str:
 
 
 def _next_steps(postings: Sequence[Posting]) -> list[str]:
-    unsent = _open(postings, Fate.NOT_SENT)
-    steps = [again(posting.record) for posting in _open(postings, Fate.UNSURE)]
+    unsent = _open(postings, SendFate.NOT_SENT)
+    steps = [again(posting.record) for posting in _open(postings, SendFate.UNSURE)]
     steps += [f"Send it to each that was not told: {_names(unsent)}."] if unsent else []
-    if _open(postings, Fate.SENT):
+    if _open(postings, SendFate.SENT):
         steps.append("Do not send again what was sent; `recoveryctl list` shows what became of it.")
     return steps
 
 
-def _open(postings: Sequence[Posting], fate: Fate) -> list[Posting]:
+def _open(postings: Sequence[Posting], fate: SendFate) -> list[Posting]:
     return [posting for posting in postings if posting.fate is fate and posting.answer is None]
 
 
