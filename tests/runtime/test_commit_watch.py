@@ -36,3 +36,13 @@ def test_a_broker_that_stood_still_gets_the_whole_patience_again() -> None:
     moments = [(float(s), 10 if s < 62 else 11, 1.0 if s < 62 else 62.0, 10) for s in range(62)]
     moments += [(float(s), 11 + s, float(s), 10) for s in range(62, 130)]
     assert watch(moments, silent=range(2, 62)).index(True) == 61 + 60
+
+
+def test_a_commit_that_was_lost_is_none_where_the_next_record_comes_late() -> None:
+    """The member was taken for dead between an acknowledgement and its commit, and for long nothing came after it."""
+
+    def moments(commits_s: float) -> list[tuple[float, int, float, int | None]]:
+        return [(s, *((9, 1.0) if s < 100 else (12, 100.0)), 9 if s < commits_s else 13) for s in map(float, range(300))]
+
+    assert not any(watch(moments(commits_s=103)))
+    assert watch(moments(commits_s=300)).index(True) == 130

@@ -217,6 +217,7 @@ class CommitWatch:
         self._patience_s = patience_s
         self._committed: int | None = None
         self._moved_s: float | None = None
+        self._late_s: float | None = None  # when an acknowledgement was first seen that came well after that
 
     def is_stalled(
         self, acked_offset: int, acked_s: float, committed: int | None, now_s: float, *, is_silent: bool = False
@@ -228,10 +229,14 @@ class CommitWatch:
         """
         has_moved = committed != self._committed or self._moved_s is None or acked_offset + 1 <= (committed or 0)
         if has_moved or self._moved_s is None or is_silent:
-            self._committed, self._moved_s = committed, now_s
+            self._committed, self._moved_s, self._late_s = committed, now_s, None
         # A silent broker stops acknowledgements and commits alike. Only an acknowledgement well after the last commit
-        # shows a stall.
-        return now_s - self._moved_s >= self._patience_s and acked_s - self._moved_s >= self._patience_s / 2
+        # shows a stall, and only once it had the time to be committed: the commit of the one before may be lost with a
+        # membership, and nothing else comes for long.
+        if self._late_s is None and acked_s - self._moved_s >= self._patience_s / 2:
+            self._late_s = now_s
+        is_late = self._late_s is not None and now_s - self._late_s >= self._patience_s / 2
+        return is_late and now_s - self._moved_s >= self._patience_s
 
 
 def _make_app(config: FeedConfig) -> faust.App:
