@@ -6,6 +6,7 @@ Ctrl-C never touches the recovery: it detaches us and says how to attach again.
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 
 from recoveryd.cli.failure import ExitCode, Failure, exit_code_of
 from recoveryd.cli.render.output import note
@@ -56,17 +57,20 @@ def wait_for(
     timeout_s: float | None,
     on_change: OnChange,
     command_id: str = "",
+    known: Document | None = None,
+    begun_s: float | None = None,
 ) -> Document:
     """Follow until `is_reached`, calling `on_change` with each status.
 
-    With `command_id`, records of an earlier life of the same id (a dry run before) are passed over. Raises `Failure`
-    when the time is over.
+    With `command_id`, records of an earlier life of the same id (a dry run before) are passed over. `known` was read
+    already: it is judged first, and nothing is asked where it is enough. The time counts from `begun_s` (monotonic), or
+    from now. Raises `Failure` when it is over.
     """
-    give_up_s = None if timeout_s is None else time.monotonic() + timeout_s
+    give_up_s = None if timeout_s is None else (time.monotonic() if begun_s is None else begun_s) + timeout_s
     newest: tuple[str, int] | None = None
     state = ""
     with detaching(recovery):
-        for document in backend.follow(recovery):
+        for document in chain(() if known is None else (known,), backend.follow(recovery)):
             if document is not None and _is_of(document, command_id) and _is_news(document, newest):
                 newest = _version(document)
                 why = told_why(document)

@@ -132,10 +132,11 @@ def wait(
     if wanted is not None and at is not None:
         raise usage("--for and --at cannot both be waited for.", "Give one of them.")
     timeout_s = None if timeout is None else parse_duration_s(timeout, "--timeout")
+    begun_s = time.monotonic()
     if timeout_s is None or connection.http is None:
         found = _find(connection, recovery)
     else:
-        found, timeout_s = _find_within(connection, recovery, timeout_s)
+        found = _find_within(connection, recovery, timeout_s)
     if at is not None:
         _check_step(found, at)
 
@@ -146,7 +147,15 @@ def wait(
         return has_ended(document) or (is_settled(document) if wanted is None else document["state"] == wanted.value)
 
     with following(stderr_console()) as on_change:
-        document = wait_for(connection.backend, recovery, is_reached, timeout_s=timeout_s, on_change=on_change)
+        document = wait_for(
+            connection.backend,
+            recovery,
+            is_reached,
+            timeout_s=timeout_s,
+            on_change=on_change,
+            known=found,
+            begun_s=begun_s,
+        )
     show_recovery(document, output, with_result=True)
     if wanted is None and at is None:
         return exit_code_of_state(document)
@@ -200,10 +209,10 @@ def _find(connection: Connection, recovery: str) -> Document:
     return document
 
 
-def _find_within(connection: Connection, recovery: str, timeout_s: float) -> tuple[Document, float]:
-    """As `_find`, and how much of the time is left."""
-    begun_s, asked = time.monotonic(), Later(lambda: _find(connection, recovery))
+def _find_within(connection: Connection, recovery: str, timeout_s: float) -> Document:
+    """As `_find`, but whoever waits gets control back in time."""
+    asked = Later(lambda: _find(connection, recovery))
     if not asked.wait(timeout_s):
         message = f"Nobody said within {timeout_s:g} s how {recovery} is."
         raise Failure(Code.WAIT_TIMED_OUT, message, f"Wait for it again with `recoveryctl wait {recovery}`.")
-    return asked.result(), max(0.0, round(timeout_s - (time.monotonic() - begun_s), 1))
+    return asked.result()
