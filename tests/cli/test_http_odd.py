@@ -6,6 +6,8 @@ import socketserver
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import pytest
 
@@ -81,6 +83,18 @@ def test_a_daemon_elsewhere_is_asked_through_the_proxy_and_that_is_said_without_
     assert checked.found.startswith("no daemon at http://recoveryd.invalid:8712 ")
     assert through in checked.found
     assert "hunter2" not in said + checked.found
+
+
+@pytest.mark.parametrize("behind_h", [0, 2])
+def test_the_clock_of_what_is_no_daemon_is_not_judged(behind_h: int) -> None:
+    date = format_datetime(datetime.now(UTC) - timedelta(hours=behind_h), usegmt=True)
+    page = whole("<html>no such host</html>", "503 Service Unavailable")
+    page = page.replace(b"\r\n", f"\r\nDate: {date}\r\n".encode(), 1)
+    with speaking(lambda send, _asked: send(page)) as url:
+        daemon, clock = doctor_machine.check_daemon(url, 10.0)
+
+    assert (daemon.verdict.value, daemon.found.startswith("no daemon at ")) == ("warn", True)
+    assert (clock.name, clock.verdict.value) == ("clock of the daemon", "skipped")
 
 
 @pytest.fixture

@@ -137,7 +137,9 @@ def check_daemon(url: str, timeout_s: float = CheckPatience().page_s) -> Iterato
     if not _is_of_daemon(answer.body):
         step = "Look who answers there: check --http, and `no_proxy` where a proxy is named."
         yield doubtful(name, f"no daemon at {place}, which answered {answer.status}: {_short(answer.body)}", step)
-    elif answer.status != 200:
+        yield skipped(clock, "no daemon answers", "See above.")
+        return
+    if answer.status != 200:
         step = "A standby takes over by itself; otherwise read the daemon's log."
         yield doubtful(name, f"not ready at {place} ({answer.status}): {_short(answer.body)}", step)
     else:
