@@ -119,3 +119,14 @@ def test_a_cap_that_is_given_beside_others_is_not_dropped() -> None:
     result = run(backend, "replay", "-f", "-", "--yes", typed=text)
     assert (result.exit_code, backend.sent) == (2, [])
     assert result.stderr.startswith("RCV-4008 -:2: `limits` is given twice, first in line 1.")
+
+
+@pytest.mark.parametrize(
+    "secret", ["*hunter2", "!hunter2!x", "[hunter2", "'hunter2", "&hunter2 &hunter2 x", "hunter2: hunter2"]
+)
+def test_what_is_no_yaml_is_told_without_the_text_that_stands_there(tmp_path: Path, secret: str) -> None:
+    with pytest.raises(Failure) as refused:
+        read(tmp_path, f"properties:\n  sasl.password: {secret}\n  b: 1\n")
+
+    assert "recovery.yaml:" in refused.value.message
+    assert "hunter2" not in f"{refused.value.message} {refused.value.hint}"

@@ -85,6 +85,18 @@ def test_a_daemon_elsewhere_is_asked_through_the_proxy_and_that_is_said_without_
     assert "hunter2" not in said + checked.found
 
 
+def test_a_proxy_whose_address_cannot_be_read_is_told_without_its_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    proxy = "http:/u:hunter2@proxy:3128"
+    code, _, said = run("--debug", "list", "--http", "recoveryd.invalid:8712", http_proxy=proxy)
+    monkeypatch.setenv("http_proxy", proxy)
+    monkeypatch.delenv("no_proxy", raising=False)
+    (checked, _) = doctor_machine.check_daemon("http://recoveryd.invalid:8712", 10.0)
+
+    assert (code, "that of the proxy, cannot be read" in said) == (1, True)
+    assert "through the proxy proxy:3128: this address" in checked.found
+    assert "hunter2" not in said + checked.found
+
+
 @pytest.mark.parametrize("behind_h", [0, 2])
 def test_the_clock_of_what_is_no_daemon_is_not_judged(behind_h: int) -> None:
     date = format_datetime(datetime.now(UTC) - timedelta(hours=behind_h), usegmt=True)

@@ -120,7 +120,7 @@ def read_yaml(text: str, name: str) -> Tree:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 0
         raise ConfigProblem(
-            f"It is not YAML: {_kind(error)}.", code=Code.CONFIG_UNREADABLE, origin=name, line=line
+            f"It is not YAML: {yaml_problem(error)}.", code=Code.CONFIG_UNREADABLE, origin=name, line=line
         ) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
@@ -132,7 +132,7 @@ def read_yaml(text: str, name: str) -> Tree:
     return tree
 
 
-def _kind(error: yaml.MarkedYAMLError) -> str:
+def yaml_problem(error: yaml.MarkedYAMLError) -> str:
     """What is wrong, without the text that stands there: it may be a password. Scanner and parser only tell of
     marks.
     """

@@ -72,9 +72,15 @@ def _as_yaml(text: str, origin: str) -> Any:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{origin}:{mark.line + 1}" if mark is not None else origin
-        raise usage(f"{place} is no YAML: {getattr(error, 'problem', error)}.", "Correct the line.") from None
+        raise usage(f"{place} is no YAML: {_problem(error)}.", "Correct the line.") from None
     except RecursionError:
         raise usage(f"{origin} is nested too deeply.", "Write it flatter.") from None
+
+
+def _problem(error: yaml.YAMLError) -> str:
+    from recoveryd.settings.sources import yaml_problem  # noqa: PLC0415  (the package loads pydantic)
+
+    return yaml_problem(error) if isinstance(error, yaml.MarkedYAMLError) else str(getattr(error, "reason", error))
 
 
 class _DocumentBuilder:

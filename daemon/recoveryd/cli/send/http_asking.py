@@ -113,6 +113,11 @@ def _read(url: str, end_s: float, timeout_s: float, most: int) -> Page:
         answer = opener.open(url, timeout=timeout_s)
     except urllib.error.HTTPError as refusal:
         answer = refusal  # an answer like any other
+    except (ValueError, http.client.InvalidURL):
+        if not way_of(url):
+            raise
+        # The library's words repeat the address of the proxy, which may hold a login.
+        raise ValueError("this address, or that of the proxy, cannot be read") from None
     with answer:
         body = bytearray()
         while part := answer.read1(_PART):
