@@ -89,7 +89,9 @@ use. `-v` says which brokers it came to.
 A context that is named is taken whole: no variable of `clusters` or `topics.prefix` changes it. A config that is typed is
 filled by variables, but where one says other brokers, another login or another `topics.prefix` than the file, the command
 is refused (RCV-4008) and names both. With `--bootstrap` alone, a login that variables say for other brokers
-(`RECOVERYD_CONFIG`, too) is refused as well: type `--config` beside it if they belong together. `config show` and
+(`RECOVERYD_CONFIG`, too) is refused as well: type `--config` beside it if they belong together. With `--config`, a login
+that variables say beside brokers (or a `RECOVERYD_CONFIG`) other than those of the file and those that are typed is
+refused. Where variables are to win, as in a deployment, the file is named by `RECOVERYD_CONFIG`. `config show` and
 `config validate` read as a daemon does, for which variables come before the file.
 
 A context keeps client properties, the prefix of recoveryd's topics and the address of the daemon under a name, so that

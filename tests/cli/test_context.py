@@ -178,6 +178,72 @@ def test_the_login_of_a_config_of_a_variable_goes_to_no_brokers_that_are_typed(h
     assert home.reaches("-b", "staging:1", "--config", file) == "staging:1"
 
 
+def small_config(folder: Path, name: str, brokers: str, more: str = "") -> str:
+    file = folder / f"{name}.yaml"
+    file.write_text(f"clusters:\n  main: {{bootstrap.servers: '{brokers}'}}\n{more}" if brokers else "log: {}\n")
+    return str(file)
+
+
+OF_PROD = {
+    "RECOVERYD_CLUSTERS__MAIN__SECURITY_PROTOCOL": "SASL_PLAINTEXT",
+    "RECOVERYD_CLUSTERS__MAIN__SASL_MECHANISM": "PLAIN",
+    "RECOVERYD_CLUSTERS__MAIN__SASL_JAAS_CONFIG": LOGIN.format("hunter2"),
+}
+
+
+@pytest.mark.parametrize("typed", [(), ("-b", "dev:9092"), ("-b", "another:1")])
+@pytest.mark.parametrize("named_by", ["RECOVERYD_BOOTSTRAP_SERVERS", "RECOVERYD_CONFIG", "RECOVERYD_CLUSTERS"])
+def test_the_login_of_variables_goes_to_their_own_brokers_only_where_a_config_is_typed(
+    home: Home, tmp_path: Path, typed: tuple[str, ...], named_by: str
+) -> None:
+    dev, prod = small_config(tmp_path, "dev", "dev:9092"), small_config(tmp_path, "prod", "prod:9092")
+    said = {
+        "RECOVERYD_BOOTSTRAP_SERVERS": "prod:9092",
+        "RECOVERYD_CONFIG": prod,
+        "RECOVERYD_CLUSTERS": "{main: {bootstrap.servers: 'prod:9092'}}",
+    }[named_by]
+
+    told = home.reaches("--config", dev, *typed, **OF_PROD, **{named_by: said})
+
+    assert told.startswith("RCV-4008 clusters.main.sasl."), told
+    assert " is meant for prod:9092 " in told
+    assert "hunter2" not in told
+    assert "--bootstrap which brokers" not in told
+    if named_by != "RECOVERYD_CLUSTERS":
+        assert home.reaches("--config", prod, **OF_PROD, **{named_by: said}) == "prod:9092"
+
+
+def test_the_login_of_variables_goes_to_no_typed_brokers_where_the_config_names_none(
+    home: Home, tmp_path: Path
+) -> None:
+    bare, env = small_config(tmp_path, "bare", ""), OF_PROD | {"RECOVERYD_BOOTSTRAP_SERVERS": "prod:9092"}
+
+    assert home.reaches("--config", bare, "-b", "dev:9092", **env).startswith("RCV-4008 clusters.main.sasl.")
+    assert home.reaches("--config", bare, "-b", "prod:9092", **env) == "prod:9092"
+    assert home.reaches("--config", bare, **env) == "prod:9092"
+
+
+def test_the_login_of_variables_for_a_further_cluster_goes_to_their_own_brokers_only(
+    home: Home, tmp_path: Path
+) -> None:
+    west = "  west: {{bootstrap.servers: '{}'}}\n"
+    dev = small_config(tmp_path, "dev", "dev:9092", west.format("devwest:1"))
+    prod = small_config(tmp_path, "prod", "prod:9092", west.format("west:1"))
+    env = {name.replace("MAIN", "WEST"): value for name, value in OF_PROD.items()} | {"RECOVERYD_CONFIG": prod}
+
+    assert home.reaches("--config", dev, **env).startswith("RCV-4008 clusters.west.sasl.")
+    assert home.reaches("--config", prod, **env) == "prod:9092"
+
+
+def test_a_config_that_is_typed_is_given_the_login_of_variables_that_name_no_brokers(
+    home: Home, tmp_path: Path
+) -> None:
+    dev = small_config(tmp_path, "dev", "dev:9092")
+
+    assert home.reaches("--config", dev, **OF_PROD) == "dev:9092"
+    assert home.reaches("--config", dev, "-b", "another:1", **OF_PROD) == "another:1"
+
+
 def test_the_config_of_a_daemon_shows_the_variable_that_says_its_brokers(home: Home, tmp_path: Path) -> None:
     env = {"RECOVERYD_BOOTSTRAP_SERVERS": "variable:1"}
 

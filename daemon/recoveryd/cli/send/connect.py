@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 from recoveryd.cli.failure import invalid, usage
 from recoveryd.cli.render.output import detail, is_interactive
 from recoveryd.cli.send.contexts import BOOTSTRAP, Context, Contexts
-from recoveryd.cli.send.places import refuse_another_place, refuse_foreign_login, with_brokers, without_places
+from recoveryd.cli.send.places import (
+    refuse_another_place,
+    refuse_foreign_login,
+    refuse_login_of_others,
+    with_brokers,
+    without_places,
+)
 from recoveryd.kernel.catalogue import Code
 from recoveryd.wire.spelling import did_you_mean
 from recoveryd.wire.topics import TopicNames
@@ -219,6 +225,7 @@ class Connection:
 
     def _refuse_contradiction(self) -> None:
         if self.config is not None and "config" not in self._variables:
+            refuse_login_of_others(self.config, os.environ, self._typed_bootstrap)
             refuse_another_place(self.config, os.environ, self._typed_bootstrap)
         elif self._typed_bootstrap:
             refuse_foreign_login(self.config, os.environ, self._typed_bootstrap)

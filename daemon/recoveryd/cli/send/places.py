@@ -56,15 +56,58 @@ def refuse_foreign_login(config: Path | None, environment: Mapping[str, str], bo
     from recoveryd.settings.sources import Tree, origin_of, read_file  # noqa: PLC0415
 
     tree = _with_variables(Tree({}, {}) if config is None else read_file(config), environment)
-    main, known = _at(tree.values, _BROKERS[:-1]), _at(tree.values, _BROKERS)
+    known = _at(tree.values, _BROKERS)
     if known in (_NOTHING, None) or _is_same(_BROKERS, known, bootstrap):
         return
-    if login := next((name for name in main if name.startswith(_LOGIN)), None):
-        origins = [str(origin_of((*_BROKERS[:-1], name), tree.origins)) for name in (login, _BROKERS[-1])]
+    if login := next((place for place in _logins(tree.values) if place[:-1] == _BROKERS[:-1]), None):
+        origins = [str(origin_of(place, tree.origins)) for place in (login, _BROKERS)]
         raise usage(
-            f"{login} of {origins[0]} is meant for {known} ({origins[1]}), and --bootstrap says {bootstrap}.",
+            f"{login[-1]} of {origins[0]} is meant for {known} ({origins[1]}), and --bootstrap says {bootstrap}.",
             "Type --config FILE beside --bootstrap if they belong together; otherwise unset the variables.",
         )
+
+
+def refuse_login_of_others(config: Path, environment: Mapping[str, str], bootstrap: str | None) -> None:
+    """For a config that is typed, with brokers beside it or without: a login that the file has not, and that variables
+    say beside brokers which are neither, is not sent. Raises as `refuse_another_place`.
+    """
+    from recoveryd.settings.sources import Tree, origin_of, read_file  # noqa: PLC0415
+
+    file, said = read_file(config), _with_variables(Tree({}, {}), environment)
+    for login in _logins(said.values):
+        place = (*login[:-1], _BROKERS[-1])
+        meant = {f"--config {config}": _at(file.values, place)}
+        meant |= {"--bootstrap": bootstrap} if bootstrap and place == _BROKERS else {}
+        meant = {name: brokers for name, brokers in meant.items() if brokers not in (_NOTHING, None)}
+        known, origin = _brokers_beside(said, place, environment)
+        if known is None or not meant or any(_is_either(known, brokers) for brokers in meant.values()):
+            continue
+        if _at(file.values, login) in (_NOTHING, None):
+            key, variable, asked = ".".join(login), origin_of(login, said.origins), meant.popitem()
+            raise usage(
+                f"{key} of {variable} is meant for {known} ({origin}), and {asked[0]} says {asked[1]}.",
+                "Unset the variables, or type the config that belongs to them.",
+            )
+
+
+def _logins(values: Any) -> Iterator[tuple[str, ...]]:
+    """The keys of all logins, by cluster."""
+    clusters = _at(values, _BROKERS[:1])
+    for name, properties in clusters.items() if isinstance(clusters, Mapping) else ():
+        for key, value in properties.items() if isinstance(properties, Mapping) else ():
+            if str(key).startswith(_LOGIN) and value is not None:
+                yield _BROKERS[0], str(name), str(key)
+
+
+def _brokers_beside(said: Any, place: tuple[str, ...], environment: Mapping[str, str]) -> tuple[Any, str]:
+    """Those that variables name, by the config that one of them names too where no other does; and who says it."""
+    from recoveryd.settings.sources import CONFIG_VARIABLE, origin_of, read_file  # noqa: PLC0415
+
+    tree = said
+    if _at(said.values, place) in (_NOTHING, None) and environment.get(CONFIG_VARIABLE):
+        tree = read_file(Path(environment[CONFIG_VARIABLE]))
+    known = _at(tree.values, place)
+    return (None, "") if known is _NOTHING else (known, str(origin_of(place, tree.origins)))
 
 
 def _parts(variable: str) -> tuple[str, ...]:
@@ -117,6 +160,10 @@ def _is_same(place: tuple[str, ...], its: Any, theirs: Any) -> bool:
     if place == _BROKERS:
         return _addresses(theirs) <= _addresses(its)
     return bool(its == theirs) or str(its) == str(theirs)
+
+
+def _is_either(known: Any, brokers: Any) -> bool:
+    return _is_same(_BROKERS, known, brokers) or _is_same(_BROKERS, brokers, known)
 
 
 def _addresses(brokers: Any) -> set[str]:
