@@ -182,7 +182,7 @@ def test_the_head_of_the_unit_installs_what_was_tested_and_makes_the_topics_befo
     head, _, unit = UNIT.read_text(encoding="utf-8").replace("\\\n#     ", "").partition("[Unit]")
     commands = [line.removeprefix("#   ") for line in head.splitlines() if line.startswith("#   sudo ")]
     assert [" pip install -c constraints.txt " in command.replace("/", " ") for command in commands].count(True) == 1
-    [topics] = [n for n, command in enumerate(commands) if "recoveryctl topics apply --config" in command]
+    [topics] = [n for n, command in enumerate(commands) if "/recoveryctl topics apply" in command]
     [start] = [n for n, command in enumerate(commands) if "systemctl enable --now" in command]
     assert topics < start
     for option in ("EnvironmentFile", "User"):

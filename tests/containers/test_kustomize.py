@@ -183,7 +183,8 @@ def test_the_overlay_makes_the_own_topics_before_the_daemon_starts_and_with_what
     for tool in TOOLS:
         pod = built(tool, OVERLAY)["Deployment", "recoveryd"]["spec"]["template"]["spec"]
         [daemon], [first] = pod["containers"], pod["initContainers"]
-        assert first["command"] == ["recoveryctl", "topics", "apply", *daemon["args"][1:]]
+        [named] = first["env"]
+        assert daemon["args"] == ["run", "--config", named["value"]]
         same = ("image", "envFrom", "securityContext")
         assert {key: first[key] for key in same} == {key: daemon[key] for key in same}
         assert [m for m in first["volumeMounts"] if m not in daemon["volumeMounts"]] == []

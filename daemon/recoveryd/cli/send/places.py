@@ -177,4 +177,5 @@ def _two_places(config: Path, place: tuple[str, ...], its: Any, variable: str, t
     )  # others may be secrets
     said, other = (f"{its}", f"{theirs}") if is_shown else ("one thing", "another")
     mend = "Unset the variable" + (", or say with --bootstrap which brokers are meant." if place == _BROKERS else ".")
+    mend += " Where variables are to win, as in a deployment, name the file by RECOVERYD_CONFIG."
     return usage(f"For {key}, --config {config} says {said} and {variable} says {other}.", mend)
