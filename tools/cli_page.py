@@ -76,9 +76,10 @@ _HEAD: Final = f"""\
 - Ctrl-C while following or waiting for an answer detaches; the recovery goes on, and the command is handled. At a question
   it is a no.
 - A command that the broker has not confirmed (Ctrl-C or a broker that stands still, while it is written) may be on the
-  control topic. stderr says so, and how to send the same one: with its `--command-id` (and `--id`), by the same user, it
-  is carried out once. Errors in JSON then have `commands`, each with `recovery`, `id`, `topic` and `fate`: `sent` (with its
-  `offset`), `unsure` or `not_sent`; Ctrl-C is the line `{{"detached":{{"message":"...","commands":[...]}}}}`.
+  control topic. stderr says so, and how the same user sends the same one, which is carried out once: a whole line, or what
+  belongs behind the line that was typed. Errors in JSON then have `commands`, each with `recovery`, `id`, `topic` and
+  `fate`: `sent` (with its `offset`), `unsure` or `not_sent`; Ctrl-C is the line
+  `{{"detached":{{"message":"...","commands":[...]}}}}`.
 
 ## Where recoveryd is
 

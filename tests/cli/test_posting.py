@@ -2,14 +2,18 @@
 same command is sent once more.
 """
 
+import getpass
 import json
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from recoveryd.capabilities import make_codec
 from recoveryd.cli.send.backend import OutgoingRecord, Sent
 from recoveryd.errors import ClusterProblem, PerhapsWritten
 from recoveryd.kernel.catalogue import Code
@@ -59,7 +63,7 @@ def test_ctrl_c_while_the_broker_has_not_answered_says_that_the_command_may_be_t
 
     result = run(backend, *replay_args("--yes", *more))
 
-    told = f"`--command-id {backend.sent[0]['id']} --id {ID}` sends the same command, which is carried out once."
+    told = f"`--yes --command-id {backend.sent[0]['id']} --id {ID}` sends the same command, which is carried out once."
     assert (result.exit_code, len(backend.sent)) == (130, 1)
     assert "the command may have been written to recovery.control.v1" in result.stderr
     assert told in result.stderr
@@ -84,36 +88,114 @@ def test_a_write_without_a_word_of_the_broker_is_not_to_be_sent_again_as_another
     assert result.exit_code == 1
     assert "RCV-2011 Could not write" in result.stderr
     assert "may have been written" in result.stderr
-    assert f"`recoveryctl stop {ID} --command-id {backend.sent[0]['id']}` with the same options" in result.stderr
+    assert f"`recoveryctl stop {ID} --command-id {backend.sent[0]['id']} --reason leak` sends" in result.stderr
     assert "can be sent again" not in result.stderr
 
 
-def test_the_same_command_is_the_same_for_the_daemon() -> None:
-    """What is told is typed: its id and content, by which the daemon knows it, do not change."""
-    first, second = Broken(at_write=PERHAPS), ScriptedBackend(becomes=[in_state(State.STARTING)])
-    args = [word for word in replay_args("--yes") if word not in {"--id", ID}]
+R = ("--reason", "it's late")
+# Every verb that the daemon knows, with all that its content depends on.
+TYPED: dict[str, list[tuple[str, ...]]] = {
+    "replay": [tuple(word for word in replay_args("--yes") if word not in {"--id", ID})],
+    "verify": [("verify", "--source", "a", "--target", "b", "--yes", *R)],
+    "watch": [("watch-group", "g", "--topic", "t", *R)],
+    "hold": [("hold", "flights", "--ttl", "2h", *R)],
+    "release": [],  # which says that it may be sent again as it is
+    "reset": [("reset", "--group", "g", "--to", "earliest", *R)],
+    "reprocess": [("reprocess", "shop", "--outputs", "out=keep", *R)],
+    "savepoint": [("savepoint", "create", "cut", "--unit", "shop", *R)],
+    "restore_savepoint": [("restore-savepoint", "cut", "--to-unit", "shop", *R)],
+    "upgrade": [("upgrade", "shop", "--to-unit", "shop2", *R)],
+    "runbook": [("runbook", "run", "shop", *R)],
+    "schedule": [("schedule", "add", "nightly", "--cron", "0 3 * * *", "-f", "command.yaml", *R)],
+    "unschedule": [("schedule", "remove", "nightly", *R)],
+    "pause": [("pause", ID, "--release", *R), ("pause", "--all", "--yes", *R)],
+    "resume": [("resume", ID, *R), ("resume", "--all", *R)],
+    "stop": [("stop", ID, "--yes", *R), ("stop", "--all", "--yes", *R)],
+    "throttle": [
+        ("throttle", ID, "--max-bytes-per-s", "10MB", "--max-records-per-s", "none", *R),
+        ("throttle", ID, "--lift", "--mode", "controller", "--weight", "2.5", "--tier", "0", *R),
+        ("throttle", "--all", "--max-records-per-s", "1,000", *R),
+    ],
+    "approve": [("approve", ID, "--plan-hash", "sha256:4f2c", *R), ("approve", ID, "--yes", *R)],
+    "reject": [("reject", ID, "--plan-hash", "sha256:4f2c", *R)],
+    "rollback": [("rollback", "w", *R)],
+    "ack": [("ack", "w", "stop-the-app", "--note", "did it", *R)],
+    "promote": [("runbook", "promote", "w", *R)],
+    "discard": [("runbook", "discard", "w", *R)],
+    "escalate": [("runbook", "escalate", "w", *R)],
+}
+
+
+def test_how_it_is_sent_again_is_known_of_every_verb() -> None:
+    assert set(TYPED) == set(make_codec().verbs)
+
+
+@pytest.mark.parametrize(("verb", "args"), [(verb, args) for verb, lines in TYPED.items() for args in lines])
+def test_what_is_told_is_the_same_command_for_the_daemon(
+    verb: str, args: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is typed as it stands there, by somebody at a terminal who is asked nothing, while the first one is carried
+    out. The daemon knows a command by its id, source and content.
+    """
+    monkeypatch.chdir(tmp_path)
+    data = {"source": {"topic": "a", "from": "earliest", "to": "latest"}, "target": {"topic": "b"}, "reason": "r"}
+    Path("command.yaml").write_text(json.dumps({"verb": "replay", "data": data}))
+    state = {"approve": State.AWAITING_APPROVAL, "resume": State.PAUSED}.get(verb, State.RUNNING)
+    first = Broken({ID: in_state(state)}, at_write=PERHAPS)
     told = run(first, *args).stderr
-    [name] = re.findall(r"`(--command-id \S+ --id \S+)`", told)
+    assert len(first.sent) == 1, told
+    [said] = re.findall(r"`([^`]+)` sends the same command", told)
+    words = shlex.split(said)
+    typed = words[1:] if words[0] == "recoveryctl" else [*args, *words]
+    assert "--all" not in typed
 
-    run(second, *args, *name.split())
+    second = Broken({ID: in_state(State.RUNNING)}, at_write=PERHAPS)
+    run(second, *typed, interactive=True, typed="y\n" if verb == "stop" else "")
 
-    assert [first.sent[0][key] for key in ("id", "source", "type", "subject", "data")] == [
-        second.sent[0][key] for key in ("id", "source", "type", "subject", "data")
-    ]
+    assert [_identity(command) for command in second.sent] == [_identity(first.sent[0])]
+
+
+def _identity(command: dict[str, Any]) -> dict[str, Any]:
+    return {name: command[name] for name in ("id", "source", "type", "subject", "data")}
 
 
 @pytest.mark.parametrize(
     ("args", "told"),
-    [
-        (("reset", "--group", "g", "--to", "earliest"), " --id g-"),
-        (("rollback", "w"), "The same command line with `--command-id "),
-        (("release", "flights"), "what is released stays so"),
-        (("approve", ID, "--plan-hash", "h"), f"`recoveryctl approve {ID} --command-id "),
-        (replay_args("--plan-only"), "It asks for a plan only"),
-    ],
+    [(("release", "flights"), "what is released stays so"), (replay_args("--plan-only"), "It asks for a plan only")],
 )
-def test_how_it_is_sent_again_fits_its_verb(args: tuple[str, ...], told: str) -> None:
+def test_what_can_be_sent_again_as_it_is_says_so(args: tuple[str, ...], told: str) -> None:
     assert told in run(Broken(at_write=PERHAPS), *args, "--reason", "r").stderr
+
+
+def begun(command_id: str) -> ScriptedBackend:
+    """The daemon has begun the recovery, and knows this command for it."""
+    status = in_state(State.RUNNING) | {
+        "command": {"id": command_id, "source": f"//recoveryctl/{getpass.getuser()}", "reason": "r"}
+    }
+
+    def answer(command: dict[str, Any]) -> dict[str, Any]:
+        if command["id"] == command_id:
+            return make_answer(command, "duplicate")
+        return make_answer(command, "rejected", Code.ID_IN_USE, f"recovery {ID} exists already and is running")
+
+    return ScriptedBackend({ID: status}, answer=answer)
+
+
+def test_a_command_that_has_begun_is_sent_again_without_a_plan_of_what_runs() -> None:
+    backend = begun("C")
+
+    result = run(backend, *replay_args("--command-id", "C"), interactive=True)
+
+    assert result.exit_code == 0, result.stderr
+    assert [command["id"] for command in backend.sent][1:] == ["C"]
+
+
+def test_another_command_for_what_runs_is_refused() -> None:
+    backend = begun("C")
+
+    result = run(backend, *replay_args("--command-id", "D"), interactive=True, typed="y\n")
+
+    assert (result.exit_code, [command["data"]["dry_run"] for command in backend.sent]) == (4, [True])
 
 
 def test_a_write_that_was_refused_is_no_riddle() -> None:
@@ -221,7 +303,7 @@ def test_a_write_that_fails_among_all_names_who_was_told_who_perhaps_and_who_was
     ]  # fmt: skip
     for told in ("a (offset 42 of recovery.control.v1)", "perhaps written: b;", "not sent: c, d."):
         assert told in error["message"]
-    assert f"`recoveryctl stop b --command-id {backend.sent[1]['id']}`" in error["next"]
+    assert f"`recoveryctl stop b --command-id {backend.sent[1]['id']} --reason leak`" in error["next"]
     assert [answer["subject"] for answer in json.loads(result.stdout)] == ["a"], "what was sent is heard all the same"
 
 

@@ -57,7 +57,7 @@ def make_record(
         recovery,
         data,
         id=command_id or str(uuid.uuid4()),
-        source=f"//recoveryctl/{_user()}",
+        source=_source(),
         time_ms=now_ms,
         expiry_ms=None if expires_s is None else now_ms + int(expires_s * 1000),
     )
@@ -94,6 +94,16 @@ def kcat_line(record: OutgoingRecord, brokers: str | None = None) -> str:
     key, topic = shlex.quote(record.key), shlex.quote(record.topic)
     place = shlex.quote(brokers) if brokers else '"$RECOVERYD_BOOTSTRAP_SERVERS"'
     return f"printf '%s\\n' {value} | kcat -P -b {place} -t {topic} -k {key} {headers}"
+
+
+def is_begun_by(document: Document | None, command_id: str | None) -> bool:
+    """Whether what has this status was begun by the command of this id, sent by this user."""
+    command = (document or {}).get("command") or {}
+    return command_id is not None and (command.get("id"), command.get("source")) == (command_id, _source())
+
+
+def _source() -> str:
+    return f"//recoveryctl/{_user()}"
 
 
 def _user() -> str:

@@ -5,8 +5,6 @@ Sent again as another command it could be carried out twice, so what is told is 
 acts once on one id.
 """
 
-import json
-import shlex
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +15,7 @@ from typing import Final
 from recoveryd.cli.failure import Failure
 from recoveryd.cli.render.output import detail, note, tell_detached
 from recoveryd.cli.send.backend import Backend, OutgoingRecord, Sent
+from recoveryd.cli.send.same_command import again
 from recoveryd.cli.send.waiting import Detached
 from recoveryd.cli.status import Document
 from recoveryd.errors import PerhapsWritten, RecoverydError
@@ -24,8 +23,6 @@ from recoveryd.kernel.catalogue import Code
 
 _PATIENCE_S: Final = 5.0  # then we say what we wait for
 _LEAST_S: Final = 0.1
-_STEERING: Final = ("pause", "resume", "stop", "throttle", "approve", "reject")
-_NAMED_OTHERWISE: Final = ("rollback", "schedule", "unschedule")  # their subject is no `--id`
 
 
 class SendFate(StrEnum):
@@ -128,21 +125,6 @@ def being_taken(recovery: str) -> Iterator[None]:
 def first_step(error: RecoverydError) -> str:
     """The catalogue's own would have it that the command can be sent again."""
     return "Check the brokers with `recoveryctl doctor`." if error.code is Code.CLUSTER_UNREACHABLE else error.hint
-
-
-def again(record: OutgoingRecord) -> str:
-    """How to send this very command once more."""
-    command = json.loads(record.value)
-    verb, name = str(command["type"]).split(".")[3], f"--command-id {shlex.quote(record.id)}"
-    if (command.get("data") or {}).get("dry_run") is True:
-        return "It asks for a plan only, and can be sent again as it is."
-    if verb == "release":
-        return "Sent again it changes nothing more: what is released stays so."
-    if verb in _STEERING:
-        line = f"`recoveryctl {verb} {record.key} {name}` with the same options"
-    else:
-        line = f"The same command line with `{name}{'' if verb in _NAMED_OTHERWISE else f' --id {record.key}'}`"
-    return f"{line} sends the same command, which is carried out once."
 
 
 def _known(posting: Posting) -> str:

@@ -11,7 +11,8 @@ from recoveryd.cli.failure import ExitCode, Failure
 from recoveryd.cli.render.output import print_failure, tell_detached
 from recoveryd.cli.send.backend import Backend, OutgoingRecord
 from recoveryd.cli.send.connect import Connection
-from recoveryd.cli.send.posting import Posting, SendFate, again, fates, first_step, hear
+from recoveryd.cli.send.posting import Posting, SendFate, fates, first_step, hear
+from recoveryd.cli.send.same_command import again
 from recoveryd.cli.send.sending import answer_limit_s, judge
 from recoveryd.cli.send.waiting import Detached
 from recoveryd.cli.status import Document

@@ -11,12 +11,12 @@ from typing import Annotated
 
 import typer
 
-from recoveryd.cli.failure import ExitCode, usage
+from recoveryd.cli.failure import ExitCode, Failure, usage
 from recoveryd.cli.options import Yes, id_option, option
 from recoveryd.cli.render.output import confirm, note, stderr_console
 from recoveryd.cli.render.showing import say_how_to_approve, show_recovery
 from recoveryd.cli.send.backend import OutgoingRecord
-from recoveryd.cli.send.command import make_id, make_record
+from recoveryd.cli.send.command import is_begun_by, make_id, make_record
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import connected
 from recoveryd.cli.send.sending import ANSWER_TIMEOUT_S, Staying, begin, quiet_status
@@ -24,6 +24,7 @@ from recoveryd.cli.send.waiting import exit_code_of_state
 from recoveryd.cli.status import Document, has_ended, is_settled, told_why
 from recoveryd.cli.verbs.flag_table import FlagTable, Values, value_at
 from recoveryd.cli.verbs.flags import REPLAY, VERIFY
+from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 
 File = Annotated[
@@ -143,15 +144,21 @@ def _leave(connection: Connection, record: OutgoingRecord, sending: Staying) -> 
 
 def _is_wanted(connection: Connection, verb: str, recovery: str, data: Document, sending: Staying) -> bool:
     """Lets the daemon plan it first, shows that plan on stderr and goes on only after a yes. False when there is no
-    plan to ask about, which is shown instead.
+    plan to ask about, which is shown instead. The very command that began it already is sent again unasked.
     """
     if not connection.tools.is_interactive():
         raise usage("There is no terminal to ask on.", "Give --yes to send it, or look first with --plan-only.")
     from recoveryd.cli.render.recoveries import plan_parts  # noqa: PLC0415
 
     dry_run = make_record(verb, recovery, {**data, "dry_run": True}, connection.names)
+    try:
+        born_of = begin(connection, dry_run, sending.timeout_s)
+    except Failure as refused:
+        if refused.code is Code.ID_IN_USE and is_begun_by(connection.backend.status(recovery), sending.command_id):
+            return True  # it was sent before, after a yes
+        raise
     limit_s = ANSWER_TIMEOUT_S if sending.timeout_s is None else sending.timeout_s
-    document = quiet_status(connection, recovery, begin(connection, dry_run, sending.timeout_s), has_ended, limit_s)
+    document = quiet_status(connection, recovery, born_of, has_ended, limit_s)
     if document["state"] != State.PLANNED or not document.get("plan"):
         note(f"{recovery} has no plan: {told_why(document) or document['state']}")
         return False
