@@ -1,5 +1,6 @@
 """What `retry` sends for what ended, and what it refuses."""
 
+import getpass
 from dataclasses import replace
 from typing import Any
 
@@ -9,14 +10,14 @@ import typer
 from recoveryd.cli.app import app
 from recoveryd.cli.send.backend import OutgoingRecord, Sent
 from recoveryd.kernel.catalogue import Code
-from recoveryd.kernel.states import State
+from recoveryd.kernel.states import CommandRef, State
 from recoveryd.kernel.times import format_time_ms
 from recoveryd.recovery.model import Attempt, PartitionProgress, PlannedPartition, Progress, Recovery
 from recoveryd.recovery.spec import AtTime, CaughtUp, Earliest, Latest, Limits, SourceRef
 from recoveryd.replay.spec import Replay
 from recoveryd.verification.spec import ComparedRef, VerificationSpec
 from tests.builders.core import CODEC, to_document
-from tests.cli.recoveries import NOW_MS, PLAN, RUNNING, in_state
+from tests.cli.recoveries import NOW_MS, PLAN, RUNNING, in_state, make_answer
 from tests.cli.scripted import ScriptedBackend, refuse_with, run
 from tests.schedules.test_incremental import retry, stopped
 from tests.schedules.world import CONTINUED, REPLAY, ScheduleWorld
@@ -304,6 +305,32 @@ def test_what_somebody_else_began_while_a_plan_was_read_is_seen() -> None:
     result = run(backend, "retry", FAILED.id, "--id", "mine", interactive=True, typed="y\n")
     assert (result.exit_code, [command["data"]["dry_run"] for command in backend.sent]) == (4, [True])
     assert "was to be copied by theirs" in result.stderr
+
+
+def begun(command_id: str) -> dict[str, Any]:
+    """A retry of what `HALF` left, by a command of this user."""
+    source = f"//recoveryctl/{getpass.getuser()}"
+    return later(State.RUNNING, id="again", command=CommandRef(command_id, source, "r"))
+
+
+@pytest.mark.parametrize(("more", "is_asked"), [(("--yes",), False), ((), True)])
+def test_the_very_command_that_tried_it_again_is_sent_again_and_carried_out_once(
+    more: tuple[str, ...], is_asked: bool
+) -> None:
+    def answer(command: dict[str, Any]) -> dict[str, Any]:
+        code = None if command["id"] == "C" else Code.ID_IN_USE
+        return make_answer(command, "rejected" if code else "duplicate", code)
+
+    backend = ScriptedBackend({FAILED.id: HALF_DONE, "again": begun("C")}, answer=answer)
+    result = run(backend, "retry", FAILED.id, "--command-id", "C", "--id", "again", *more, interactive=True)
+    assert result.exit_code == 0, result.stderr
+    assert [(command["id"], command["subject"]) for command in backend.sent][is_asked:] == [("C", "again")]
+
+
+@pytest.mark.parametrize("args", [("--command-id", "D", "--id", "again"), ("--command-id", "C"), ("--id", "again")])
+def test_every_other_command_for_that_rest_is_refused(args: tuple[str, ...]) -> None:
+    """Also the same id of a command for a new recovery, of which the daemon might remember nothing."""
+    assert "was to be copied by again" in refused([HALF_DONE, begun("C")], *args)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from itertools import count
 from typing import Any
 
 from recoveryd.cli.send.again import AGAIN, plan_and_rows, refused, spec_of
-from recoveryd.cli.send.command import SUFFIX_CHARACTERS, make_id
+from recoveryd.cli.send.command import SUFFIX_CHARACTERS, is_begun_by, make_id
 from recoveryd.cli.status import Document
 
 _MARK_CHARS = 8
@@ -79,13 +79,16 @@ def _left_all(document: Document) -> bool:
     return document["state"] in _NEVER_RAN or (document["state"] in AGAIN and document.get("plan") is None)
 
 
-def refuse_twice(document: Document, others: Mapping[str, Document]) -> None:
+def refuse_twice(document: Document, others: Mapping[str, Document], own: tuple[str | None, str | None]) -> None:
     """Raises `Failure` where a later replay between the same topics was, or may be, to copy something of what is left.
-    `others`: all statuses by id.
+    `others`: all statuses by id. `own`: the id and the command id that were typed; what this very command began is not
+    in its way, since the daemon carries it out once.
     """
     left = _left(document)
     for name, other in sorted(others.items()):
-        if name == document["recovery"] or not _is_later_between_the_same(document, other) or _left_all(other):
+        if name == document["recovery"] or (name == own[0] and is_begun_by(other, own[1])):
+            continue
+        if not _is_later_between_the_same(document, other) or _left_all(other):
             continue
         plan = other.get("plan")
         if left is None and spec_of(other)["source"] != spec_of(document)["source"]:

@@ -63,9 +63,9 @@ def retry(
         document = left_by(document, others)
         verb, data = begun_by(document)
         refuse_continued(document, others)
-        refuse_twice(document, others)
+        refuse_twice(document, others, (new_id, sending.command_id))
         made = retry_id(document, others)
-        look_again = partial(_look_again, connection, document)
+        look_again = partial(_look_again, connection, document, (new_id, sending.command_id))
         data, said = rest_of(document, data)
         note(said)
     elif verb == "replay":
@@ -98,11 +98,11 @@ def retry(
         raise
 
 
-def _look_again(connection: Connection, document: Document) -> None:
+def _look_again(connection: Connection, document: Document, own: tuple[str | None, str | None]) -> None:
     """Raises `Failure` where somebody else has tried it again under an id that he chose, while a plan was read."""
     others = connection.backend.statuses()
     refuse_continued(document, others)
-    refuse_twice(document, others)
+    refuse_twice(document, others, own)
 
 
 def _tried_already(recovery: str, chosen: str, refused: Failure) -> Failure:
