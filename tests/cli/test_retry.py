@@ -272,6 +272,40 @@ def test_after_a_retry_that_copied_nothing_the_rest_is_asked_for_as_before(
     assert is_same or len({first, second, third}) == 3
 
 
+def planning(state: State, name: str) -> dict[str, Any]:
+    """Somebody's dry run of the retry, which has no plan yet."""
+    return later(state, **NO_PLAN, id=name, spec=replace(FAILED.spec, dry_run=True))
+
+
+@pytest.mark.parametrize(
+    ("state", "is_same"),
+    [(State.REQUESTED, True), (State.PLANNING, True), (State.FAILED, False), (State.STOPPED, False)],
+)
+def test_while_a_plan_of_the_rest_is_made_there_is_no_second_id_for_it(state: State, is_same: bool) -> None:
+    """Whoever asked for that plan will send the first one."""
+    first = asked([HALF_DONE])
+    assert (asked([HALF_DONE, planning(state, first)]) == first) is is_same
+
+
+@pytest.mark.parametrize("more", [("--yes",), ("--plan-only",), ()])
+def test_whoever_comes_while_a_plan_of_the_rest_is_made_is_told_that_nothing_is_begun(more: tuple[str, ...]) -> None:
+    """Also where its status was not there yet when the id was made."""
+    first = asked([HALF_DONE])
+
+    class Unseen(ScriptedBackend):
+        def statuses(self) -> dict[str, Any]:
+            return {FAILED.id: HALF_DONE}
+
+    for kind in (ScriptedBackend, Unseen):
+        documents = {FAILED.id: HALF_DONE, first: planning(State.PLANNING, first)}
+        backend = kind(documents, answer=refuse_with(Code.ID_IN_USE))
+        result = run(backend, "retry", FAILED.id, *more, interactive=True)
+        assert (result.exit_code, [command["subject"] for command in backend.sent]) == (4, [first])
+        assert "A plan of what flights-rerun left is being made" in result.stderr
+        assert f"in a moment, without another id: `recoveryctl retry {FAILED.id}`" in result.stderr
+        assert "tried again already" not in result.stderr
+
+
 def test_what_a_retry_left_is_tried_again_under_an_id_of_its_own() -> None:
     first = asked([HALF_DONE])
     reached = Progress((PartitionProgress(1, 30_000, 51_000, "stopped"),))

@@ -6,7 +6,8 @@ is looked at too, because a retry may have an id that somebody chose.
 
 A retry that ended before it copied anything leaves the rest as it was. That rest stays a matter of the recovery that
 left it, never of the retry: else there were two ids for it. It gets the same id where that can be used again, which is
-so exactly where the daemon would still take an old command for it, and the next one where it cannot.
+so exactly where the daemon would still take an old command for it, and the next one where it cannot. A plan that is
+being made under that id only has to be waited for.
 """
 
 import hashlib
@@ -20,6 +21,7 @@ from recoveryd.cli.status import Document
 
 _MARK_CHARS = 8
 _NEVER_RAN = ("rejected", "expired")  # and their ids can be used again
+_BEING_PLANNED = ("requested", "planning")
 _Left = Mapping[int, tuple[int, int | None]]
 
 
@@ -27,7 +29,19 @@ def retry_id(document: Document, others: Mapping[str, Document]) -> str:
     """The id under which what it left is copied, by whomever. `others`: all statuses by id."""
     topic = spec_of(document)["source"]["topic"]
     names = (make_id(topic, mark) for mark in _marks(document))
-    return next(name for name in names if name not in others or others[name]["state"] in (*_NEVER_RAN, "planned"))
+    return next(name for name in names if name not in others or _is_left_to_it(others[name]))
+
+
+def _is_left_to_it(other: Document) -> bool:
+    """Whether its id can be used again, or can be in a moment: while a plan is made the daemon refuses, and a second id
+    would be one more for the same rest.
+    """
+    return other["state"] in (*_NEVER_RAN, "planned") or (other["state"] in _BEING_PLANNED and is_plan_only(other))
+
+
+def is_plan_only(document: Document) -> bool:
+    """Whether it is a replay that copies nothing."""
+    return document.get("kind") == "replay" and bool(spec_of(document).get("dry_run"))
 
 
 def left_by(document: Document, others: Mapping[str, Document]) -> Document:

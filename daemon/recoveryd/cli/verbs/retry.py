@@ -13,7 +13,7 @@ from recoveryd.cli.send.again import begun_by, elsewhere, rest_of
 from recoveryd.cli.send.command import make_id
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import Id, connected
-from recoveryd.cli.send.once import left_by, refuse_continued, refuse_twice, retry_id
+from recoveryd.cli.send.once import is_plan_only, left_by, refuse_continued, refuse_twice, retry_id
 from recoveryd.cli.send.sending import Staying
 from recoveryd.cli.status import Document
 from recoveryd.cli.verbs.replay import PlanOnly, start
@@ -94,7 +94,7 @@ def retry(
         )
     except Failure as refused:
         if refused.code is Code.ID_IN_USE and chosen == made:
-            raise _tried_already(again, chosen, refused) from None
+            raise _tried_already(again, chosen, refused, connection.backend.status(chosen)) from None
         raise
 
 
@@ -105,8 +105,16 @@ def _look_again(connection: Connection, document: Document, own: tuple[str | Non
     refuse_twice(document, others, own)
 
 
-def _tried_already(recovery: str, chosen: str, refused: Failure) -> Failure:
-    """The daemon's refusal of a second retry has as next step to choose another id, with which it would run twice."""
-    message = f"{recovery} is tried again already, by somebody else or by an earlier call: {refused.message}."
-    hint = f"Look at that one: `recoveryctl describe {chosen}`."
+def _tried_already(recovery: str, chosen: str, refused: Failure, holder: Document | None) -> Failure:
+    """The daemon's refusal of a second retry has as next step to choose another id, with which it would run twice.
+    `holder`: what has the id now.
+    """
+    if holder is not None and is_plan_only(holder):
+        message = (
+            f"A plan of what {recovery} left is being made, by somebody else or by an earlier call: {refused.message}."
+        )
+        hint = f"Nothing is begun. Send it again in a moment, without another id: `recoveryctl retry {recovery}`."
+    else:
+        message = f"{recovery} is tried again already, by somebody else or by an earlier call: {refused.message}."
+        hint = f"Look at that one: `recoveryctl describe {chosen}`."
     return Failure(Code.ID_IN_USE, message, hint, otherwise=ExitCode.REJECTED)
