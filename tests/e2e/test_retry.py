@@ -50,6 +50,9 @@ def test_a_stopped_replay_is_finished_by_another_one_and_nothing_is_copied_twice
     assert third.exit_code == 4, third.output
     listed = json.loads(said(stack, "list", "-o", "json"))
     [rest] = [one["recovery"] for one in listed if one["recovery"] != "half"]
+    # The very command that the daemon took, as it is told where nobody knows whether it was written.
+    said(stack, "retry", "half", "--yes", "--command-id", daemon.recovery(rest)["command"]["id"], "--id", rest)
+    assert {one["recovery"] for one in json.loads(said(stack, "list", "-o", "json"))} == {"half", rest}
     said(stack, "throttle", rest, "--lift", "--reason", "enough time")
     said(stack, "wait", rest)
     assert daemon.recovery(rest)["state"] == "completed"
