@@ -42,7 +42,9 @@ def test_a_commit_that_was_lost_is_none_where_the_next_record_comes_late() -> No
     """The member was taken for dead between an acknowledgement and its commit, and for long nothing came after it."""
 
     def moments(commits_s: float) -> list[tuple[float, int, float, int | None]]:
-        return [(s, *((9, 1.0) if s < 100 else (12, 100.0)), 9 if s < commits_s else 13) for s in map(float, range(300))]
+        return [
+            (s, *((9, 1.0) if s < 100 else (12, 100.0)), 9 if s < commits_s else 13) for s in map(float, range(300))
+        ]
 
     assert not any(watch(moments(commits_s=103)))
     assert watch(moments(commits_s=300)).index(True) == 130
