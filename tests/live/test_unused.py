@@ -209,3 +209,32 @@ def test_samples_count_for_what_was_used() -> None:
     assert counted[step_of(CEILING)].samples <= before + 8
     assert counted[step_of(FLOOR)].samples > 5
     assert max(step for step in counted if step != AT_REST) == step_of(CEILING)
+
+
+@pytest.mark.parametrize("lanes", [2, 4, 16])
+def test_a_lane_that_uses_its_whole_part_beside_idle_ones_keeps_its_rate(lanes: int) -> None:
+    """Lanes of a copy that follows get equal parts. All but one are at the head."""
+    plant = Plant().quiet()
+    for _ in range(60 * MINUTE):
+        part = plant.state.published / lanes
+        plant.now_ms += 1_000 * PERIOD_S
+        reading = Reading("canary", 0.006, plant.now_ms - 500)
+        used = part + (lanes - 1) * min(part, 0.01 * MB)
+        inputs = Inputs((reading,), None, used, FLOOR, CEILING, needed_bytes_per_s=lanes * part)
+        plant.state, _ = step(plant.state, inputs, plant.now_ms, PARAMS)
+    assert plant.state.published == CEILING
+
+
+def test_a_copy_that_uses_all_it_is_given_loses_nothing_to_one_that_starts_for_long() -> None:
+    plant, given = Plant().quiet(), 50 * MB
+    states, claim, told = {"main": plant.state}, Claim(0.5 * MB, CEILING), []
+    for _ in range(15 * MINUTE):
+        plant.now_ms += 1_000 * PERIOD_S
+        busy = Claimant(Mode.CONTROLLED, claim, {"main": 1.0}, given, given, has_settled=True, needed_bytes_per_s=given)
+        late = Claimant(Mode.CONTROLLED, claim, {"main": 1.0}, needed_bytes_per_s=given)
+        signals = {"main": DomainSignals((Reading("canary", 0.006, plant.now_ms - 500),), None)}
+        made = throttle(states, signals, {"busy": busy, "late": late}, plant.now_ms, {"main": PARAMS})
+        states = dict(made.states)
+        given = made.grants["busy"].bytes_per_s or 0.0
+        told.append(given)
+    assert min(told) >= 45 * MB

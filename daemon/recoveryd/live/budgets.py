@@ -49,6 +49,8 @@ class Claimant:
     it goes by that. `heard_bytes_per_s`: the part of it that lanes told within some seconds, None = none of them did.
     So much is used at least, with `all_heard` no more; and no more than that raises a rate or shows it to be safe.
     `required_bytes_per_s`: the rate that meets its deadline. `has_settled`: it has had time to use what it is granted.
+    `needed_bytes_per_s`: what has to be granted so that each of its lanes has what it uses now; all of it until it has
+    settled.
     """
 
     mode: Mode
@@ -60,6 +62,7 @@ class Claimant:
     writes: frozenset[str] = frozenset()
     has_settled: bool = False
     all_heard: bool = True
+    needed_bytes_per_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +187,7 @@ def _inputs(domain: str, signals: DomainSignals, controlled: Mapping[str, Claima
         active=bool(members),
         work=_work_of({domain in c.writes for c, _ in members}),
         all_heard=all(c.all_heard for c, _ in members),
+        needed_bytes_per_s=sum(max(c.claim.floor, c.needed_bytes_per_s) * part for c, part in members),
     )
 
 

@@ -28,6 +28,7 @@ from recoveryd.recovery.crowding import crowding
 from recoveryd.recovery.directing import RAISE, is_small_change, renew
 from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.holding import is_let_go
+from recoveryd.recovery.lane_shares import lane_shares, reader_shares
 from recoveryd.recovery.left_out import LeftOut, domains_now, left_out, told_left_out
 from recoveryd.recovery.limits import ceiling_bytes_per_s, floor_bytes_per_s, mode_of, touched_domains, with_limits
 from recoveryd.recovery.model import WORKING, Recovery
@@ -139,6 +140,7 @@ def _claimant(draft: RecoveryDraft, recovery: Recovery, domains: Sequence[str], 
     is_heard = bool(workers) and recovery.state in _HEARD
     is_resting = recovery.state in _DRAINED and recovery.held == TELEMETRY
     begun_ms = max(recovery.attempt.started_at_ms, seen.adopted_ms, seen.drain_since_ms)
+    has_settled = is_resting or (is_heard and draft.now_ms - begun_ms >= _SETTLED_MS)
     return Claimant(
         mode=Mode.CONTROLLED,
         claim=Claim(floor_bytes_per_s(recovery, draft.params, floor), ceiling, limits.weight, limits.tier),
@@ -148,7 +150,8 @@ def _claimant(draft: RecoveryDraft, recovery: Recovery, domains: Sequence[str], 
         heard_bytes_per_s=_heard_bytes_per_s(workers, draft.now_ms) if is_heard else None,
         all_heard=not is_heard or all(_is_heard(worker, draft.now_ms) for worker in workers),
         required_bytes_per_s=_required(recovery, draft.now_ms),
-        has_settled=is_resting or (is_heard and draft.now_ms - begun_ms >= _SETTLED_MS),
+        has_settled=has_settled,
+        needed_bytes_per_s=_needed(draft, recovery) if has_settled else _granted(draft, recovery),
     )
 
 
@@ -161,6 +164,29 @@ def _heard_bytes_per_s(workers: Collection[Heard], now_ms: int) -> float | None:
 def _is_heard(worker: Heard, now_ms: int) -> bool:
     """Whether what it last told is still so. One that is done tells nothing further."""
     return worker.heartbeat.state == "done" or now_ms - worker.received_ms <= _LATE_MS
+
+
+def _granted(draft: RecoveryDraft, recovery: Recovery) -> float:
+    grant = draft.protection.protecting.grants.get(recovery.id)
+    return 0.0 if grant is None else grant.bytes_per_s or 0.0
+
+
+def _needed(draft: RecoveryDraft, recovery: Recovery) -> float:
+    """What has to be granted so that the busiest lane has what it uses. Lanes get parts by what they have left, and
+    equal ones where they follow: one with a backlog may use all of its part beside others that use nothing.
+    """
+    seen = draft.observed(recovery.id)
+    workers, shares = (
+        (seen.readers, reader_shares(seen)) if recovery.is_proving else (seen.lanes, lane_shares(recovery, seen))
+    )
+    return max(
+        (
+            heard.heartbeat.bytes_per_s / shares[number]
+            for number, heard in workers.items()
+            if heard.heartbeat.state != "done" and shares.get(number) and _is_heard(heard, draft.now_ms)
+        ),
+        default=0.0,
+    )
 
 
 def _required(recovery: Recovery, now_ms: int) -> float | None:

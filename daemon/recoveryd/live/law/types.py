@@ -150,6 +150,8 @@ class Inputs:
     operator's cap. The start is a share of it, so an infinite one counts as not known and allows only the floor.
     `active`: some recovery of the domain wants to copy or to compare. `work`: of all of them together.
     `achieved_bytes_per_s`: what lanes use at least, None = not known; with `all_heard` it is all that they use.
+    `needed_bytes_per_s`: what has to be granted so that each lane has what it uses; more where lanes use their parts
+    unevenly.
     """
 
     readings: tuple[Reading, ...]
@@ -161,6 +163,7 @@ class Inputs:
     work: WorkKind = WorkKind.WRITE
     ingress_since_ms: int | None = None
     all_heard: bool = True
+    needed_bytes_per_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 tells what it would do, and a cut of it changes nothing. So it goes back after some minutes, a cut is one of what is
 used, and whoever begins to use what had stood unused raises the rate as much as we do by a raise.
 
-Only what is known counts: while some lanes are silent nothing is added here, and after a while all is forgotten.
+Only what is known counts: while some lanes are silent nothing is added here, and after a while all is forgotten. What a
+lane uses counts with what the others have to be granted for it, since all get parts of one rate.
 """
 
 import math
@@ -33,6 +34,7 @@ def with_use(
     achieved = inputs.achieved_bytes_per_s
     if state.used_ms is None or achieved is None or not math.isfinite(achieved) or not inputs.all_heard:
         return state if uses is state.uses else replace(state, uses=uses)
+    achieved = max(achieved, min(inputs.needed_bytes_per_s, state.published))
     if uses and now_ms - uses[-1].at_ms < part_ms:
         last = uses[-1]
         uses = (*uses[:-1], Use(last.at_ms, max(last.most, achieved), min(last.granted, state.published)))
