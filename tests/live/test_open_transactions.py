@@ -11,6 +11,7 @@ from recoveryd.live.lag.commits import stuck_gap_ms
 from recoveryd.live.lag.evaluate import evaluate_group
 from recoveryd.live.lag.verdicts import GroupLag, LagVerdict
 from recoveryd.live.lag.window import LagParams, LagSample, Window, with_sample
+from recoveryd.watches.judge import judge_caught_up
 from tests.builders.live_world import BOARD, LAG, LATENCY, MAX, LiveWorld, make_params
 
 NOW_MS = 1_800_000_000_000
@@ -22,21 +23,28 @@ PARAMS = LagParams(is_read_committed=True, slo_ms=30_000)
 class Plant:
     """A topic with so many live records a second, and transactions of `open_ms` of somebody else, one begun each
     `every_ms`, of as many again; from `dies_ms` on the last one stays open. The group reads what is stable at once, and
-    commits each second.
+    commits each second. `writers`: so many write such transactions, each a little after the one before; only the first
+    one dies.
     """
 
     open_ms: int
     every_ms: int
     dies_ms: int = 10**12
     per_s: int = 100
+    writers: int = 1
 
     def end(self, at_ms: int) -> int:
         return self.per_s * at_ms // 1000
 
     def stable(self, at_ms: int) -> int:
-        begun_ms = min(at_ms, self.dies_ms) // self.every_ms * self.every_ms
-        is_open = at_ms - begun_ms < self.open_ms or begun_ms <= self.dies_ms < begun_ms + self.open_ms <= at_ms
-        return self.end(begun_ms) if is_open else self.end(at_ms)
+        return self.end(min(self.begun(at_ms, writer) for writer in range(self.writers)))
+
+    def begun(self, at_ms: int, writer: int) -> int:
+        """When the oldest that is open was begun, or now."""
+        dies_ms, after_ms = 10**12 if writer else self.dies_ms, writer * self.every_ms // self.writers
+        begun_ms = (min(at_ms, dies_ms) - after_ms) // self.every_ms * self.every_ms + after_ms
+        is_open = at_ms - begun_ms < self.open_ms or begun_ms <= dies_ms < begun_ms + self.open_ms <= at_ms
+        return begun_ms if is_open else at_ms
 
     def looks(self, count: int, shift_ms: int = 0) -> Iterator[LagSample]:
         """One each five seconds, at no even times."""
@@ -100,6 +108,42 @@ def test_transactions_that_are_always_long_press_no_more_than_short_ones_until_o
             assert group.offset_lag or (group.steady_s or 0) <= 10
         elif at_ms > 640_000:
             assert group.steady_s == group.time_lag_s == pytest.approx((at_ms - 600_000) / 1000, abs=2.6)
+
+
+@pytest.mark.parametrize("writers", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("open_s", [5, 10, 15, 30, 60])
+def test_a_watch_ends_however_transactions_overlap_but_not_beside_one_that_is_much_longer(
+    open_s: int, writers: int
+) -> None:
+    """The last stable offset moves as often as one of them ends, but what waits there is always as old as each is
+    long.
+    """
+    open_ms, dies_ms = open_s * 1_000, 601_000
+    plant = Plant(open_ms, open_ms, dies_ms, writers=writers)
+    before = Window()
+    for at_ms, group, window in told(plant.looks(240), replace(PARAMS, slo_ms=2 * open_ms)):
+        [clause] = judge_caught_up("t", {0: window}, {0: before}, (0,), NOW_MS + at_ms + 100, PARAMS)
+        before = window
+        begun_ms = dies_ms // open_ms * open_ms
+        if 4 * open_ms + 30_000 < at_ms < dies_ms:
+            assert clause.holds, (at_ms, clause.why)
+            assert group.steady_s is not None
+            assert group.steady_s <= 6
+        elif at_ms > begun_ms + max(3 * open_ms, open_ms + 12_500):
+            assert not clause.holds, at_ms
+            assert "an open transaction holds the last stable offset" in clause.why or group.time_lag_s is None
+
+
+@pytest.mark.parametrize("writers", [1, 4])
+def test_how_long_the_first_transaction_is_that_a_daemon_sees_is_not_usual_yet(writers: int) -> None:
+    plant, before, held = Plant(60_000, 60_000, writers=writers), Window(), []
+    for at_ms, _, window in told(plant.looks(23)):
+        [clause] = judge_caught_up("t", {0: window}, {0: before}, (0,), NOW_MS + at_ms + 100, PARAMS)
+        before = window
+        held.append(clause.holds)
+        if len(window.stuck_ms) < 2:
+            assert stuck_gap_ms(window, PARAMS) == PARAMS.commit_interval_ms
+    assert not all(held[12:])
 
 
 @pytest.mark.parametrize(("plant", "is_slow"), [(Plant(5_000, 5_000), False), (Plant(5_000, 5_000, 450_000), True)])

@@ -4,9 +4,9 @@ It is never guessed. A position from before the table is at least as old as the 
 that waits at the last stable offset lags by the age of the record there, which an open transaction keeps from it.
 """
 
-from bisect import bisect_right
 from typing import NamedTuple
 
+from recoveryd.live.lag.ends import ended_ms
 from recoveryd.live.lag.window import LagParams, Window
 
 
@@ -49,17 +49,12 @@ def is_at_stuck(window: Window, params: LagParams) -> bool:
 
 
 def _since_end_at(window: Window, offset: int, *, is_begin: bool = False) -> Age:
-    """Interpolated between two samples of the end. `is_begin`: it is asked for the age of the record there. Of one that
-    was not there yet at a sample, nothing tells when it came before the next: half of that time counts, since a
-    transaction is mostly shorter.
-    """
-    ends, ends_ms = window.ends, window.ends_ms
-    after = bisect_right(ends, offset)
-    if not 0 < after < len(ends):
-        return Age(None, max(0.0, (window.seen_ms - ends_ms[0]) / 1000) if ends and not after else 0.0)
-    left, left_ms = ends[after - 1], ends_ms[after - 1]
-    share = 0.5 if is_begin and offset == left else (offset - left) / (ends[after] - left)
-    seconds = max(0.0, (window.seen_ms - left_ms - share * (ends_ms[after] - left_ms)) / 1000)
+    """What the table does not tell is from before it, and so at least as old, or is not in it yet."""
+    at_ms = ended_ms(window.ends, window.ends_ms, offset, is_begin=is_begin)
+    if at_ms is None:
+        is_before = bool(window.ends) and offset < window.ends[0]
+        return Age(None, max(0.0, (window.seen_ms - window.ends_ms[0]) / 1000) if is_before else 0.0)
+    seconds = max(0.0, (window.seen_ms - at_ms) / 1000)
     return Age(seconds, seconds)
 
 

@@ -6,18 +6,15 @@ tuples, because there are ten thousand of them, and the tables are arrays of who
 number in it, which by then lie all over the memory. No array changes once it is in a window.
 """
 
-from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from recoveryd.live.freshness import RejectReason, counted
-
-Numbers: TypeAlias = "array[int]"  # of 64 bits
+from recoveryd.live.lag.ends import NO_NUMBERS, Numbers, ended_ms
 
 OFFSET_MOST = 2**63 - 1
-_NO_NUMBERS: Final[Numbers] = array("q")
 _RESTART_AFTER = 3  # so many decreased ends in a row mean that the log was truncated
 
 
@@ -109,15 +106,15 @@ class Window(NamedTuple):
     `seen_ms`: the newest look at the position, also while the group is empty and commits nothing. The single values are
     those of the newest sample, and what a signal does not tell those of our own look at `looked_ms`. `moved_ms`: the
     newest look at which the position had moved, or nothing was left to read; `waits_ms`: how long the last three moves
-    took since such a look. `stuck_ms`: for how long the last three open transactions were seen at the last stable
-    offset.
+    took since such a look. `stuck_ms`: the age of the record at the last stable offset when this moved on, the last
+    three times.
     """
 
     times_ms: tuple[int, ...] = ()
     positions: tuple[int, ...] = ()
     lags: tuple[int | None, ...] = ()
-    ends: Numbers = _NO_NUMBERS
-    ends_ms: Numbers = _NO_NUMBERS
+    ends: Numbers = NO_NUMBERS
+    ends_ms: Numbers = NO_NUMBERS
     seen_ms: int = -1
     position: int | None = None
     log_start: int = 0
@@ -331,8 +328,15 @@ def _stuck_since(window: Window, sample: LagSample) -> int | None:
 
 
 def _stuck_times(window: Window, sample: LagSample) -> tuple[int, ...]:
-    """With one more, where the last stable offset has moved on."""
-    since_ms = window.stuck_since_ms
-    if since_ms is None or sample.last_stable in {None, window.last_stable}:
+    """With one more, where the last stable offset has moved on. Where transactions overlap it moves oftener than each
+    is long, so it is the age of the record there that tells how long they are. It moved between two looks: half of that
+    time counts. What is older than the table was open for at least as long as it was seen to be.
+    """
+    since_ms, last_stable = window.stuck_since_ms, window.last_stable
+    if since_ms is None or last_stable is None or sample.last_stable in {None, last_stable}:
         return window.stuck_ms
-    return (*window.stuck_ms[-2:], sample.end_at_ms - since_ms)
+    least_ms = sample.end_at_ms - since_ms
+    begun_ms = ended_ms(window.ends, window.ends_ms, last_stable, is_begin=True)
+    moved_ms = (max(since_ms, window.looked_ms) + sample.end_at_ms) / 2
+    open_ms = least_ms if begun_ms is None else max(least_ms, round(moved_ms - begun_ms))
+    return (*window.stuck_ms[-2:], open_ms)
