@@ -8,6 +8,7 @@ import pytest
 from recoveryd.kernel.effects import Effect
 from recoveryd.kernel.events import Event, Tick
 from recoveryd.kernel.states import State, StopReason
+from recoveryd.live.events import OffsetsSampled
 from recoveryd.recovery.effects import LaunchAttempt, ReadLedger
 from recoveryd.recovery.events import EffectFailed
 from recoveryd.recovery.params import Params
@@ -436,6 +437,38 @@ def test_what_comes_to_a_source_that_was_quiet_for_long_may_take_its_time(slots:
     assert world.recovery().attempt.number == 1
     world.second(15)
     assert "lane 0 made nothing durable" in world.recovery().attempt.last_error
+
+
+class Shaky(World):
+    """Each fourth look at the source lacks partition 0, or is at another topic of the name."""
+
+    is_anew = False
+
+    def sample(self) -> OffsetsSampled:
+        found = super().sample()
+        if (self.now_ms // 5_000) % 4:
+            return found
+        source = found.topics[0]
+        known = {p: end for p, end in source.high_watermark.items() if p != 0}
+        anew = replace(source, topic_id="new", high_watermark=dict.fromkeys(source.high_watermark, 0))
+        odd = anew if self.is_anew else replace(source, high_watermark=known)
+        return replace(found, topics=(odd, *found.topics[1:]))
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+@pytest.mark.parametrize("is_anew", [False, True])
+def test_a_look_that_does_not_tell_the_end_does_not_excuse_a_lane_that_hangs(slots: int, is_anew: bool) -> None:
+    world = Shaky(make_facts((50, 50), slots=slots), params=replace(QUICK, caught_up_span_ms=10**9))
+    world.feed(command("replay", spec=make_spec(stop=Never())))
+    world.run_until(State.RUNNING)
+    world.second(60)
+    assert world.recovery().attempt.number == 1
+    world.is_anew = is_anew
+    world.applications["r1"].stuck.add(0)
+    world.ends[0] += 5_000
+    world.second(45)
+    assert world.recovery().attempt.number == 2
+    assert "5000 records are left" in world.recovery().attempt.last_error
 
 
 @pytest.mark.parametrize(("spec", "attempts"), [(FOLLOWING, 2), (None, 1)])

@@ -15,7 +15,7 @@ that brokers keep it to its rate (`slow_ms`).
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from recoveryd.kernel.states import State
@@ -130,20 +130,26 @@ def _stalled(
 
 def at_their_ends(recovery: Recovery, seen: Observed, history: SampleHistory, now_ms: int) -> dict[str, object]:
     """What the newest sample changes of `seen`: which lanes of a copy that follows have nothing left, and whether
-    none has. What is held counts as nothing where it may be held for ever.
+    none has. What is held counts as nothing where it may be held for ever. An end that was not told, or is that of
+    another topic of the name, shows nothing: brokers that do not answer are what lanes hang at.
     """
-    plan, is_endless = recovery.plan, isinstance(recovery.spec.source.stop, Never)
-    if plan is None:
+    plan, newest, is_endless = recovery.plan, history.newest, isinstance(recovery.spec.source.stop, Never)
+    if plan is None or newest is None or newest.topic_id != plan.source.topic_id:
         return {}
-    rows = {row.partition: row for row in recovery.progress.partitions}
+    ends = newest.high_watermark
+    behind = {r.partition for r in recovery.progress.partitions if not _has_nothing_left(r, ends)}
     lanes, held = dict(seen.lanes), frozenset[int]()
     for number, heard in seen.lanes.items():
         passed = heard.held if is_endless else frozenset[int]()
         held |= passed
-        if _left([rows[p] for p in plan.lanes[number] if p in rows and p not in passed], history) == 0:
+        if not behind.intersection(plan.lanes[number]) - passed:
             lanes[number] = replace(heard, ended_ms=now_ms)
-    is_whole = _left([row for p, row in rows.items() if p not in held], history) == 0
-    return {"lanes": lanes} | ({"ended_ms": now_ms} if is_whole else {})
+    return {"lanes": lanes} | ({} if behind - held else {"ended_ms": now_ms})
+
+
+def _has_nothing_left(row: PartitionProgress, ends: Mapping[int, int]) -> bool:
+    stop = ends.get(row.partition) if row.stop is None else row.stop
+    return stop is not None and row.position >= stop
 
 
 def _left(rows: Sequence[PartitionProgress], history: SampleHistory) -> int:
