@@ -1,6 +1,7 @@
 """A copy has caught up when it has what is older than one grace, however much arrived at once before that."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from recoveryd.live.slice import SampleHistory
 from recoveryd.recovery.observed import Candidate, Heard, Observed
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.stops.caught_up import CaughtUpClause, evaluate_caught_up, is_caught_up, judge_partitions
+from recoveryd.settings import load
 from recoveryd_jobs.contract import LaneHeartbeat, LanePosition
 from tests.builders.core import NOW_MS
 from tests.builders.records import make_plan, make_recovery
@@ -30,13 +32,15 @@ def seen_at(second: int, position: int, candidate: Candidate | None = None) -> O
     return Observed(lanes={0: Heard(beat, NOW_MS + second * 1000 - 100)}, candidate=candidate)
 
 
-def looks(seconds: Iterable[int], ends: Ends) -> Iterator[tuple[int, SampleHistory]]:
+def looks(
+    seconds: Iterable[int], ends: Ends, most: int = PARAMS.live.sample_history
+) -> Iterator[tuple[int, SampleHistory]]:
     """The samples of a daemon that starts with the first one, as they are kept after each."""
     kept: tuple[TopicSample, ...] = ()
     for second in seconds:
         found = ends(second)
         sample = TopicSample("main", "flights", "source-id", {0: 0}, found, found, NOW_MS + second * 1000, 1)
-        kept = (*kept, sample)[-PARAMS.live.sample_history :]
+        kept = (*kept, sample)[-most:]
         yield second, SampleHistory(kept)
 
 
@@ -180,6 +184,31 @@ def test_one_answer_that_is_too_low_asks_for_no_less() -> None:
 
     clauses = judged(every_period(60), of_one(end), lambda _: 5_000)
     assert not any(c.holds for second, c in clauses.items())
+
+
+@pytest.mark.parametrize("graces", [1.5, 2.5])
+@pytest.mark.parametrize(("chunk", "period"), [("5s", "5s"), ("5s", "1s"), ("30s", "5s"), ("30s", "1s")])
+def test_a_row_goes_on_past_one_evaluation_at_which_it_was_at_most_three_graces_behind(
+    tmp_path: Path, chunk: str, period: str, graces: float
+) -> None:
+    """As many looks are kept as that needs."""
+    config = tmp_path / "c.yaml"
+    config.write_text(
+        f"clusters: {{main: {{bootstrap.servers: 'b:1'}}}}\nchunk: {{max_interval: {chunk}}}\nmonitor: {{interval: {period}}}\n"
+    )
+    params = load(config, env={}).params().recoveries
+    step, grace_s, counts, candidate = params.sample_period_ms // 1000, params.head_grace_ms // 1000, [], None
+    late_at = (4 * grace_s // step + 2) * step
+    for second, history in looks(range(0, late_at + 2 * step, step), of_one(steady), params.live.sample_history):
+        position = steady(second - round(graces * grace_s)) if second == late_at else steady(second)
+        now_ms = NOW_MS + second * 1000 + 50
+        candidate = evaluate_caught_up(RECOVERY, seen_at(second, position, candidate), history, now_ms, params)
+        counts.append(candidate.count if candidate else 0)
+    assert counts == [*range(1, len(counts) - 1), len(counts) - 2, len(counts) - 1]
+
+
+def steady(second: int) -> int:
+    return 70_000 + 1_000 * second
 
 
 def test_the_evidence_tells_what_had_to_be_copied() -> None:

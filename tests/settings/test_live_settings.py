@@ -153,8 +153,9 @@ def test_a_mistake_is_named(tmp_path: Path, text: str, message: str) -> None:
     ("options", "wanted"),
     [
         ("", 20),
-        ("chunk: {max_interval: 30s}\n", 20),
-        ("chunk: {max_interval: 30s}\nmonitor: {interval: 1s}\n", 63),
+        ("monitor: {interval: 1s}\n", 33),
+        ("chunk: {max_interval: 30s}\n", 39),
+        ("chunk: {max_interval: 30s}\nmonitor: {interval: 1s}\n", 183),
         ("chunk: {max_interval: 500ms}\nmonitor: {interval: 10ms}\n", 200),
     ],
 )

@@ -100,7 +100,7 @@ def test_the_core_gets_what_the_config_says() -> None:
         stall_after_ms=60_000,
         sample_period_ms=500,
         eta_bytes_per_s=1e6,
-        live=LiveParams(lag=LagParams(period_ms=2_000), sample_history=23),
+        live=LiveParams(lag=LagParams(period_ms=2_000), sample_history=63),
     )
     assert params == params_beside(params.recoveries)
 

@@ -11,6 +11,7 @@ from recoveryd.units.approvals import ApprovalRule
 from recoveryd.units.model import Unit
 
 _GRACE_LEAST_MS = 10_000
+LEAVE_FACTOR = 3  # who has caught up does so still while so many graces behind
 
 
 @dataclass(frozen=True, slots=True)

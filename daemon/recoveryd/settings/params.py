@@ -11,7 +11,7 @@ from dataclasses import replace
 from recoveryd.holds.params import HoldParams
 from recoveryd.live.params import LiveParams
 from recoveryd.params import CapabilityParams, KeptParams, KnownUnitParams, NameParams
-from recoveryd.recovery.params import Params, head_grace_ms
+from recoveryd.recovery.params import LEAVE_FACTOR, Params, head_grace_ms
 from recoveryd.schedules.params import ScheduleParams
 from recoveryd.settings.model import SettingsModel
 from recoveryd.settings.protecting import make_control_params, make_live_params
@@ -43,8 +43,10 @@ def make_params(values: SettingsModel, own_topics: frozenset[str], units: Mappin
 
 
 def _kept_samples(chunk_max_ms: int, period_ms: int) -> int:
-    """So many samples of a topic that they reach back to where it has to be looked up whether a copy keeps up."""
-    return min(_SAMPLES_MOST, math.ceil(head_grace_ms(chunk_max_ms, period_ms) / period_ms) + 3)
+    """So many samples of a topic that they reach back to where it has to be looked up whether a copy keeps up, or still
+    does. Looks that are closer together than a second may be too many for that.
+    """
+    return min(_SAMPLES_MOST, math.ceil(LEAVE_FACTOR * head_grace_ms(chunk_max_ms, period_ms) / period_ms) + 3)
 
 
 def _watches(

@@ -5,8 +5,8 @@ ends were asked for (or has returned, so that its position stays), the topic is 
 reached where the log ended one grace ago, which is the time of one chunk and one period, of two chunks, or ten seconds,
 whichever is longest. So all that is older is copied, however much came at once (`recoveryd.live.past_ends`).
 A partition without data is unknown, never at zero lag. The one that is furthest behind counts, never a mean.
-`caught_up_evaluations` in a row that span `caught_up_span_ms` are a stop. A position that is up to three graces behind
-does not break the row, but does not count either.
+`caught_up_evaluations` in a row that span `caught_up_span_ms` are a stop. A position that is up to three graces behind,
+or as many as the looks that are kept reach back, does not break the row, but does not count either.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,9 +19,7 @@ from recoveryd.live.slice import SampleHistory
 from recoveryd.recovery.lane_shares import returned_at
 from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.observed import Candidate, Observed
-from recoveryd.recovery.params import Params
-
-LEAVE_FACTOR = 3
+from recoveryd.recovery.params import LEAVE_FACTOR, Params
 
 
 @dataclass(frozen=True, slots=True)
