@@ -109,6 +109,16 @@ def saved(live: Watched) -> None:
     live.live(60)
 
 
+def stopped_for_a_restore() -> Watched:
+    """A restore of it is under way, and has waited for it to stop."""
+    live = watched()
+    saved(live)
+    assert restore(live.world) == "accepted"
+    live.stops()
+    live.live(60)
+    return live
+
+
 def begin_copy(world: AppWorld) -> State:
     """The first copy that a workflow asked for is planned; the state in which it is then."""
     sent = world.sent[-1]
@@ -122,12 +132,8 @@ def recoveries(world: AppWorld) -> Recoveries:
 
 
 def test_the_lag_of_an_application_that_a_restore_has_stopped_does_not_refuse_its_copies() -> None:
-    live = watched()
-    saved(live)
+    live = stopped_for_a_restore()
     world = live.world
-    assert restore(world) == "accepted"
-    live.stops()
-    live.live(60)
     assert world.waiting("w2") == "copy_state"
     assert INTERNAL[0] in world.topics
     assert live.left[OWN] / PER_S > SLO_S
@@ -159,23 +165,15 @@ def test_metrics_say_that_it_is_left_out_and_not_that_it_is_missed() -> None:
 
 
 def test_nor_does_it_once_a_new_daemon_leads() -> None:
-    live = watched()
-    saved(live)
-    restore(live.world)
-    live.stops()
-    live.live(60)
+    live = stopped_for_a_restore()
     live.world.lead()
     live.live(30)
     assert begin_copy(live.world) is State.STARTING
 
 
 def test_it_counts_again_once_the_application_reads_again() -> None:
-    live = watched()
-    saved(live)
+    live = stopped_for_a_restore()
     world = live.world
-    restore(world)
-    live.stops()
-    live.live(60)
     world.complete_children()
     world.ack("clean_local_state", "w2")
     assert world.waiting("w2") == "start_application"
@@ -270,12 +268,8 @@ def test_where_it_is_all_that_is_protected_a_copy_begins_low_all_the_same() -> N
 
 def test_members_of_an_application_that_a_restore_has_stopped_count_also_where_an_exporter_tells_its_lag() -> None:
     """Its signals are newer than our looks, and do not tell members."""
-    live = watched()
-    saved(live)
+    live = stopped_for_a_restore()
     world = live.world
-    restore(world)
-    live.stops()
-    live.live(60)
     begin_copy(world)
     live.has_exporter = True
     live.live(10)

@@ -8,7 +8,7 @@ from typing import Final
 
 from recoveryd.live.budgets import Grant, Mode
 from recoveryd.recovery.case import Case
-from recoveryd.recovery.lane_shares import lane_shares, reader_shares
+from recoveryd.recovery.lane_shares import worker_shares
 from recoveryd.recovery.limits import ceiling_bytes_per_s, mode_of
 from recoveryd.recovery.model import Recovery, Wanted
 from recoveryd.recovery.params import Params
@@ -50,7 +50,7 @@ def _publish(case: Case, why: str) -> None:
 def make_directive(case: Case, why: str) -> Directive:
     """The directive that says what the recovery wants now."""
     recovery, params = case.recovery, case.params
-    shares = reader_shares(case.seen) if recovery.is_proving else lane_shares(recovery, case.seen)
+    shares = worker_shares(recovery, case.seen)
     return Directive(
         recovery=recovery.id,
         attempt=recovery.attempt.number,

@@ -43,6 +43,11 @@ def _weight(partition: PlannedPartition) -> int:
     return max(1, end - partition.start)
 
 
+def worker_shares(recovery: Recovery, observed: Observed) -> Mapping[int, float]:
+    """The part of the rate of each lane, or of each task while it is compared."""
+    return reader_shares(observed) if recovery.is_proving else lane_shares(recovery, observed)
+
+
 def lane_shares(recovery: Recovery, observed: Observed) -> Mapping[int, float]:
     """Each lane's part of the recovery's rate, by what it has left to copy, so that large lanes end together; a
     finished lane gets nothing.

@@ -28,7 +28,7 @@ from recoveryd.recovery.crowding import crowding
 from recoveryd.recovery.directing import RAISE, is_small_change, renew
 from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.holding import is_let_go
-from recoveryd.recovery.lane_shares import lane_shares, reader_shares
+from recoveryd.recovery.lane_shares import worker_shares
 from recoveryd.recovery.left_out import LeftOut, domains_now, left_out, told_left_out
 from recoveryd.recovery.limits import ceiling_bytes_per_s, floor_bytes_per_s, mode_of, touched_domains, with_limits
 from recoveryd.recovery.model import WORKING, Recovery
@@ -136,7 +136,8 @@ def _claimant(draft: RecoveryDraft, recovery: Recovery, domains: Sequence[str], 
     limits = recovery.limits
     ceiling = ceiling_bytes_per_s(limits, draft.params)
     seen = draft.observed(recovery.id)
-    workers = (seen.readers if recovery.is_proving else seen.lanes).values()
+    by_number = seen.readers if recovery.is_proving else seen.lanes
+    workers = by_number.values()
     is_heard = bool(workers) and recovery.state in _HEARD
     is_resting = recovery.state in _DRAINED and recovery.held == TELEMETRY
     begun_ms = max(recovery.attempt.started_at_ms, seen.adopted_ms, seen.drain_since_ms)
@@ -151,7 +152,9 @@ def _claimant(draft: RecoveryDraft, recovery: Recovery, domains: Sequence[str], 
         all_heard=not is_heard or all(_is_heard(worker, draft.now_ms) for worker in workers),
         required_bytes_per_s=_required(recovery, draft.now_ms),
         has_settled=has_settled,
-        needed_bytes_per_s=_needed(draft, recovery) if has_settled else _granted(draft, recovery),
+        needed_bytes_per_s=_needed(by_number, worker_shares(recovery, seen), draft.now_ms)
+        if has_settled
+        else _granted(draft, recovery),
     )
 
 
@@ -171,19 +174,15 @@ def _granted(draft: RecoveryDraft, recovery: Recovery) -> float:
     return 0.0 if grant is None else grant.bytes_per_s or 0.0
 
 
-def _needed(draft: RecoveryDraft, recovery: Recovery) -> float:
-    """What has to be granted so that the busiest lane has what it uses. Lanes get parts by what they have left, and
+def _needed(workers: Mapping[int, Heard], shares: Mapping[int, float], now_ms: int) -> float:
+    """What has to be granted so that the busiest of them has what it uses. Lanes get parts by what they have left, and
     equal ones where they follow: one with a backlog may use all of its part beside others that use nothing.
     """
-    seen = draft.observed(recovery.id)
-    workers, shares = (
-        (seen.readers, reader_shares(seen)) if recovery.is_proving else (seen.lanes, lane_shares(recovery, seen))
-    )
     return max(
         (
-            heard.heartbeat.bytes_per_s / shares[number]
-            for number, heard in workers.items()
-            if heard.heartbeat.state != "done" and shares.get(number) and _is_heard(heard, draft.now_ms)
+            worker.heartbeat.bytes_per_s / shares[number]
+            for number, worker in workers.items()
+            if worker.heartbeat.state != "done" and shares.get(number) and _is_heard(worker, now_ms)
         ),
         default=0.0,
     )

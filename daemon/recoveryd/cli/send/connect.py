@@ -24,9 +24,8 @@ from recoveryd.cli.failure import invalid, usage
 from recoveryd.cli.render.output import detail, is_interactive
 from recoveryd.cli.send.contexts import BOOTSTRAP, Context, Contexts
 from recoveryd.cli.send.places import (
-    refuse_another_place,
+    refuse_contradiction,
     refuse_foreign_login,
-    refuse_login_of_others,
     with_brokers,
     without_places,
 )
@@ -225,8 +224,7 @@ class Connection:
 
     def _refuse_contradiction(self) -> None:
         if self.config is not None and "config" not in self._variables:
-            refuse_login_of_others(self.config, os.environ, self._typed_bootstrap)
-            refuse_another_place(self.config, os.environ, self._typed_bootstrap)
+            refuse_contradiction(self.config, os.environ, self._typed_bootstrap)
         elif self._typed_bootstrap:
             refuse_foreign_login(self.config, os.environ, self._typed_bootstrap)
 

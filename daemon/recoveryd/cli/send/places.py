@@ -34,13 +34,14 @@ def without_places(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name not in passed}
 
 
-def refuse_another_place(config: Path, environment: Mapping[str, str], bootstrap: str | None) -> None:
+def refuse_contradiction(config: Path, environment: Mapping[str, str], bootstrap: str | None) -> None:
     """For a config that is typed. `bootstrap`: brokers that are typed beside it. Raises `Failure`, or `ConfigProblem`
     where one of both cannot be read.
     """
     from recoveryd.settings.sources import Tree, read_file  # noqa: PLC0415  (the package loads pydantic)
 
     file, said = read_file(config), _with_variables(Tree({}, {}), environment)
+    _refuse_login_of_others(config, file, said, environment, bootstrap)
     for key, origin in said.origins.items():
         for place in _places_at(key):
             theirs, its = _at(said.values, place), _at(file.values, place)
@@ -51,7 +52,7 @@ def refuse_another_place(config: Path, environment: Mapping[str, str], bootstrap
 
 def refuse_foreign_login(config: Path | None, environment: Mapping[str, str], bootstrap: str) -> None:
     """For brokers that are typed without a config: what variables say beside other brokers is not sent to these. Raises
-    as `refuse_another_place`.
+    as `refuse_contradiction`.
     """
     from recoveryd.settings.sources import Tree, origin_of, read_file  # noqa: PLC0415
 
@@ -67,13 +68,14 @@ def refuse_foreign_login(config: Path | None, environment: Mapping[str, str], bo
         )
 
 
-def refuse_login_of_others(config: Path, environment: Mapping[str, str], bootstrap: str | None) -> None:
-    """For a config that is typed, with brokers beside it or without: a login that the file has not, and that variables
-    say beside brokers which are neither, is not sent. Raises as `refuse_another_place`.
+def _refuse_login_of_others(
+    config: Path, file: Any, said: Any, environment: Mapping[str, str], bootstrap: str | None
+) -> None:
+    """A login that the file has not, and that variables say beside brokers which are neither those of the file nor
+    those that are typed, is not sent.
     """
-    from recoveryd.settings.sources import Tree, origin_of, read_file  # noqa: PLC0415
+    from recoveryd.settings.sources import origin_of  # noqa: PLC0415
 
-    file, said = read_file(config), _with_variables(Tree({}, {}), environment)
     for login in _logins(said.values):
         place = (*login[:-1], _BROKERS[-1])
         meant = {f"--config {config}": _at(file.values, place)}
@@ -171,10 +173,8 @@ def _addresses(brokers: Any) -> set[str]:
 
 
 def _two_places(config: Path, place: tuple[str, ...], its: Any, variable: str, theirs: Any) -> Failure:
-    key, is_shown = (
-        ".".join(place),
-        place in {_BROKERS, _PREFIX_KEY} and theirs is not _NOTHING,
-    )  # others may be secrets
+    key = ".".join(place)
+    is_shown = place in {_BROKERS, _PREFIX_KEY} and theirs is not _NOTHING  # others may be secrets
     said, other = (f"{its}", f"{theirs}") if is_shown else ("one thing", "another")
     mend = "Unset the variable" + (", or say with --bootstrap which brokers are meant." if place == _BROKERS else ".")
     mend += " Where variables are to win, as in a deployment, name the file by RECOVERYD_CONFIG."

@@ -17,6 +17,7 @@ Position = str | dict[str, object]
 
 FROM_WORDS = ("earliest",)
 PINNED_WORDS = ("latest",)
+ONCE = "Say it once."
 TO_WORDS = ("latest", "caught_up", "never")
 _FORMS = "offset:N, offsets:P=N,P=N, a time like 2026-11-21T06:00:00Z or a duration back from now like -2h"
 
@@ -94,6 +95,29 @@ def parse_partitions(text: str) -> list[int]:
     if len(set(numbers)) != len(numbers):
         raise invalid(Code.INVALID_VALUE, f"--partitions `{text}` names a partition twice.", "Name each one once.")
     return numbers
+
+
+def parse_pairs(
+    texts: Iterable[str] | None, flag: str, form: str, hint: str = "", once: str = ONCE, *, at_last: bool = False
+) -> dict[str, str]:
+    """`NAME=VALUE` options that are given once for each name. `form`: how such a one is written; `hint` and `once`: the
+    next step for one that is written otherwise, and for a name that is given twice. `at_last`: the last `=` parts the
+    two, else the first. Raises `Failure`.
+    """
+    found: dict[str, str] = {}
+    for text in texts or ():
+        name, is_pair, value = text.rpartition("=") if at_last else text.partition("=")
+        if not (is_pair and name and value):
+            raise usage(f"{flag} {text} is not {form}.", hint or f"Write {flag} {form}, once for each.")
+        if name in found:
+            raise said_twice(flag, name, once)
+        found[name] = value
+    return found
+
+
+def said_twice(flag: str, what: str, hint: str = ONCE) -> Failure:
+    """Of two values for one thing nobody knows which is meant."""
+    return usage(f"{flag} says {what} more than once.", hint)
 
 
 def parse_headers(pairs: Iterable[str]) -> dict[str, str]:

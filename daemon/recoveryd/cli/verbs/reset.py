@@ -1,7 +1,6 @@
 """`recoveryctl reset` and `rollback`: set the offsets of a consumer group, step by step, and put them back."""
 
 import re
-from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,6 +13,7 @@ from recoveryd.cli.send.command import make_id
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import Id, connected
 from recoveryd.cli.send.sending import Staying
+from recoveryd.cli.send.values import parse_pairs
 from recoveryd.cli.status import Document
 from recoveryd.cli.verbs.begin_workflow import PlanHash, PlanOnly, begin_workflow, roll_back
 from recoveryd.cli.verbs.reset_files import plan_as_csv, read_file
@@ -21,6 +21,7 @@ from recoveryd.cli.verbs.reset_files import plan_as_csv, read_file
 _TO = "earliest, latest, current, offset:N, shift:N, snapshot:RUN, savepoint:NAME, a time with zone, or -2h."
 _STATE = "Of a unit that keeps state: leave it as it is, or wait until somebody emptied it; required there."
 _CONFIRM = "What you say of outputs, retention or scope, such as what is rebuilt; may be repeated."
+_CONFIRMED = 'Write --confirm outputs="totals are overwritten by key".'
 _WHOLE = re.compile(r"-?[0-9]{1,19}")
 _PARTITION = re.compile(r"[0-9]{1,10}")
 NewId = Annotated[str | None, id_option("Id of the workflow; made from the group when left out.")]
@@ -79,7 +80,7 @@ def reset(
         data["topics"] = list(data["to"]["offsets"])
     data |= {} if on_out_of_range == "fail" else {"on_out_of_range": on_out_of_range}
     data |= {} if on_no_record == "fail" else {"on_no_record": on_no_record}
-    data |= {"confirm": _parse_confirm(confirm)} if confirm else {}
+    data |= {"confirm": parse_pairs(confirm, "--confirm", "ITEM=TEXT", _CONFIRMED)} if confirm else {}
 
     def show_csv(document: Document) -> None:
         say(plan_as_csv(connection, document, unit, group), end="")
@@ -127,19 +128,6 @@ def parse_to(text: str, flag: str = "--to") -> Any:
         return parse(text.encode())
     except (JsonProblem, UnicodeEncodeError) as problem:
         raise usage(f"{flag} {text} is not JSON that can be read: {problem}.", f"Give {_TO}") from None
-
-
-def _parse_confirm(texts: list[str]) -> dict[str, str]:
-    pairs = [text.partition("=") for text in texts]
-    bad = next(
-        (text for text, (item, equals, said) in zip(texts, pairs, strict=True) if not (item and equals and said)), None
-    )
-    if bad is not None:
-        raise usage(f"--confirm {bad} is not ITEM=TEXT.", 'Write --confirm outputs="totals are overwritten by key".')
-    for item, seen in Counter(item for item, _, _ in pairs).items():
-        if seen > 1:
-            raise usage(f"--confirm says {item} more than once.", "Say it once.")
-    return {item: said for item, _, said in pairs}
 
 
 def _parse_topics(texts: list[str]) -> Any:

@@ -1,6 +1,7 @@
 """`recoveryctl retry`: a new recovery for what a failed or stopped one did not get done."""
 
 import shlex
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated
 
@@ -62,10 +63,10 @@ def retry(
         others = connection.backend.statuses()
         document = left_by(document, others)
         verb, data = begun_by(document)
-        refuse_continued(document, others)
-        refuse_twice(document, others, (new_id, sending.command_id))
+        own = new_id, sending.command_id
+        _refuse(document, others, own)
         made = retry_id(document, others)
-        look_again = partial(_look_again, connection, document, (new_id, sending.command_id))
+        look_again = partial(_look_again, connection, document, own)
         data, said = rest_of(document, data)
         note(said)
     elif verb == "replay":
@@ -100,7 +101,10 @@ def retry(
 
 def _look_again(connection: Connection, document: Document, own: tuple[str | None, str | None]) -> None:
     """Raises `Failure` where somebody else has tried it again under an id that he chose, while a plan was read."""
-    others = connection.backend.statuses()
+    _refuse(document, connection.backend.statuses(), own)
+
+
+def _refuse(document: Document, others: Mapping[str, Document], own: tuple[str | None, str | None]) -> None:
     refuse_continued(document, others)
     refuse_twice(document, others, own)
 

@@ -16,7 +16,7 @@ from recoveryd.cli.send.command import make_id
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import Id, connected
 from recoveryd.cli.send.sending import Staying
-from recoveryd.cli.send.values import parse_size, require_text
+from recoveryd.cli.send.values import ONCE, parse_pairs, parse_size, require_text, said_twice
 from recoveryd.cli.status import Document
 from recoveryd.cli.verbs.begin_workflow import NewId, PlanHash, PlanOnly, begin_workflow, steer_workflow
 from recoveryd.cli.verbs.reprocess import OUTPUTS, parse_choices
@@ -27,6 +27,7 @@ _group = typer.Typer(
 )
 _PATHS = "auto, resume, restore_state, replay, shadow or escalate."
 _MARK = "TOPIC:PARTITION=OFFSET"
+_ONE_RANGE = "A runbook copies one range of a partition; begin another one for the other."
 _NUMBER = re.compile(r"[0-9]{1,19}")
 
 
@@ -103,10 +104,11 @@ def run_runbook(
         "checkpoint": checkpoint,
         "error_topics": error_topics,
         "quotas": {
-            name: parse_size(rate, "--quota") for name, rate in _pairs(quotas, "--quota", "CLIENT_ID=SIZE").items()
+            name: parse_size(rate, "--quota")
+            for name, rate in parse_pairs(quotas, "--quota", "CLIENT_ID=SIZE", at_last=True).items()
         },
         "max_bytes_per_s": parse_size(max_bytes_per_s, "--max-bytes-per-s") if max_bytes_per_s else None,
-        "waive": _pairs(waive, "--waive", "GATE=REASON"),
+        "waive": parse_pairs(waive, "--waive", "GATE=REASON"),
         "hold": hold,
     }
     data |= {name: value for name, value in more.items() if value}
@@ -149,39 +151,22 @@ def escalate_runbook(connection: Connection, runbook: Id, reason: Reason = None,
     return steer_workflow(connection, "escalate", runbook, {"reason": reason}, sending)
 
 
-def _pairs(texts: Iterable[str] | None, flag: str, form: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for text in texts or ():
-        name, is_pair, value = text.rpartition("=") if flag == "--quota" else text.partition("=")
-        if not is_pair or not name or not value:
-            raise usage(f"{flag} {text} is not {form}.", f"Write {flag} {form}, once for each.")
-        if name in found:
-            raise _said_twice(flag, name)
-        found[name] = value
-    return found
-
-
-def _places(texts: Iterable[str] | None, flag: str, form: str) -> Iterator[tuple[str, str, str]]:
+def _places(texts: Iterable[str] | None, flag: str, form: str, once: str = ONCE) -> Iterator[tuple[str, str, str]]:
     """Topic, partition and what is said of it."""
     seen: set[tuple[str, str]] = set()
-    for name, value in _pairs(texts, flag, form).items():
+    for name, value in parse_pairs(texts, flag, form, once=once).items():
         topic, is_pair, written = name.rpartition(":")
         if not is_pair or not topic:
             raise _no_place(f"{flag} {name}={value}", flag, form)
         partition = str(_whole(written, flag, form))
         if (topic, partition) in seen:  # written in two ways, as 1 and 01
-            raise _said_twice(flag, f"{topic}:{partition}")
+            raise said_twice(flag, f"{topic}:{partition}", once)
         seen.add((topic, partition))
         yield topic, partition, value
 
 
 def _no_place(said: str, flag: str, form: str) -> Failure:
     return usage(f"{said} is not {form}.", f"Write {flag} {form}, once for each partition.")
-
-
-def _said_twice(flag: str, what: str) -> Failure:
-    hint = "A runbook copies one range of a partition; begin another one for the other." if flag == "--range" else ""
-    return usage(f"{flag} says {what} more than once.", hint or "Say it once.")
 
 
 def _whole(text: str, flag: str, form: str) -> int:
@@ -201,7 +186,7 @@ def _ranges(texts: list[str] | None) -> dict[str, Any]:
     """One for each partition, as a runbook has them."""
     flag, form = "--range", "TOPIC:PARTITION=START-STOP"
     found: dict[str, dict[str, list[int]]] = {}
-    for topic, partition, value in _places(texts, flag, form):
+    for topic, partition, value in _places(texts, flag, form, _ONE_RANGE):
         start, dash, stop = value.partition("-")
         if not dash or not stop:
             raise _no_place(f"{flag} {topic}:{partition}={value}", flag, form)

@@ -185,15 +185,13 @@ def _with_late_look(window: Window, look: LagSample, params: LagParams) -> Windo
     if look.end is not None and (not ends or (look.end_at_ms > ends_ms[-1] and look.end >= ends[-1])):
         ends, ends_ms = _with_end(ends, ends_ms, look, params)
     stuck_since_ms = _stuck_since(window, look)
-    last_stable = look.last_stable if stuck_since_ms is not None else None
-    if last_stable is None or (window.position or 0) > last_stable:
-        last_stable = stuck_since_ms = None  # it has moved on since: what is there up to the end counts
+    last_stable = _held_at(look.last_stable, stuck_since_ms, window.position)
     return window._replace(
         ends=ends,
         ends_ms=ends_ms,
         log_start=window.log_start if look.log_start is None else look.log_start,
         last_stable=last_stable,
-        stuck_since_ms=stuck_since_ms,
+        stuck_since_ms=None if last_stable is None else stuck_since_ms,
         stuck_ms=_stuck_times(window, look),
         topic_id=look.topic_id or window.topic_id,
         is_active=look.is_active,
@@ -203,14 +201,20 @@ def _with_late_look(window: Window, look: LagSample, params: LagParams) -> Windo
 
 def _with_kept(window: Window, signal: LagSample, params: LagParams) -> LagSample:
     """The signal with what our own look told, while that is fresh: the members, and a last stable offset that an open
-    transaction held. Where none did, or the position is past it, it has moved on since.
+    transaction held.
     """
     if signal.position_at_ms - window.looked_ms > 2 * params.period_ms:
         return signal
-    last_stable = window.last_stable if window.stuck_since_ms is not None else None
-    if last_stable is not None and (signal.position or 0) > last_stable:
-        last_stable = None
+    last_stable = _held_at(window.last_stable, window.stuck_since_ms, signal.position)
     return signal._replace(last_stable=last_stable, is_active=window.is_active)
+
+
+def _held_at(last_stable: int | None, stuck_since_ms: int | None, position: int | None) -> int | None:
+    """The last stable offset as far as an open transaction holds it. Where none does, or the position is past it, it
+    has moved on since, and what is there up to the end counts.
+    """
+    is_held = stuck_since_ms is not None and last_stable is not None and (position or 0) <= last_stable
+    return last_stable if is_held else None
 
 
 def _taken(window: Window, sample: LagSample, params: LagParams) -> Window:
