@@ -8,7 +8,7 @@ CONSTRAINTS := $(wildcard constraints.txt)
 SLOW := broker or spark or e2e or faults or containers
 HAS_PIP := $(PY) -m pip --version >/dev/null 2>&1
 ARGS ?=
-WORKERS ?= 6
+WORKERS ?= 4
 
 # Many images ask Python to keep nothing of what it compiles. Then every daemon, driver and command of a test run compiles its modules again, and every worker
 # of pytest all tests.
