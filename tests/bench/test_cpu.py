@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from bench import cpu
 from bench.cpu import WORKER_DAEMON, python_workers, tree_cpu_s
 from recoveryd_sandbox.process import process_cpu_s
 from tests.patience import patient_s
@@ -63,3 +64,28 @@ def test_the_time_of_workers_that_have_ended_is_counted(ends: str) -> None:
         daemon.stdin.close()
         daemon.stdout.close()
         daemon.wait(patient_s(1))
+
+
+def stat(parent: int, own: int, ended: int = 0) -> list[str]:
+    return ["S", str(parent), *["0"] * 9, str(own), "0", str(ended), "0"]
+
+
+DAEMON, WORKER = 20, 30
+ALIVE = {DAEMON: stat(10, 5), WORKER: stat(DAEMON, 200)}
+TAKEN = {DAEMON: stat(10, 5, 200)}
+
+
+@pytest.mark.parametrize(
+    "torn",
+    [
+        pytest.param({DAEMON: stat(10, 5)}, id="it is in neither"),
+        pytest.param({DAEMON: stat(10, 5, 200), WORKER: stat(DAEMON, 200)}, id="it is in both"),
+    ],
+)
+@pytest.mark.parametrize("before", [[], [ALIVE]])
+def test_a_worker_that_is_waited_for_while_all_are_read_counts_once(
+    monkeypatch: pytest.MonkeyPatch, torn: dict[int, list[str]], before: list[dict[int, list[str]]]
+) -> None:
+    reads = iter([*before, torn, TAKEN, TAKEN, TAKEN])
+    monkeypatch.setattr(cpu, "_all_stats", lambda: next(reads))
+    assert tree_cpu_s(10) == pytest.approx(205 / os.sysconf("SC_CLK_TCK"))
