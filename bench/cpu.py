@@ -5,6 +5,7 @@ A tree is counted with its ended children, so the work of Python workers that ar
 """
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -20,33 +21,37 @@ def tree_cpu_s(root: int) -> float:
     A child that is waited for while they are read is missing from both, or is in both. So they are read until nothing
     of that kind happened, for ten times at most.
     """
-    before, ticks = _descendants(root)
+    before, ticks = _tree_ticks(root)
     for _ in range(_READS_AT_MOST):
-        now, ticks = _descendants(root)
+        now, ticks = _tree_ticks(root)
         if now == before:
             break
         before = now
     return ticks / _TICKS_PER_S
 
 
-def _descendants(root: int) -> tuple[dict[int, int], int]:
-    """By process what its ended children took; and the time of all, in ticks."""
+def _tree_ticks(root: int) -> tuple[dict[int, int], int]:
+    """What the ended children of each descendant took, and the time of all, in ticks."""
     stats = _all_stats()
+    below = _below(root, stats)
+    ended = {pid: sum(int(stats[pid][at]) for at in (_CHILDREN_USER, _CHILDREN_SYSTEM)) for pid in below}
+    return ended, sum(ended.values()) + sum(int(stats[pid][at]) for pid in below for at in (_USER, _SYSTEM))
+
+
+def _below(root: int, stats: Mapping[int, list[str]]) -> set[int]:
+    """All descendants."""
     found = {root}
     while grown := {pid for pid, fields in stats.items() if int(fields[_PARENT]) in found and pid not in found}:
         found |= grown
-    ended = {pid: sum(int(stats[pid][at]) for at in (_CHILDREN_USER, _CHILDREN_SYSTEM)) for pid in found - {root}}
-    return ended, sum(ended.values()) + sum(int(stats[pid][at]) for pid in ended for at in (_USER, _SYSTEM))
+    return found - {root}
 
 
 def python_workers(root: int) -> list[int]:
     """Descendants of `root` that run Spark's Python workers: children of its worker daemon."""
     stats = _all_stats()
-    found = {root}
-    while grown := {pid for pid, fields in stats.items() if int(fields[_PARENT]) in found and pid not in found}:
-        found |= grown
-    daemons = {pid for pid in found if WORKER_DAEMON.encode() in _command(pid)}
-    return [pid for pid in found if pid in stats and int(stats[pid][_PARENT]) in daemons]
+    below = _below(root, stats)
+    daemons = {pid for pid in (root, *below) if WORKER_DAEMON.encode() in _command(pid)}
+    return [pid for pid in below if int(stats[pid][_PARENT]) in daemons]
 
 
 def children(pid: int) -> list[int]:
