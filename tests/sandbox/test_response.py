@@ -125,7 +125,7 @@ def test_a_response_is_drawn(tmp_path: Path) -> None:
 def test_a_tiny_run_measures_a_real_broker(tmp_path: Path) -> None:
     scenario = tmp_path / "tiny.yaml"
     scenario.write_text(
-        "{name: tiny, live_records_per_s: 200, backlog_records: 600000, slo: {p99: 1s, lag: 30s},"
+        "{name: tiny, live_records_per_s: 200, backlog_records: 200000, slo: {p99: 1s, lag: 30s},"
         " shares: [0, 0.2, 1], seconds: 3, repeats: 1, seed: 7, warm_up: 500ms, rest: 500ms,"
         " seen_least: 0.2}",
         encoding="utf-8",
