@@ -1,20 +1,25 @@
 """The Faust worker on the real broker: what is acknowledged, and when."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
 from typing import Any
 
+import aiokafka
 import pytest
 from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
+from aiokafka.errors import UnknownError
+from aiokafka.protocol.commit import OffsetFetchRequest, OffsetFetchResponse_v3
 from aiokafka.protocol.group import LeaveGroupRequest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from faust.types import TP
 
 from recoveryd.adapters.kafka.client import make_admin
 from recoveryd.adapters.kafka.control_log import KafkaControlLog
 from recoveryd.adapters.kafka.offsets import LATEST, read_offsets
-from recoveryd.app.feed import Feed, FeedConfig
+from recoveryd.app.feed import Feed
+from recoveryd.app.worker import FeedConfig, coordinator_of
 from recoveryd.collectors.control_topic import ControlTopicWatch
 from recoveryd.errors import ClusterProblem, OwnTopicProblem, RecoverydError
 from recoveryd.kernel.catalogue import Code
@@ -22,6 +27,7 @@ from recoveryd.kernel.events import Event, SignalRefused
 from recoveryd.ports import ControlRecord
 from recoveryd.runtime import ControlIntake, Inbox
 from recoveryd.runtime.inbox import Item
+from recoveryd_sandbox.topics import make_topics
 from tests.e2e.clients import commit, writer
 from tests.e2e.proxy import Api, ProxiedBroker
 from tests.runtime.fakes import QuietClusters, until, within
@@ -30,6 +36,7 @@ pytestmark = pytest.mark.broker
 
 RECORDS = 40
 COMMIT_INTERVAL_S = 0.05
+LOOK_INTERVAL_S = 2.5 * COMMIT_INTERVAL_S  # of Faust, for records that get stuck
 SESSION_S, REQUEST_S = 6.0, 7.0  # the shortest that broker and Faust allow
 LONG_SESSION_S = 45.0  # more than a request usually gets
 HEARTBEAT_S = 0.5
@@ -129,8 +136,7 @@ async def _open(made: Rig) -> None:
 
 def _fill(bootstrap: str, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    for future in admin.create_topics([NewTopic(topic, 1, 1)]).values():
-        future.result(timeout=60)
+    make_topics(admin, [NewTopic(topic, 1, 1)])
     producer = writer(bootstrap)
     for i in range(RECORDS):
         producer.produce(
@@ -188,21 +194,84 @@ async def test_leaving_commits_what_is_done_and_does_not_wait_for_the_rest(rig: 
     assert await rig.committed() == 10
 
 
-async def test_a_member_that_comes_second_is_passed_over_and_the_first_one_keeps_its_partition(
-    rig: Rig, bootstrap: str, unique: str, tmp_path: Path
-) -> None:
+@pytest.fixture
+async def standby(rig: Rig, bootstrap: str, unique: str, tmp_path: Path) -> AsyncIterator[Rig]:
+    """A second feed of the same group, which was passed over once the first one had handled all records."""
     await rig.settle(RECORDS)
+    await rig.committed_becomes(RECORDS)
     folder = tmp_path / "second"
     folder.mkdir()
     second = Rig(bootstrap, unique, folder, heartbeat_interval_s=HEARTBEAT_S)
     await _open(second)
     await within(second.feed.start(), JOINED_S)
     try:
-        await until(lambda: "passed over" in second.leadership.told)
-        await until(lambda: rig.leadership.told == ["assigned", "revoked", "assigned"])
-        assert "assigned" not in second.leadership.told
+        await until(lambda: "passed over" in second.leadership.told, JOINED_S)
+        await until(lambda: rig.leadership.told == ["assigned", "revoked", "assigned"], JOINED_S)
+        yield second
     finally:
         await within(second.feed.stop(JOINED_S), JOINED_S)
+
+
+async def test_a_member_that_comes_second_is_passed_over_and_the_first_one_keeps_its_partition(standby: Rig) -> None:
+    assert "assigned" not in standby.leadership.told
+
+
+async def test_a_standby_that_had_nothing_to_read_for_a_day_takes_over(rig: Rig, standby: Rig) -> None:
+    """Without a partition its client never asks for records."""
+    coordinator_of(standby.feed._app)._subscription._last_fetch_ended -= 86_400.0
+    await asyncio.sleep(5 * HEARTBEAT_S)
+    assert len(await asyncio.to_thread(_members, rig)) == 2
+    rig.leadership.may_join.set()
+    await within(rig.feed.stop(JOINED_S), JOINED_S)
+    await until(lambda: standby.leadership.told[-1] == "assigned", JOINED_S)
+
+
+async def _on_thread(rig: Rig, work: Coroutine[Any, Any, Any]) -> Any:
+    """The result of what runs where the worker's client lives."""
+    consumer: Any = rig.feed._app.consumer
+    running = asyncio.run_coroutine_threadsafe(work, consumer._thread.thread_loop)
+    return await within(asyncio.wrap_future(running), JOINED_S)
+
+
+async def test_a_group_whose_broker_cannot_tell_its_position_yet_is_not_taken_for_one_without(rig: Rig) -> None:
+    await rig.settle(RECORDS)
+    await rig.committed_becomes(RECORDS)
+    coordinator, partition = coordinator_of(rig.feed._app), aiokafka.TopicPartition(rig.topic, 0)
+    send, codes = coordinator._client.send, [14, 15, 16]  # loads, not available, not the coordinator
+
+    async def not_yet(node: int, request: Any, **how: Any) -> Any:
+        if isinstance(request, OffsetFetchRequest) and codes:
+            return OffsetFetchResponse_v3(0, [], codes.pop())
+        return await send(node, request, **how)
+
+    coordinator._client.send = not_yet
+    found = await _on_thread(rig, coordinator.fetch_committed_offsets([partition]))
+    assert (found[partition].offset, codes) == (RECORDS, [])
+
+
+async def test_a_commit_for_a_partition_that_went_meanwhile_is_none(rig: Rig) -> None:
+    consumer: Any = rig.feed._app.consumer
+    assert await _on_thread(rig, consumer._thread._commit({TP("went", 0): 5})) is False
+    await rig.settle(RECORDS)
+    await rig.committed_becomes(RECORDS)
+
+
+async def test_a_client_that_has_given_up_the_group_is_noticed(rig: Rig) -> None:
+    """Nothing asks it for its errors: without this look it would be silent for good."""
+    watching = asyncio.create_task(rig.feed.watch())
+    coordinator_of(rig.feed._app)._pending_exception = UnknownError("unexpected")
+    with pytest.raises(RecoverydError, match=r"given up.*unexpected") as raised:
+        await within(watching, JOINED_S)
+    assert raised.value.code is Code.INVARIANT_BROKEN
+
+
+async def test_brokers_that_are_away_when_the_group_is_to_be_joined_are_no_bug(
+    unused_tcp_port: int, tmp_path: Path
+) -> None:
+    rig = Rig(f"127.0.0.1:{unused_tcp_port}", "nobody.", tmp_path)
+    with pytest.raises(ClusterProblem, match="No broker answered"):
+        await within(rig.feed.start(), JOINED_S)
+    await within(rig.feed.stop(JOINED_S), JOINED_S)
 
 
 async def test_a_worker_that_breaks_down_is_noticed(rig: Rig) -> None:
@@ -454,4 +523,28 @@ async def test_records_come_although_the_position_was_told_only_after_the_reques
             await within(starting, JOINED_S)
             assert [item.record.offset for item in await rig.take(RECORDS)] == list(range(RECORDS))
         finally:
+            await within(rig.feed.stop(JOINED_S), JOINED_S)
+
+
+async def test_a_worker_lives_on_while_its_broker_is_slow_to_tell_where_the_topic_begins(tmp_path: Path) -> None:
+    """As after a cut of the control topic: the client knows no position until then, and Faust looks for one often."""
+    with ProxiedBroker(tmp_path / "kafka") as broker:
+        rig = Rig(broker.through.bootstrap, "lost.", tmp_path, heartbeat_interval_s=HEARTBEAT_S)
+        await asyncio.to_thread(_fill, broker.bootstrap, rig.topic)
+        await _open(rig)
+        rig.leadership.may_join.set()
+        await within(rig.feed.start(), JOINED_S)
+        watching = asyncio.create_task(rig.feed.watch())
+        try:
+            await rig.settle(RECORDS)
+            question = broker.through.hold(Api.LIST_OFFSETS, rig.topic)
+            await rig.feed._app.consumer.seek(rig.feed._partition, 10 * RECORDS)
+            await asyncio.to_thread(question.await_met)
+            await asyncio.sleep(20 * LOOK_INTERVAL_S)  # the length of the fault itself
+            assert not watching.done()
+            question.release()
+            await asyncio.to_thread(_send_one, broker.bootstrap, rig.topic)
+            assert [item.record.offset for item in await rig.take(1)] == [RECORDS]
+        finally:
+            watching.cancel()
             await within(rig.feed.stop(JOINED_S), JOINED_S)

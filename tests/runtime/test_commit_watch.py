@@ -1,6 +1,6 @@
 """A stall of commits is distinguished from silence."""
 
-from recoveryd.app.feed import CommitWatch
+from recoveryd.app.feed import STALLED_AFTER_S, CommitWatch
 
 
 def watch(moments: list[tuple[float, int, float, int | None]], silent: range = range(0)) -> list[bool]:
@@ -48,3 +48,10 @@ def test_a_commit_that_was_lost_is_none_where_the_next_record_comes_late() -> No
 
     assert not any(watch(moments(commits_s=103)))
     assert watch(moments(commits_s=300)).index(True) == 130
+
+
+def test_a_commit_that_waits_out_its_requests_after_a_rebalance_is_none() -> None:
+    """A rebalance forgets what was committed. A command comes long after it, and then the group's broker is silent."""
+    made = CommitWatch(STALLED_AFTER_S)
+    moments = ((float(s), *((12, 400.0) if s >= 400 else (9, 1.0))) for s in range(535))
+    assert not any(made.is_stalled(acked, acked_s, None, now_s) for now_s, acked, acked_s in moments)

@@ -17,8 +17,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from recoveryd.app import serve as serving
-from recoveryd.app.feed import FeedConfig
 from recoveryd.app.serve import EXIT_BROKEN, EXIT_CLEAN, EXIT_CONFIG, EXIT_LEFT
+from recoveryd.app.worker import FeedConfig
 from recoveryd.errors import ClusterProblem, ConfigProblem, Fenced, OwnTopicProblem, RecoverydError
 from recoveryd.kernel.catalogue import Code
 from recoveryd.settings import load

@@ -1,5 +1,5 @@
 """The Faust worker: it brings control records and tells whether this daemon leads. No rule about recovery lives here,
-and Faust lives nowhere else.
+and Faust is known in this folder only; `worker` sets it up.
 
 The feed acknowledges records itself. They go into the inbox as they come, so that many share one journal transaction,
 and each is acknowledged only when the journal holds what it caused, strictly in order and from one task: Faust commits
@@ -11,23 +11,21 @@ import asyncio
 import contextlib
 import time
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
 import faust
 import structlog
+from aiokafka.errors import KafkaConnectionError
 from aiokafka.protocol.commit import OffsetCommitRequest
 from faust import Stream
-from faust.tables.manager import TableManager
-from faust.tables.recovery import Recovery
 from faust.types import TP, EventT, StreamT
 
-from recoveryd.app.credentials import REQUEST_TIMEOUT_S, forget_token, take_login
+from recoveryd.app.credentials import forget_token, take_login
 from recoveryd.app.tolerant_fetch import readable_headers, tolerate_any_batch
-from recoveryd.errors import OwnTopicProblem, RecoverydError
+from recoveryd.app.worker import FeedConfig, coordinator_of, make_app
+from recoveryd.errors import ClusterProblem, OwnTopicProblem, RecoverydError
 from recoveryd.failpoints import hit
 from recoveryd.kernel.catalogue import Code
 from recoveryd.ports import ControlRecord
@@ -37,27 +35,10 @@ from recoveryd.settings.kafka_properties import ClientAccess
 log = structlog.stdlib.get_logger(__name__)
 
 UNACKED_AT_MOST: Final = 10_000
-STALLED_AFTER_S: Final = 60.0
+# A commit that waits out a request, then looks for the group's broker and for who leads what, each with a time-out of
+# its own, is late and not stalled. Nothing hurries: what is not committed only comes again after a restart.
+STALLED_AFTER_S: Final = 300.0
 WATCH_EVERY_S: Final = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class FeedConfig:
-    """`brokers` as host:port; `credentials` is Faust's object or None; `instance_id` makes the daemon a static member
-    of the group (a fixed name per node). `tuning`: more arguments of Faust.
-    """
-
-    brokers: tuple[str, ...]
-    topic: str
-    group: str
-    work_dir: Path
-    session_timeout_s: float = 10.0
-    heartbeat_interval_s: float = 3.0
-    request_timeout_s: float = REQUEST_TIMEOUT_S
-    commit_interval_s: float = 1.0
-    instance_id: str | None = None
-    credentials: Any = None
-    tuning: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Leadership(Protocol):
@@ -87,11 +68,11 @@ class Feed:
     def __init__(self, config: FeedConfig, intake: ControlIntake, leadership: Leadership) -> None:
         self._config = config
         self._leadership = leadership
-        self._is_expelled = False
+        self._has_joined = self._is_expelled = False
         self._partition = TP(config.topic, 0)
         self._intake = intake
         tolerate_any_batch(partial(_call_soon, asyncio.get_running_loop(), intake.look_again))
-        self._app = _make_app(config)
+        self._app = make_app(config)
         self._unacked: asyncio.Queue[tuple[EventT[Any], asyncio.Future[None]]] = asyncio.Queue(UNACKED_AT_MOST)
         self._acked_offset = -1
         self._acked_s = 0.0
@@ -103,9 +84,13 @@ class Feed:
         self._app.on_partitions_revoked.connect(self._on_revoked, weak=False)
 
     async def start(self) -> None:
-        """Join the group. Records come from now on."""
+        """Join the group. Records come from now on. Raises `ClusterProblem` where the brokers went away just before."""
         self._acking = asyncio.create_task(self._acknowledge())
-        await self._app.start()
+        try:
+            await self._app.start()
+        except KafkaConnectionError as error:
+            raise ClusterProblem(f"No broker answered when the group was to be joined: {error}") from error
+        self._has_joined = True
 
     async def stop(self, timeout_s: float) -> None:
         """Commit what is acknowledged and leave the group; gives up after `timeout_s`, for instance when no broker
@@ -150,6 +135,8 @@ class Feed:
                     self._failed.result()
                 if crashed.done():
                     raise RecoverydError(Code.INVARIANT_BROKEN, f"The Faust worker stopped: {self._app.crash_reason!r}")
+                if self._has_joined and (error := coordinator_of(self._app)._pending_exception) is not None:  # noqa: SLF001
+                    raise RecoverydError(Code.INVARIANT_BROKEN, f"The group's client has given up: {error!r}")
                 committed = self._app.monitor.tp_committed_offsets.get(self._partition)
                 now_s, is_silent = time.monotonic(), self._leadership.waits_for_journal
                 if watch.is_stalled(self._acked_offset, self._acked_s, committed, now_s, is_silent=is_silent):
@@ -239,61 +226,6 @@ class CommitWatch:
         return is_late and now_s - self._moved_s >= self._patience_s
 
 
-def _make_app(config: FeedConfig) -> faust.App:
-    """For the reasons of the settings see the module's docstring."""
-    request_timeout_s = max(config.request_timeout_s, config.session_timeout_s)  # Faust refuses to start with less
-    return faust.App(
-        config.group,
-        broker=[f"kafka://{broker}" for broker in config.brokers],
-        broker_credentials=config.credentials,
-        env_prefix="RECOVERYD_FAUST_",  # other variables of the environment would override these arguments
-        autodiscover=False,
-        web_enabled=False,
-        topic_allow_declare=False,
-        topic_disable_leader=True,
-        datadir=config.work_dir / "faust",
-        broker_session_timeout=config.session_timeout_s,
-        broker_heartbeat_interval=config.heartbeat_interval_s,
-        broker_request_timeout=request_timeout_s,
-        producer_request_timeout=request_timeout_s,
-        broker_commit_interval=config.commit_interval_s,
-        broker_max_poll_records=500,
-        stream_buffer_maxsize=256,
-        stream_wait_empty=True,
-        consumer_auto_offset_reset="earliest",
-        consumer_group_instance_id=config.instance_id,
-        TableManager=_NoTables,
-        **config.tuning,
-    )
-
-
-class _NoTables(TableManager):
-    """Faust waits a second for tables to be declared before it joins the group. There are none, and the wait would
-    delay a take-over.
-    """
-
-    async def sleep(self, _seconds: Any) -> None:
-        await super().sleep(0)
-
-    @property
-    def recovery(self) -> Recovery:
-        if self._recovery is None:
-            self._recovery = _PatientRecovery(self.app, self, beacon=self.beacon, loop=self.loop)
-        return self._recovery
-
-
-class _PatientRecovery(Recovery):
-    """After each rebalance Faust asks for the group's position before it lets records in again. When the broker does
-    not answer within the request timeout, Faust takes that for its own stop: the worker stays in the group, but
-    nothing lets records in any more, after no later rebalance either. Here such a wait ends with the answer, the next
-    rebalance, or the worker.
-    """
-
-    async def _wait(self, coro: Any, timeout: Any = None) -> None:  # noqa: ASYNC109  (as in Faust)
-        del timeout
-        await super()._wait(coro)
-
-
 def _call_soon(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:
     with contextlib.suppress(RuntimeError):  # the loop has ended
         loop.call_soon_threadsafe(function)
@@ -301,9 +233,7 @@ def _call_soon(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) ->
 
 def _is_no_member(app: faust.App) -> bool:
     """Whether the group took this worker for dead, which its client then knows by having no generation of the group."""
-    consumer: Any = app.consumer
-    coordinator = consumer._thread._ensure_consumer()._coordinator  # noqa: SLF001  (Faust tells it only when assigned)
-    return bool(coordinator.generation == OffsetCommitRequest.DEFAULT_GENERATION_ID)
+    return bool(coordinator_of(app).generation == OffsetCommitRequest.DEFAULT_GENERATION_ID)
 
 
 def _record(event: EventT[Any]) -> ControlRecord:

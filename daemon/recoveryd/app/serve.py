@@ -23,8 +23,9 @@ import structlog
 
 from recoveryd.adapters.kafka.clusters import MAIN
 from recoveryd.app.credentials import credentials_of, request_timeout_s, tuning_of
-from recoveryd.app.feed import Feed, FeedConfig
+from recoveryd.app.feed import Feed
 from recoveryd.app.once import OneShot
+from recoveryd.app.worker import FeedConfig
 from recoveryd.bootstrap.daemon import Daemon, build
 from recoveryd.errors import ClusterProblem, ConfigProblem, OwnTopicProblem, RecoverydError
 from recoveryd.kernel.catalogue import Code
