@@ -50,6 +50,7 @@ from recoveryd_jobs.contract import (
     transactional_id,
 )
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
+from recoveryd_sandbox.topics import make_topics
 from tests.builders.tail import Tail
 from tests.e2e.clients import met
 from tests.e2e.log_reader import PASSING, await_markers, insist, offsets
@@ -92,8 +93,7 @@ class Cluster:
         return topic
 
     def _create(self, topic: NewTopic) -> None:
-        made = self.admin.create_topics([topic], request_timeout=DEADLINE_S)
-        made[topic.topic].result(DEADLINE_S + 10.0)
+        make_topics(self.admin, [topic], DEADLINE_S)
 
     def delete(self, topic: str) -> None:
         self.admin.delete_topics([topic])[topic].result(DEADLINE_S)
@@ -182,6 +182,17 @@ class Cluster:
         if transactional_id is not None:
             producer.init_transactions(DEADLINE_S)
         return producer
+
+    def abort(self, producer: Producer, transactional_id: str) -> None:
+        """Abort its transaction. One whose broker was silent may have given up, or asks one that is not ready: then the
+        next producer of the same id aborts it.
+        """
+        try:
+            producer.abort_transaction(DEADLINE_S / 2)
+        except KafkaException as raised:
+            if not raised.args[0].retriable():
+                raise
+            self.producer(transactional_id)
 
     def foreign(self, topic: str, *rows: Row) -> Producer:
         """Somebody else, whose transaction with these rows stays open."""

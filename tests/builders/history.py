@@ -16,6 +16,7 @@ from typing import Any
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from recoveryd_sandbox.topics import make_topics
 from tests.e2e.clients import client, met
 from tests.e2e.log_reader import QUIET, Header, Record
 from tests.e2e.murmur2 import partition_of
@@ -184,8 +185,7 @@ def create_topics(bootstrap: str, partitions: Mapping[str, int], configs: Mappin
     admin = AdminClient(client(bootstrap))
     config = {"retention.ms": "-1", **(configs or {})}
     topics = [NewTopic(name, count, -1, config=config) for name, count in partitions.items()]
-    for future in admin.create_topics(topics, request_timeout=_TIMEOUT_S).values():
-        future.result(_TIMEOUT_S + 10.0)
+    make_topics(admin, topics, _TIMEOUT_S)
     give_up_at_s = time.monotonic() + 2 * _TIMEOUT_S
     while not all(_is_led(admin, name, count) for name, count in partitions.items()):
         assert time.monotonic() < give_up_at_s, f"{sorted(partitions)} are not there"

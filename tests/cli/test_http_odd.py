@@ -151,17 +151,17 @@ def test_a_wait_ends_by_its_timeout_while_a_later_answer_hangs() -> None:
             is_over.wait(60)
 
     with speaking(answer) as url:
-        code, _, said = run("wait", RUNNING.id, "--timeout", "2s", "--http", url)
+        code, _, said = run("wait", RUNNING.id, "--timeout", "4s", "--http", url)
         is_over.set()
 
     assert (code, " within " in said) == (8, True)
 
 
 def slow(status: bytes) -> Callable[[Send, str], None]:
-    """Whoever answers so needs more than a second for each answer."""
+    """Whoever answers so needs more than half of five seconds for each answer."""
 
     def answer(send: Send, _asked: str) -> None:
-        time.sleep(1.2)
+        time.sleep(2.6)
         send(status)
 
     return answer
@@ -169,16 +169,16 @@ def slow(status: bytes) -> Callable[[Send, str], None]:
 
 def test_a_wait_that_is_over_already_needs_one_answer_however_slow_it_is() -> None:
     with speaking(slow(whole(json.dumps(to_document(COMPLETED))))) as url:
-        code, printed, said = run("wait", COMPLETED.id, "--timeout", "2s", "--http", url, "-o", "name")
+        code, printed, said = run("wait", COMPLETED.id, "--timeout", "5s", "--http", url, "-o", "name")
 
     assert (code, printed) == (0, f"{COMPLETED.id}\n"), said
 
 
 def test_a_wait_that_took_too_long_names_the_time_that_was_given_and_how_it_is() -> None:
     with speaking(slow(whole(json.dumps(to_document(RUNNING))))) as url:
-        code, _, said = run("wait", RUNNING.id, "--timeout", "2s", "--http", url)
+        code, _, said = run("wait", RUNNING.id, "--timeout", "5s", "--http", url)
 
-    assert (code, f"{RUNNING.id} did not get there within 2 s. It is running: " in said) == (8, True), said
+    assert (code, f"{RUNNING.id} did not get there within 5 s. It is running: " in said) == (8, True), said
 
 
 def test_an_answer_without_end_is_not_kept() -> None:

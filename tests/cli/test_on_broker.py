@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from recoveryd_sandbox.topics import make_topics
 from tests.builders.core import STATUS
 from tests.cli.recoveries import RUNNING
 from tests.e2e.daemon_process import DaemonProcess
@@ -92,11 +93,7 @@ def test_doctor_fails_while_topics_are_missing_and_is_content_afterwards(ctl: Ru
 def test_topics_are_listed_and_compared_by_partitions_configs_and_ends(ctl: Run, bootstrap: str, unique: str) -> None:
     left, right = f"{unique}left", f"{unique}right"
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    made = admin.create_topics(
-        [NewTopic(left, 2, 1, config={"retention.ms": "86400000"}), NewTopic(right, 1, 1)], request_timeout=60
-    )
-    for answer in made.values():
-        answer.result(60)
+    make_topics(admin, [NewTopic(left, 2, 1, config={"retention.ms": "86400000"}), NewTopic(right, 1, 1)])
     producer = Producer({"bootstrap.servers": bootstrap})
     for _ in range(3):
         producer.produce(left, value=b"v", partition=0)

@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from aiokafka.client import AIOKafkaClient
+from aiokafka.errors import KafkaError, for_code
 from aiokafka.protocol.admin import AlterPartitionReassignmentsRequest
 from confluent_kafka import ElectionType, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -15,6 +17,7 @@ from recoveryd_sandbox.broker import Broker
 from tests.e2e.clients import client
 from tests.e2e.log_reader import QUIET, insist
 from tests.e2e.processes import wait_for
+from tests.patience import until_it_works
 
 _TIMEOUT_S = 120.0
 _WHOLE_DEADLINE_S = 120.0
@@ -55,9 +58,12 @@ def start_all(brokers: Iterable[Broker]) -> None:
 
 def move_leaders(bootstrap: str, topic: str) -> None:
     """Give every partition another leader; returns when all have it."""
-    before = {p.id: p.leader.id for p in layout(bootstrap, topic)}
-    order = {p.id: _rotated([r.id for r in p.replicas], p.leader.id) for p in layout(bootstrap, topic)}
-    asyncio.run(_reassign(bootstrap, topic, order))
+    led = wait_for(
+        lambda: _led(bootstrap, topic), _WHOLE_DEADLINE_S, lambda: f"{topic} has partitions without a leader"
+    )
+    before = {p.id: p.leader.id for p in led}
+    order = {p.id: _rotated([r.id for r in p.replicas], p.leader.id) for p in led}
+    asyncio.run(until_it_works(partial(_reassign, bootstrap, topic, order), _is_passing))
     admin = AdminClient({**client(bootstrap), **QUIET})
 
     def have_moved() -> bool:
@@ -70,6 +76,17 @@ def move_leaders(bootstrap: str, topic: str) -> None:
             return False
 
     wait_for(have_moved, _TIMEOUT_S, lambda: f"leaders of {topic} were {before}")
+
+
+def _led(bootstrap: str, topic: str) -> list[Any]:
+    """The partitions, once each has a leader; empty until then."""
+    found = layout(bootstrap, topic)
+    return found if all(p.leader is not None for p in found) else []
+
+
+def _is_passing(error: Exception) -> bool:
+    """What brokers say while a controller is elected, or while one of them is away."""
+    return isinstance(error, KafkaError) and error.retriable
 
 
 def _rotated(replicas: list[int], leader: int) -> list[int]:
@@ -93,7 +110,10 @@ async def _reassign(bootstrap: str, topic: str, order: dict[int, list[int]]) -> 
         wanted = [(partition, replicas, {}) for partition, replicas in order.items()]
         request = AlterPartitionReassignmentsRequest(int(_TIMEOUT_S * 1000), [(topic, wanted, {})], {})
         answer = await asking.send(asking.get_random_node(), request)
-        refused = [p for _, partitions, _ in answer.responses for p in partitions if p[1]]
-        assert (answer.error_code, refused) == (0, []), answer
+        codes = {answer.error_code, *(p[1] for _, partitions, _ in answer.responses for p in partitions)} - {0}
+        passing = [error for error in map(for_code, codes) if error.retriable]
+        assert len(passing) == len(codes), answer
+        if passing:
+            raise passing[0](str(answer))
     finally:
         await asking.close()

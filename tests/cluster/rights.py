@@ -1,14 +1,16 @@
 """ACLs of the product's user: the whole table, users that lack one entry, and what the cluster says they lack."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from recoveryd.adapters.kafka.permissions import lacking
+from recoveryd.errors import ClusterProblem
 from recoveryd.wire.acls import Acl, Resource, Role, own_acls, replay_acls
 from recoveryd.wire.topics import TopicNames
 from recoveryd_sandbox.access import RECOVERYD
 from recoveryd_sandbox.cluster import Cluster
 from recoveryd_sandbox.users import Grant
+from tests.e2e.processes import wait_for
 from tests.e2e.stack import Stack
 
 PASSWORD = "of-a-test"
@@ -63,6 +65,26 @@ def missing(stack: Stack, client: Mapping[str, str], needs: Iterable[Acl]) -> li
     """Which ACLs are missing, asked as `doctor` does. Of prefixed names, only groups can be asked about."""
     asked = [acl for acl in needs if not acl.prefixed or acl.resource is Resource.GROUP]
     return lacking(client, asked, f"recoveryd.{stack.prefix.rstrip('.')}")
+
+
+def await_missing(
+    stack: Stack, client: Mapping[str, str], needs: Iterable[Acl], wanted: Sequence[str], within_s: float
+) -> None:
+    """Until exactly these are missing. Users and ACLs come to each broker by themselves: one that does not know a new
+    user yet gives no answer.
+    """
+    asked, seen = list(needs), list[str]()
+
+    def is_it() -> bool:
+        try:
+            seen[:] = missing(stack, client, asked)
+        except ClusterProblem as problem:
+            if not problem.retriable:
+                raise
+            seen[:] = [problem.message]
+        return seen == list(wanted)
+
+    wait_for(is_it, within_s, lambda: f"{wanted} were to be missing, and it says {seen}")
 
 
 def _lower(operation: str) -> str:

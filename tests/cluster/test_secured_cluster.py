@@ -29,7 +29,7 @@ from recoveryd_sandbox.cluster import Cluster
 from recoveryd_sandbox.users import Grant
 from tests.builders.history import create_topics
 from tests.cluster.replicas import await_whole, layout, move_leaders, start_all
-from tests.cluster.rights import PASSWORD, grants_of, make_user, missing, own_needs, told, without
+from tests.cluster.rights import PASSWORD, await_missing, grants_of, make_user, own_needs, told, without
 from tests.e2e.asking import await_progress, copied, lane_progress
 from tests.e2e.case import NewCase
 from tests.e2e.data import fill_plain
@@ -155,15 +155,8 @@ def test_each_right_of_the_table_that_a_user_lacks_is_named_and_no_other(cluster
     users["nothing"] = make_user(cluster, "all", every)
 
     def await_named(lacks: str) -> None:
-        seen: list[str] = []
         named = lacks.replace("Group recoveryd", f"Group recoveryd.{stack.prefix.rstrip('.')}")
-        wanted = [named] if lacks != "nothing" else []
-
-        def is_named() -> bool:
-            seen[:] = missing(stack, users[lacks], needs)
-            return seen == wanted
-
-        wait_for(is_named, _SEEN_S, lambda: f"without {lacks}: {seen}")
+        await_missing(stack, users[lacks], needs, [named] if lacks != "nothing" else [], _SEEN_S)
 
     assert len(users) > 15
     with ThreadPoolExecutor(_AT_ONCE) as asking:
@@ -187,7 +180,7 @@ def test_doctor_names_what_is_missing_for_recoveryd_and_for_one_replay(
     )
     file = tmp_path / "examined.yaml"
     file.write_text(yaml.safe_dump(config))
-    wait_for(lambda: missing(stack, client, own_needs(stack, Role.DAEMON, Role.JOBS)) == [told(taken)], _SEEN_S)
+    await_missing(stack, client, own_needs(stack, Role.DAEMON, Role.JOBS), [told(taken)], _SEEN_S)
     done = subprocess.run(
         [sys.executable, "-c", "from recoveryd.cli import main; main()", "doctor", "--config", str(file), "--source", topic, "-o", "json"],
         capture_output=True, text=True, timeout=120, check=False,
@@ -232,7 +225,7 @@ def test_lanes_and_proof_that_may_not_read_a_topics_configs_say_so_instead_of_gu
     client = make_user(cluster, "no-configs", [Grant("topic", source, "literal", "read")])
     lacks = f"DescribeConfigs on Topic {source}"
     needs = [acl for acl in replay_acls(source, "", create=False) if acl.name]
-    wait_for(lambda: missing(stack, client, needs) == [lacks], _SEEN_S)
+    await_missing(stack, client, needs, [lacks], _SEEN_S)
     spec = TargetSpec(cluster="main", topic=source, topic_id="", partitions=1, client=client)
     with pytest.raises(JobError, match=f"the user lacks {lacks}"):
         Topic(spec, "target", "c").settings(0.0)

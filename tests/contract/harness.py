@@ -34,6 +34,7 @@ from recoveryd.adapters.memory.kafka import MemoryFenced, MemoryLog
 from recoveryd.ports import Clusters, CommandSender, ControlLog, Journal, Ledger, ProgressFeed
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.wire.topics import TopicNames, own_topics
+from recoveryd_sandbox.topics import make_topics
 from tests.builders.core import CODEC, STATUS
 from tests.e2e.clients import met
 from tests.e2e.log_reader import PASSING, await_markers, insist
@@ -292,8 +293,7 @@ class KafkaHarness:
             done.result(_DEADLINE_S)
 
     def _create(self, topics: list[NewTopic]) -> None:
-        for done in self.admin.create_topics(topics, request_timeout=_DEADLINE_S).values():
-            done.result(_DEADLINE_S + 10.0)
+        make_topics(self.admin, topics, _DEADLINE_S)
         self._await(lambda: all(self._is_led(topic.topic) for topic in topics))
 
     def _is_led(self, topic: str) -> bool:

@@ -18,6 +18,7 @@ from tests.builders.core import CODEC, command, noun_state
 from tests.builders.deciding import make_decider
 from tests.builders.golden import FILES, records
 from tests.contract.harness import Harness
+from tests.contract.journals import commit, opened
 
 DECIDER = make_decider(Params())
 
@@ -26,7 +27,7 @@ async def _take_over(harness: Harness, file: str) -> Folded:
     for topic in ("status", "control", "directives"):
         harness.write(getattr(harness.names, topic), records(file, topic))
     journal = harness.journal()
-    found = await journal.open()
+    found = await opened(journal)
     await journal.close()
     return found
 
@@ -66,18 +67,19 @@ async def test_what_it_writes_is_what_the_next_one_finds(harness: Harness, file:
     found = await _take_over(harness, file)
     first = _begin(found, _left_at_ms(file))
     journal = harness.journal()
-    await journal.open()
+    await opened(journal)
     # All of them, also those that have not changed since.
-    await journal.commit(
+    await commit(
+        journal,
         JournalBatch(
             changed=list(DECIDER.known(first.state).values()),
             daemon=first.state.daemon,
             answers=first.answers,
             notices=first.notices,
             directives=first.directives,
-        )
+        ),
     )
-    again = await journal.open()
+    again = await opened(journal)
     await journal.close()
     assert dict(again.nouns) == dict(DECIDER.known(first.state))
     assert again.daemon == first.state.daemon

@@ -81,7 +81,7 @@ async def test_a_leader_that_cannot_reach_the_broker_while_starting_may_try_agai
     assert caught.value.retriable
     async with asyncio.timeout(DEADLINE_S):
         await opened(journal)
-        await journal.commit(JournalBatch(daemon=DaemonRecord(1)))
+        await commit(journal, JournalBatch(daemon=DaemonRecord(1)))
     await journal.close()
 
 

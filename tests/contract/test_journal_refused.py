@@ -21,7 +21,7 @@ from recoveryd.ports import JournalBatch
 from recoveryd.wire.acls import Role, own_acls
 from recoveryd_sandbox.broker import Broker
 from tests.contract.harness import KafkaHarness
-from tests.contract.journals import opened
+from tests.contract.journals import commit, opened
 from tests.patience import patient_s
 
 pytestmark = pytest.mark.broker
@@ -44,7 +44,7 @@ async def test_a_daemon_that_may_not_read_its_events_leads_and_says_what_it_lack
     own = KafkaHarness(guarded.bootstrap, unique)
     before = own.journal()
     await opened(before)
-    await before.commit(batch(1))
+    await commit(before, batch(1))
     await before.close()
     for topic in (own.names.events, own.names.dlq):
         await asyncio.to_thread(allow_to_write, guarded.bootstrap, topic)
@@ -55,7 +55,7 @@ async def test_a_daemon_that_may_not_read_its_events_leads_and_says_what_it_lack
 
     after = own.journal()
     await opened(after)
-    await after.commit(batch(2))
+    await commit(after, batch(2))
     await opened(after)
     await after.close()
     lines = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]

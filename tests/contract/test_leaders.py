@@ -13,6 +13,7 @@ from recoveryd.errors import ClusterProblem
 from recoveryd_jobs.clients import START, start_offset_query
 from recoveryd_jobs.clients import make_admin as make_admin_of_jobs
 from recoveryd_jobs.shared.leaders import MAKES_NO_TOPIC, knows_leaders, learn_leaders
+from recoveryd_sandbox.topics import make_topics
 from tests.patience import patient_s
 
 pytestmark = pytest.mark.broker
@@ -37,7 +38,7 @@ class Told(AdminClient):
 @pytest.fixture
 def topic(bootstrap: str, unique: str) -> str:
     admin, name = make_admin({"bootstrap.servers": bootstrap}), f"{unique}-leaders"
-    admin.create_topics([NewTopic(name, 3)])[name].result(patient_s(30))
+    make_topics(admin, [NewTopic(name, 3)])
     read_offsets(admin, [(name, p) for p in range(3)], LATEST, patient_s(30))
     return name
 
@@ -67,7 +68,7 @@ def test_a_client_remembers_a_bounded_number_of_topics(
 ) -> None:
     monkeypatch.setattr("recoveryd_jobs.shared.leaders._TOPICS_MOST", 1)
     admin, other = Told(bootstrap), f"{topic}-other"
-    admin.create_topics([NewTopic(other, 1)])[other].result(patient_s(30))
+    make_topics(admin, [NewTopic(other, 1)])
     read_offsets(admin, [(other, 0)], LATEST, patient_s(30))
     learn_leaders(admin, other, patient_s(30))
     learn_leaders(admin, topic, patient_s(30))

@@ -33,8 +33,9 @@ from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd_sandbox.broker import Broker
 from tests.builders.lost_markers import forget_markers
 from tests.contract.harness import KafkaHarness
-from tests.contract.journals import commit, opened
-from tests.patience import patient_s
+from tests.contract.journals import commit, is_retriable, opened
+from tests.e2e.transactions import await_ended
+from tests.patience import patient_s, until_it_works
 
 pytestmark = [pytest.mark.broker, pytest.mark.faults]
 
@@ -72,11 +73,12 @@ def waiting(own: KafkaHarness) -> dict[str, int]:
 
 
 async def settled(own: KafkaHarness) -> None:
-    """Markers come a moment after the commit is acknowledged."""
+    """Markers come a moment after the commit is acknowledged, and the coordinator's note of that after them."""
     give_up_s = time.monotonic() + patient_s(10)
     while any(waiting(own).values()):
         assert time.monotonic() < give_up_s, "the markers do not come"
         await asyncio.sleep(0.05)
+    await asyncio.to_thread(await_ended, own.properties["bootstrap.servers"], f"recoveryd.{own.scope}.journal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +121,17 @@ async def acknowledged(broker: Broker, *lost: str, leader_twice: bool = True) ->
 
 
 async def state_of_journal(own: KafkaHarness) -> str:
-    """As soon as its coordinator has loaded it."""
+    """As soon as its coordinator has loaded it. A broker that came back a moment ago also refuses connections."""
     access = ClientAccess(own.properties["bootstrap.servers"])
-    async with connected(access, "test", "ask for transactions", patient_s(10)) as client:
-        while True:
-            for name, _producer, state in await client.transactions():
-                if own.scope in name:
-                    return state
-            await asyncio.sleep(0.1)
+
+    async def ask_once() -> str:
+        async with connected(access, "test", "ask for transactions", patient_s(10)) as client:
+            found = [state for name, _producer, state in await client.transactions() if own.scope in name]
+        if not found:
+            raise ClusterProblem("The journal's transactions are not loaded yet.")
+        return found[0]
+
+    return await until_it_works(ask_once, is_retriable)
 
 
 @pytest.mark.parametrize("lost", ["some markers", "all markers"])

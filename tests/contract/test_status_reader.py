@@ -127,8 +127,8 @@ def test_a_write_without_a_word_of_the_broker_may_be_there_and_is_told_so(
 ) -> None:
     if broker is None:
         pytest.skip("the broker of this run is not ours to pause")
-    monkeypatch.setattr(status_reader, "_SEND_S", 3.0)
     reader.write(b"r1", b"first")
+    monkeypatch.setattr(status_reader, "_SEND_S", 3.0)
     broker.pause()
     try:
         with pytest.raises(PerhapsWritten):

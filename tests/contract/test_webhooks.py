@@ -72,7 +72,7 @@ def answering(*statuses: int, **headers: str) -> Answer:
     return answer
 
 
-async def deliver(url: str, effect: CallWebhook = EFFECT, *, try_timeout_s: float = 5.0) -> WebhookEnded:
+async def deliver(url: str, effect: CallWebhook = EFFECT, *, try_timeout_s: float = 120.0) -> WebhookEnded:
     ended: asyncio.Queue[Event] = asyncio.Queue()
     targets = {"stop-it": WebhookTarget(url, SECRET)}
     webhooks = HttpWebhooks(
@@ -190,7 +190,7 @@ async def test_a_receiver_that_does_not_answer_is_tried_again(receiver: tuple[Re
         return web.Response(status=202)
 
     server.answer = silent_at_first
-    assert await deliver(url, try_timeout_s=2.0) == WebhookEnded("w1", True, 202, 2, "202")
+    assert await deliver(url, try_timeout_s=5.0) == WebhookEnded("w1", True, 202, 2, "202")
 
 
 async def test_nobody_there_ends_with_a_word_that_does_not_show_the_url(unused_tcp_port: int) -> None:

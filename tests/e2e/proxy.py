@@ -31,6 +31,7 @@ class Api(IntEnum):
 
     PRODUCE = 0
     FETCH = 1
+    LIST_OFFSETS = 2
     OFFSET_FETCH = 9
     API_VERSIONS = 18
     INIT_PRODUCER_ID = 22

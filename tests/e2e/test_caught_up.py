@@ -19,11 +19,11 @@ def test_a_batch_of_transactions_that_is_copied_slowly_in_the_end_is_copied_to_i
     """
     source, target = f"{stack.mark}-batch", f"{stack.mark}-batch-copy"
     fill_plain(stack.bootstrap, source, 1, 10)
+    producer = transactional(stack.bootstrap, f"{stack.mark}-batch")  # now, since the copy of ten waits half a minute
     with stack.running(settings={"monitor": {"interval": "5s"}}):
         limits = {"max_records_per_s": 1_000}
         stack.control.replay("batch", source, target, stop="caught_up", target_create=True, limits=limits)
         stack.follower.wait_state("batch", "running", 120)
-        producer = transactional(stack.bootstrap, f"{stack.mark}-batch")
         producer.begin_transaction()
         for number in range(BATCH):
             produce(producer, source, Draft(0, b"%d" % number, b"%d" % number, (), BASE_MS))

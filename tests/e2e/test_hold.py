@@ -57,6 +57,7 @@ def test_a_held_target_keeps_replays_off_over_a_kill_until_it_is_released(
     assert REASON in paused["why"]
     before = copied(stack, target)
     assert before == sum(at.values()) < PLAIN_PARTITIONS * PLAIN_RECORDS_EACH
+    stack.follower.catch_up()
     (told,) = stack.follower.events(subject="r-held", kind="auto_pause")
     assert told["data"]["reason"] == "topic_held"
 

@@ -25,7 +25,7 @@ def starts(stack: Stack, run: str) -> list[int]:
 def test_a_warm_pause_costs_no_start_and_one_that_lets_the_application_go_costs_one(stack: Stack) -> None:
     run, source, target = "pauses", f"{stack.mark}-pauses", f"{stack.mark}-pauses-copy"
     fill_plain(stack.bootstrap, source, 2, 3_000)
-    stack.control.replay(run, source, target, target_create=True, limits={"max_records_per_s": 100})
+    stack.control.replay(run, source, target, target_create=True, limits={"max_records_per_s": 40})
     stack.follower.wait_state(run, "running")
     pid = stack.follower.driver_pid(run, 1)
     await_progress(stack, run, 100)
@@ -55,7 +55,7 @@ def rests(stack: Stack, daemon: DaemonProcess) -> str:
     assert daemon.is_running()
     run, source, target = "pauses-more", f"{stack.mark}-pauses-more", f"{stack.mark}-pauses-more-copy"
     fill_plain(stack.bootstrap, source, 2, 3_000)
-    stack.control.replay(run, source, target, target_create=True, limits={"max_records_per_s": 100})
+    stack.control.replay(run, source, target, target_create=True, limits={"max_records_per_s": 40})
     stack.control.replay("ended", source, f"{target}-2", stop={"offset": 20}, target_create=True)
     await_progress(stack, run, 100)
     stack.control.command("pause", run)

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from recoveryd_sandbox.broker import Broker
 from recoveryd_sandbox.jars import REMOTE_STORAGE, kafka_jars
+from recoveryd_sandbox.topics import make_topics
 from tests.e2e.clients import writer
 from tests.e2e.data import write_plain
 from tests.e2e.log_reader import offsets
@@ -50,7 +51,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 def fill(bootstrap: str, topic: str, configs: dict[str, str]) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, 1, 1, config=configs)])[topic].result(120)
+    make_topics(admin, [NewTopic(topic, 1, 1, config=configs)])
     write_plain(writer(bootstrap, linger_ms=20), topic, (0,), range(RECORDS), value_bytes=VALUE_BYTES)
 
 

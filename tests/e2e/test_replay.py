@@ -170,6 +170,7 @@ def test_a_running_replay_is_throttled_paused_resumed_and_stopped_exactly(
     held = copied(stack, names.target)
     assert held == sum(at.values())
     stack.follower.wait(lambda: newest_lane_states(stack, names.recovery) == {"paused"}, 10, "all lanes paused")
+    stack.follower.catch_up()
     [event] = stack.follower.events(subject=names.recovery, kind="recovery_paused")
     assert {p["partition"]: p["position"] for p in event["data"]["positions"]} == at
 

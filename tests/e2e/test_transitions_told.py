@@ -40,7 +40,7 @@ def test_a_webhook_hears_of_a_pause_once_it_is_real_with_the_positions(stack: St
     with WebhookReceiver() as receiver:
         heard = {"url": receiver.url, "secret_file": str(tmp_path / "key"), "transitions": {"states": ["paused"]}}
         with stack.running(settings={"webhooks": {"ops": heard}}) as daemon:
-            stack.control.replay(run, source, target, target_create=True, limits={"max_records_per_s": 100})
+            stack.control.replay(run, source, target, target_create=True, limits={"max_records_per_s": 40})
             await_progress(stack, run, 100)
             stack.control.command("pause", run)
             daemon.wait_for(lambda: bool(receiver.deliveries), "tell of the pause", 30)

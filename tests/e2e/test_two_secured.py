@@ -146,6 +146,13 @@ def test_a_login_that_is_refused_is_named_with_its_cluster_before_anything_is_co
         assert "invalid credentials" in ended["why"]
 
 
+@pytest.fixture
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    for wait in ("_KNOCK_S", "_LET_IN_S"):
+        monkeypatch.setattr(f"recoveryd.adapters.kafka.client.{wait}", 60.0)
+
+
+@pytest.mark.usefixtures("_patient")
 def test_a_wrong_password_is_final_and_a_strange_certificate_is_only_named(far: Far, near_access: Certificates) -> None:
     login = {**far.credentials.as_user(RECOVERYD), "bootstrap.servers": far.broker.bootstrap}
     forgotten = shut_out({**login, "sasl.password": "wrong"}, "far")
@@ -159,6 +166,7 @@ def test_a_wrong_password_is_final_and_a_strange_certificate_is_only_named(far: 
     assert shut_out(login, "far") is None
 
 
+@pytest.mark.usefixtures("_patient")
 def test_a_new_login_is_good_once_a_broker_has_answered_to_it(far: Far, near_access: Certificates) -> None:
     login = {**far.credentials.as_user(RECOVERYD), "bootstrap.servers": far.broker.bootstrap}
     let_in(login, "far")

@@ -7,9 +7,12 @@ import struct
 import time
 from dataclasses import dataclass
 
+from tests.e2e.processes import wait_for
+
 _API, _TIMEOUT_S = 65, 120.0
 # COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR: of a broker that came back a moment ago.
 _NOT_YET = frozenset({14, 15, 16})
+_ENDED = frozenset({"Empty", "CompleteCommit", "CompleteAbort"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,13 @@ def describe(bootstrap: str, transactional_id: str) -> Transaction:
             assert error == 0, f"{transactional_id}: error {error}"
             return found
         time.sleep(0.05)
+
+
+def await_ended(bootstrap: str, transactional_id: str) -> None:
+    """Until the coordinator has noted the end of its last transaction. It writes the markers before: one that is killed
+    in between writes them once more when it is back.
+    """
+    wait_for(lambda: describe(bootstrap, transactional_id).state in _ENDED, 10.0, lambda: f"{transactional_id} is open")
 
 
 def _ask(bootstrap: str, transactional_id: str) -> tuple[int, Transaction]:

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mar
 _lives = itertools.count(1)
 
 
-PATIENT = {"attempts": {"heartbeat_timeout": "3m", "transaction_timeout": "3m"}}
+PATIENT = {"attempts": {"heartbeat_timeout": "3m", "transaction_timeout": "3m", "adopt_wait": "30s"}}
 
 
 def next_daemon(stack: Stack, more: Mapping[str, Any] = PATIENT) -> DaemonProcess:

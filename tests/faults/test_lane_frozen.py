@@ -46,6 +46,7 @@ def test_row_33_one_frozen_task_of_the_proof_loses_the_attempt_and_not_the_recov
     [frozen, *_] = case.workers(least=2)
     kill(frozen, signal.SIGSTOP)
     stack.follower.wait(lambda: case.attempt() >= 2, 120, "the second attempt")
+    stack.follower.catch_up()
     [lost] = stack.follower.events(subject=case.recovery, kind="attempt_lost")
     assert lost["data"]["why"].startswith("nothing was heard of task")
     await_gone([frozen])

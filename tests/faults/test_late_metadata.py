@@ -11,9 +11,10 @@ from contextlib import ExitStack
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from recoveryd.adapters.kafka import topic_admin
+from recoveryd.adapters.kafka.topic_admin import TopicShape, describe_whole
 from recoveryd.errors import ClusterProblem
 from recoveryd_jobs.contract import PartitionRange
 from recoveryd_jobs.errors import JobError
@@ -167,3 +168,26 @@ def test_a_plan_waits_for_the_broker_that_does_not_know_of_an_added_partition_ye
     late.release()
     monkeypatch.setattr(topic_admin, "_AGREE_S", patient_s(30.0))
     assert described() == 3
+
+
+def test_a_plan_waits_for_the_broker_that_does_not_know_of_a_new_topic_yet(
+    cluster: Cluster, kept_back: Callable[[], Trap], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever broker is asked: that one of them knows of no such topic says nothing yet."""
+    late, topic = kept_back(), f"{cluster.unique}new"
+    cluster.admin.create_topics([NewTopic(topic, 1, replica_assignment=[[ON_TIME]])])[topic].result(120)
+    wait_for(lambda: width_by(cluster, ON_TIME, topic) == 1, 30.0, lambda: f"{topic} was not made")
+
+    def described() -> TopicShape | None:
+        return describe_whole(AdminClient({**cluster.client, **MAKES_NO_TOPIC}), cluster.client, topic, 30.0)
+
+    with monkeypatch.context() as impatient:
+        impatient.setattr(topic_admin, "_AGREE_S", 1.0)
+        for _ in range(8):
+            with pytest.raises(ClusterProblem, match="The brokers do not agree about the partitions"):
+                described()
+    late.release()
+    monkeypatch.setattr(topic_admin, "_AGREE_S", patient_s(30.0))
+    shape = described()
+    assert shape is not None
+    assert shape.partitions == 1

@@ -5,6 +5,7 @@ One run serves all tests of the module. What may be empty is listed with its rea
 """
 
 import contextlib
+import itertools
 import math
 import subprocess
 import time
@@ -106,10 +107,15 @@ def values_of(answer: Answered, ref: str) -> list[float]:
     return [v for n in answer.found if n.target.ref == ref for _, v in n.series.points if not math.isnan(v)]
 
 
+def looks_of(ran: Ran) -> list[float]:
+    """1 for each second whose last look at the daemon was good."""
+    up = ran.run.prometheus.query_range('up{job="recoveryd"}', ran.span.start_s + 5, ran.span.end_s, 1.0)
+    return [v for series in up for _, v in series.points]
+
+
 def test_the_replay_was_a_real_one_and_prometheus_saw_all_of_it(ran: Ran) -> None:
     assert ran.state == "completed"
-    up = ran.run.prometheus.query_range('up{job="recoveryd"}', ran.span.start_s + 5, ran.span.end_s, 1.0)
-    looks = [v for series in up for _, v in series.points]
+    looks = looks_of(ran)
     assert looks[-1] == 1.0
     assert looks.count(1.0) > len(looks) / 2, "a sample may be late on a busy machine, which is no alert"
     [copied] = ran.run.prometheus.query('recoveryd_records_total{traffic="replay"}')
@@ -130,7 +136,9 @@ def test_annotations_mark_the_life_of_the_recovery(ran: Ran, name: str) -> None:
     marks = [m.text for m in ask_marks(ran.run.prometheus, load(name), ran.span, {"recovery": _RECOVERY})]
     if name != "daemon-and-jobs":
         wanted = [text for text in marks if text in {"running", "verifying", "completed"}]
-        assert wanted == ["running", "verifying", "completed"]
+        # A state is marked once more where a look in the middle of it failed, as on a busy machine.
+        assert len(wanted) == 3 or looks_of(ran).count(0.0)
+        assert [text for text, _ in itertools.groupby(wanted)] == ["running", "verifying", "completed"]
 
 
 @pytest.mark.parametrize("name", BOARDS)

@@ -1,16 +1,31 @@
 """What the steps of workflows meet on a real broker: topics, and an application that runs at once."""
 
-from collections.abc import Sequence
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka.topic_admin import await_topic, describe
 from recoveryd.units.control import ApplicationState, Report, Wish
-from recoveryd.workflows.model.events import StepReported
+from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.workflow import TopicUndo
 from tests.builders.history import create_topics
 from tests.e2e.processes import wait_for
+from tests.patience import patient_s
+
+
+async def done(take: Callable[[], Awaitable[StepReported]]) -> StepReported:
+    """What the step tells when it is done. It is taken again while it is not yet, as the daemon does: a broker may hear
+    of a member that left, or of a commit, a moment later.
+    """
+    give_up_s = time.monotonic() + patient_s(10)
+    while (told := await take()).outcome is Outcome.NOT_YET:
+        assert time.monotonic() < give_up_s, told.why
+        await asyncio.sleep(0.1)
+    assert told.outcome is Outcome.DONE, told.why
+    return told
 
 
 class Runs:

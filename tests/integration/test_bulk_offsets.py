@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from recoveryd.adapters.kafka.bulk_offsets import Bound, BulkOffsets, OffsetBounds
 from recoveryd.adapters.kafka.topic_admin import TopicShape, await_topic
 from recoveryd_sandbox.broker import Broker
+from recoveryd_sandbox.topics import make_topics
 
 pytestmark = pytest.mark.broker
 
@@ -25,7 +26,7 @@ def admin(bootstrap: str) -> AdminClient:
 @pytest.fixture
 def make_topic(admin: AdminClient, unique: str) -> Callable[[str, int], TopicShape]:
     def make(name: str, partitions: int) -> TopicShape:
-        admin.create_topics([NewTopic(unique + name, partitions, 1)])[unique + name].result(DEADLINE_S)
+        make_topics(admin, [NewTopic(unique + name, partitions, 1)])
         return await_topic(admin, unique + name, DEADLINE_S)
 
     return make

@@ -29,6 +29,7 @@ from recoveryd.recovery.events import QuotaSet, QuotasSwept
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd_jobs.contract import copy_client_id
 from recoveryd_sandbox.broker import Broker
+from recoveryd_sandbox.topics import make_topics
 from tests.e2e.processes import wait_for
 from tests.integration import kafka_configs
 from tests.patience import patient_s
@@ -108,7 +109,7 @@ async def test_a_sweep_takes_what_is_ours_and_over_and_nothing_else(bootstrap: s
 async def test_the_broker_holds_a_client_that_ignores_its_lease(bootstrap: str, scope: str) -> None:
     topic = f"{scope}-held"
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(60)
+    make_topics(admin, [NewTopic(topic, 1, 1)])
     quotas = KafkaClientQuotas({"main": ClientAccess(bootstrap)}, scope)
     await quotas.set(SetQuota("r1", "main", "main", 100_000.0))
     held_s: list[float] = []

@@ -22,6 +22,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from recoveryd_sandbox.topics import make_topics
 from tests.builders.core import BOOK
 from tests.e2e.clients import commit
 from tests.e2e.control import make_command
@@ -63,8 +64,7 @@ class Watched:
 def watched(bootstrap: str, stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Watched:
     made = Watched(f"{stack.mark}-live", f"{stack.mark}-billing", tmp_path_factory.mktemp("units.d"))
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    for future in admin.create_topics([NewTopic(made.topic, 1, 1)]).values():
-        future.result(timeout=60)
+    make_topics(admin, [NewTopic(made.topic, 1, 1)])
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": made.group})
     commit(consumer, [TopicPartition(made.topic, 0, 0)])
     consumer.close()

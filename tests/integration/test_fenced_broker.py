@@ -14,6 +14,7 @@ from recoveryd.adapters.kafka.topic_admin import create
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd_sandbox.broker import Broker
+from recoveryd_sandbox.topics import make_topics
 from tests.e2e.log_reader import PASSING
 from tests.e2e.processes import wait_for
 
@@ -43,6 +44,13 @@ def test_a_topic_is_made_once_a_broker_is_no_longer_fenced(admin: AdminClient) -
     wait_for(lambda: is_fenced(admin), 60.0, lambda: "the broker was never fenced")
     assert create(admin, "made", 1, 1, {}, 60.0)
     assert not create(admin, "made", 1, 1, {}, 60.0)
+
+
+def test_so_are_the_topics_of_sandbox_and_tests(admin: AdminClient) -> None:
+    wait_for(lambda: is_fenced(admin), 60.0, lambda: "the broker was never fenced")
+    make_topics(admin, [NewTopic("seeded", 1, 1)])
+    with pytest.raises(KafkaException, match="TOPIC_ALREADY_EXISTS"):
+        make_topics(admin, [NewTopic("seeded", 1, 1)])
 
 
 def test_what_stays_fenced_may_be_tried_again_later(admin: AdminClient) -> None:

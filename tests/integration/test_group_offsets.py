@@ -2,8 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Collection
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -25,11 +27,17 @@ from recoveryd.live.lag.book import Reader
 from recoveryd.live.lag.window import LagSample
 from recoveryd.wire.topics import TopicNames
 from recoveryd_sandbox.broker import Broker
+from recoveryd_sandbox.topics import make_topics
+from tests.contract.journals import is_retriable
 from tests.e2e.clients import commit
-from tests.living_clients import living_clients
+from tests.e2e.processes import wait_for
+from tests.living_clients import Client, living_clients
+from tests.patience import until_it_works
 from tests.runtime.fakes import StillIntake
 
 pytestmark = pytest.mark.broker
+
+T = TypeVar("T")
 
 DEADLINE_S = 120.0
 
@@ -44,8 +52,7 @@ class Live:
         self.create(self.live, self.other)
 
     def create(self, *topics: str) -> None:
-        for future in self.admin.create_topics([NewTopic(n, 3, 1) for n in topics]).values():
-            future.result(DEADLINE_S)
+        make_topics(self.admin, [NewTopic(n, 3, 1) for n in topics])
 
     def commit(self, *offsets: tuple[str, int, int]) -> None:
         """Commit without joining the group."""
@@ -115,22 +122,32 @@ class Looking:
         return seen
 
 
+async def told(ask: Callable[[], Awaitable[T]]) -> T:
+    """What the broker says at last: a new group has no coordinator at first."""
+    return await until_it_works(ask, is_retriable)
+
+
+def await_clients(count: int, before: Collection[Client]) -> None:
+    """A worker lets go of the client that it asked with a moment after it told the answer."""
+    wait_for(lambda: len(living_clients(but=before)) == count, 10.0, lambda: f"{living_clients(but=before)}")
+
+
 async def test_a_group_that_nobody_asks_about_any_more_needs_no_client(live: Live) -> None:
     groups, before = KafkaGroupOffsets({"main": live.properties}, unused_s=0.0), living_clients()
     for number in range(4):
-        await groups.committed("main", f"{live.group}{number}", {live.live: 3})
-    assert len(living_clients(but=before)) == 1
+        await told(partial(groups.committed, "main", f"{live.group}{number}", {live.live: 3}))
+    await_clients(1, before)
     await groups.close()
-    assert living_clients(but=before) == []
+    await_clients(0, before)
 
 
 async def test_with_a_new_login_the_client_of_the_old_one_goes(live: Live) -> None:
     properties, before = LivingProperties(live.properties), living_clients()
     groups = KafkaGroupOffsets({"main": properties})
     for _ in range(3):
-        await groups.committed("main", live.group, {live.live: 3})
+        await told(lambda: groups.committed("main", live.group, {live.live: 3}))
         properties.renew(live.properties)
-    assert len(living_clients(but=before)) == 1
+    await_clients(1, before)
     await groups.close()
 
 
@@ -138,10 +155,11 @@ async def test_committed_offsets_are_told_by_topic_and_partitions_without_are_ab
     live.commit((live.live, 0, 7), (live.live, 2, 0), (live.other, 1, 9))
     groups = live.groups()
     for width in (None, 3, 50):
-        assert await groups.committed("main", live.group, {live.live: width}) == {live.live: {0: 7, 2: 0}}
-    both = await groups.committed("main", live.group, {live.live: 3, live.other: 3})
+        found = await told(partial(groups.committed, "main", live.group, {live.live: width}))
+        assert found == {live.live: {0: 7, 2: 0}}
+    both = await told(lambda: groups.committed("main", live.group, {live.live: 3, live.other: 3}))
     assert both == {live.live: {0: 7, 2: 0}, live.other: {1: 9}}
-    assert await groups.committed("main", f"{live.group}.nobody", {live.live: 3}) == {live.live: {}}
+    assert await told(lambda: groups.committed("main", f"{live.group}.nobody", {live.live: 3})) == {live.live: {}}
 
 
 async def test_a_broker_that_is_not_the_coordinator_yet_is_a_problem_to_try_again_never_the_end_of_the_process(
@@ -170,25 +188,25 @@ async def test_a_broker_that_is_not_the_coordinator_yet_is_a_problem_to_try_agai
 async def test_members_of_groups_are_told_and_groups_nobody_has_are_absent(live: Live) -> None:
     live.commit((live.live, 0, 7))
     groups = live.groups()
-    assert (await groups.have_members("main")).get(live.group) is False
+    assert (await told(lambda: groups.have_members("main"))).get(live.group) is False
     member = live.member()
     try:
         give_up_s = time.monotonic() + DEADLINE_S
-        while (await groups.have_members("main")).get(live.group) is not True:
+        while (await told(lambda: groups.have_members("main"))).get(live.group) is not True:
             assert time.monotonic() < give_up_s
             member.poll(0.1)
     finally:
         member.close()
-    assert f"{live.group}.nobody" not in await groups.have_members("main")
+    assert f"{live.group}.nobody" not in await told(lambda: groups.have_members("main"))
 
 
 async def test_each_member_is_named_with_the_topics_that_it_has_now(live: Live) -> None:
     groups = live.groups()
-    assert await groups.members("main", live.group) is None
+    assert await told(lambda: groups.members("main", live.group)) is None
     member = live.member()
     try:
         give_up_s = time.monotonic() + DEADLINE_S
-        while not (found := await groups.members("main", live.group)) or not found[0].topics:
+        while not (found := await told(lambda: groups.members("main", live.group))) or not found[0].topics:
             assert time.monotonic() < give_up_s
             member.poll(0.1)
         assert [(m.id, m.topics) for m in found] == [(member.memberid(), frozenset({live.live}))]
@@ -202,15 +220,15 @@ async def test_while_a_group_rebalances_nobody_knows_what_its_members_have(live:
     members = [first]
     try:
         give_up_s = time.monotonic() + DEADLINE_S
-        while not (found := await groups.members("main", live.group)) or not found[0].topics:
+        while not (found := await told(lambda: groups.members("main", live.group))) or not found[0].topics:
             assert time.monotonic() < give_up_s
             first.poll(0.1)
         members.append(second := live.member())
-        while (seen := await groups.members("main", live.group)) is not None:
+        while (seen := await told(lambda: groups.members("main", live.group))) is not None:
             assert time.monotonic() < give_up_s
             assert all(member.topics for member in seen), "one that has partitions seems to have none"
             second.poll(0.1)
-        while not (found := await groups.members("main", live.group)) or len(found) < 2:
+        while not (found := await told(lambda: groups.members("main", live.group))) or len(found) < 2:
             assert time.monotonic() < give_up_s
             first.poll(0.1)
             second.poll(0.1)

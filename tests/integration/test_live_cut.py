@@ -25,6 +25,7 @@ from recoveryd.workflows.model.workflow import OffsetUndo
 from tests.builders.history import create_topics
 from tests.e2e.clients import commit
 from tests.e2e.processes import wait_for
+from tests.integration.step_world import done
 
 pytestmark = pytest.mark.broker
 
@@ -126,9 +127,7 @@ async def test_a_cut_of_one_that_stands_still_waits_for_offsets_that_are_about_t
         assert (told.outcome, told.undo) == (Outcome.NOT_YET, ())
         assert "is about to commit" in told.why
         producer.commit_transaction(60)
-    give_up_s = time.monotonic() + DEADLINE_S
-    while (told := await noted(2)).outcome is Outcome.NOT_YET:
-        assert time.monotonic() < give_up_s
+    told = await done(lambda: noted(2))
     assert [row.to for row in told.undo] == [5]  # type: ignore[union-attr]
 
 
@@ -147,7 +146,7 @@ async def test_one_that_was_started_again_is_not_cut_as_if_it_stood_still(cutter
     told = await cutter.steps.take(TakeStep("w", "snapshot", 1, action))
     assert (told.outcome, told.undo, told.members) == (Outcome.NOT_YET, (), ("again on 127.0.0.1",))
     await asyncio.to_thread(member.close)
-    assert (await cutter.steps.take(TakeStep("w", "snapshot", 2, action))).outcome is Outcome.DONE
+    await done(lambda: cutter.steps.take(TakeStep("w", "snapshot", 2, action)))
 
 
 @pytest.mark.parametrize("is_there_still", [True, False])

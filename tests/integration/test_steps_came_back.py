@@ -15,9 +15,9 @@ from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.workflow import OffsetUndo
 from tests.builders.history import Draft, create_topics, produce
-from tests.e2e.clients import client, writer
+from tests.e2e.clients import client, commit, writer
 from tests.e2e.processes import wait_for
-from tests.integration.step_world import Topics
+from tests.integration.step_world import Topics, done
 
 pytestmark = pytest.mark.broker
 
@@ -47,7 +47,7 @@ class Between:
 
     def commits_there(self) -> None:
         consumer = Consumer({**client(self.bootstrap), "group.id": self.group})
-        consumer.commit(offsets=[TopicPartition(self.changelog, 0, 2)], asynchronous=False)
+        commit(consumer, [TopicPartition(self.changelog, 0, 2)])
         consumer.close()
 
     def committed(self, topic: str) -> int | None:
@@ -102,5 +102,5 @@ async def test_it_is_waited_for_whoever_is_there_again(steps: KafkaSteps, betwee
         assert await asyncio.to_thread(between.there) == made
     finally:
         await asyncio.to_thread(consumer.close)
-    assert (await take(steps, between.effect)).outcome is Outcome.DONE
+    await done(lambda: take(steps, between.effect))
     assert await asyncio.to_thread(between.there) is None

@@ -16,16 +16,17 @@ from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome
 from recoveryd.workflows.model.workflow import OffsetUndo
 from tests.builders.history import Draft, produce
-from tests.e2e.clients import client, writer
+from tests.e2e.clients import client, commit, writer
 from tests.integration.step_world import Topics
 from tests.patience import patient_s
 
 pytestmark = pytest.mark.broker
 
 
-def commit(bootstrap: str, group: str, topic: str, offset: int) -> None:
+def stand(bootstrap: str, group: str, topic: str, offset: int) -> None:
+    """Commit it for a group that nobody is in."""
     consumer = Consumer({**client(bootstrap), "group.id": group})
-    consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
+    commit(consumer, [TopicPartition(topic, 0, offset)])
     consumer.close()
 
 
@@ -55,7 +56,7 @@ async def test_records_that_go_while_it_restores_its_state_end_the_wait(
     """Also where nothing is left that it could read."""
     (topic, _), group = topics.names, f"{unique}group"
     await written(bootstrap, topic)
-    await asyncio.to_thread(commit, bootstrap, group, topic, 1)
+    await asyncio.to_thread(stand, bootstrap, group, topic, 1)
     admin = AdminClient(client(bootstrap))
     deleted = admin.delete_records([TopicPartition(topic, 0, start)])
     await asyncio.to_thread(next(iter(deleted.values())).result, 60.0)
@@ -65,7 +66,7 @@ async def test_records_that_go_while_it_restores_its_state_end_the_wait(
     assert (told.outcome, told.code) == (Outcome.FAILED, Code.OFFSET_OUTSIDE_LOG.value)
     assert f"{topic} 0 [1, {start})" in told.why
     assert told.evidence["gone"] == [{"topic": topic, "partition": 0, "from": 1, "to": start}]
-    await asyncio.to_thread(commit, bootstrap, group, topic, 5)
+    await asyncio.to_thread(stand, bootstrap, group, topic, 5)
     told = await steps.take(TakeStep("w", "await_caught_up", 1, action, (row,)))
     assert told.outcome is Outcome.DONE, "it was read before it went"
 
@@ -77,7 +78,7 @@ async def test_it_may_be_restoring_its_state_until_it_commits(
     """Also where nothing was set, and it was only noted where it stood."""
     (topic, _), group = topics.names, f"{unique}group"
     await written(bootstrap, topic)
-    await asyncio.to_thread(commit, bootstrap, group, topic, 0)
+    await asyncio.to_thread(stand, bootstrap, group, topic, 0)
     row = OffsetUndo(topic, 0, 4 if was_set is not None else 0, was_set, group=group)
     action = AwaitCaughtUp("main", group, {topic: {0: 5}}, brings_state=True)
 
@@ -89,9 +90,9 @@ async def test_it_may_be_restoring_its_state_until_it_commits(
     member = await asyncio.to_thread(joined, bootstrap, group, topic)
     try:
         assert await told() == (Outcome.NOT_YET, True, True)
-        await asyncio.to_thread(member.commit, offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)
+        await asyncio.to_thread(commit, member, [TopicPartition(topic, 0, 1)])
         assert await told() == (Outcome.NOT_YET, None, False)
-        await asyncio.to_thread(member.commit, offsets=[TopicPartition(topic, 0, 5)], asynchronous=False)
+        await asyncio.to_thread(commit, member, [TopicPartition(topic, 0, 5)])
         assert await told() == (Outcome.DONE, None, False)
     finally:
         await asyncio.to_thread(member.close)
@@ -103,8 +104,8 @@ async def test_it_may_be_restoring_as_long_as_it_has_not_committed_where_it_is_b
     """What it has read to the end says nothing of the rest, and no more what it stands at without anything to read."""
     (topic, other), group = topics.names, f"{unique}group"
     await written(bootstrap, topic)
-    await asyncio.to_thread(commit, bootstrap, group, topic, 0)
-    await asyncio.to_thread(commit, bootstrap, group, other, 0)
+    await asyncio.to_thread(stand, bootstrap, group, topic, 0)
+    await asyncio.to_thread(stand, bootstrap, group, other, 0)
     rows = (OffsetUndo(topic, 0, 4, 0, group=group), OffsetUndo(other, 0, 4, 0, group=group))
     member = await asyncio.to_thread(joined, bootstrap, group, topic)
 
@@ -115,12 +116,12 @@ async def test_it_may_be_restoring_as_long_as_it_has_not_committed_where_it_is_b
 
     try:
         await written(bootstrap, other)
-        await asyncio.to_thread(member.commit, offsets=[TopicPartition(topic, 0, 3)], asynchronous=False)
+        await asyncio.to_thread(commit, member, [TopicPartition(topic, 0, 3)])
         assert await told(5) == (Outcome.NOT_YET, True)
         assert await told(0) == (Outcome.NOT_YET, None)
-        await asyncio.to_thread(member.commit, offsets=[TopicPartition(topic, 0, 5)], asynchronous=False)
+        await asyncio.to_thread(commit, member, [TopicPartition(topic, 0, 5)])
         assert await told(5) == (Outcome.NOT_YET, True)
-        await asyncio.to_thread(member.commit, offsets=[TopicPartition(other, 0, 2)], asynchronous=False)
+        await asyncio.to_thread(commit, member, [TopicPartition(other, 0, 2)])
         assert await told(5) == (Outcome.NOT_YET, None)
     finally:
         await asyncio.to_thread(member.close)

@@ -3,13 +3,20 @@ them differently fails here first.
 """
 
 import struct
+import time
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiokafka.client import ConnectionGroup
-from aiokafka.errors import IncompatibleBrokerVersion, KafkaError, NodeNotReadyError, RequestTimedOutError
+from aiokafka.errors import (
+    GroupCoordinatorNotAvailableError,
+    IncompatibleBrokerVersion,
+    KafkaError,
+    NodeNotReadyError,
+    RequestTimedOutError,
+)
 
 from recoveryd.adapters.kafka.raw_groups import ShareMember, StreamsGroup, StreamsMember, StreamsPart
 from recoveryd.adapters.kafka.raw_requests import Producing, RawClient
@@ -138,6 +145,54 @@ async def test_offsets_are_deleted_by_the_coordinator_of_the_group() -> None:
     assert broker.asked == [(5, 47, 0, asked)]
 
 
+class Loading(Broker):
+    """Its coordinator loads twice before it answers: first it is not told who it is, then it says so itself."""
+
+    def __init__(self, loading: bytes, answer: bytes) -> None:
+        super().__init__(loading)
+        self._loaded = answer
+        self.lookups = 0
+
+    async def coordinator_lookup(self, kind: int, key: str) -> int:
+        self.lookups += 1
+        if self.lookups == 1:
+            raise GroupCoordinatorNotAvailableError
+        return await super().coordinator_lookup(kind, key)
+
+    async def send(self, node: int, request: Any, group: object = None) -> Any:
+        answer = await super().send(node, request, group)
+        self._answer = self._loaded
+        return answer
+
+
+@pytest.mark.parametrize("code", [14, 15, 16])
+async def test_a_coordinator_that_loads_is_asked_again(code: int) -> None:
+    broker = Loading(deleted(code), deleted(0, (0, 0), (3, 0)))
+    await RawClient(broker, "speak", time.monotonic() + 60.0).delete_offsets("app", {"t": [0, 3]})
+    assert (broker.lookups, len(broker.asked)) == (3, 2)
+    late = Loading(deleted(code), deleted(0, (0, 0), (3, 0)))
+    late.lookups = 1
+    with pytest.raises(ClusterProblem, match="Could not speak: Broker: ") as told:
+        await client(late).delete_offsets("app", {"t": [0, 3]})
+    assert told.value.retriable
+
+
+async def test_a_broker_that_loads_its_transactions_is_asked_again() -> None:
+    def known(code: int) -> bytes:  # no time, the error, no unknown states, no transactions, no tags
+        return struct.pack(">ih", 0, code) + b"\x01\x01\x00"
+
+    broker = Loading(known(14), known(0))
+    assert await RawClient(broker, "speak", time.monotonic() + 60.0).transactions() == []
+    assert len(broker.asked) == 2
+
+
+@pytest.mark.parametrize("code", [5, 6, 9, 74, 75, 78])
+async def test_a_partition_that_another_broker_leads_now_is_worth_another_try(code: int) -> None:
+    with pytest.raises(ClusterProblem) as told:
+        await client(Broker(deleted(0, (0, code)))).delete_offsets("app", {"t": [0]})
+    assert told.value.retriable
+
+
 async def test_without_a_group_there_are_no_offsets_to_delete() -> None:
     await client(Broker(deleted(69))).delete_offsets("app", {"t": [0]})
 
@@ -149,7 +204,7 @@ async def test_without_a_group_there_are_no_offsets_to_delete() -> None:
         (deleted(0, (0, 0), (1, 86)), "has members that read the topic", Code.GROUP_NOT_EMPTY, True),
         (deleted(30), "the user lacks Delete on Group app", Code.NOT_AUTHORISED, False),
         (deleted(0, (0, 29)), "the user lacks Read on Topic t", Code.NOT_AUTHORISED, False),
-        (deleted(16), "error 16", Code.CLUSTER_UNREACHABLE, True),
+        (deleted(16), "Broker: Not coordinator", Code.CLUSTER_UNREACHABLE, True),
     ],
 )
 async def test_offsets_that_stay_are_named_with_the_reason(
@@ -281,6 +336,17 @@ async def test_transactional_ids_come_with_their_producers_and_partitions_with_w
     ]  # fmt: skip
     asked = b"\x02" + text("t") + b"\x02" + struct.pack(">i", 3) + b"\x00" + b"\x00"
     assert writers.asked == [(1, 61, 0, asked)]
+
+
+@pytest.mark.parametrize(("error_code", "may_pass"), [(3, True), (5, True), (6, True), (9, True), (29, False)])
+async def test_who_wrote_to_a_partition_that_is_led_elsewhere_by_now_may_be_asked_again(
+    error_code: int, may_pass: bool
+) -> None:
+    part = struct.pack(">ih", 3, error_code) + b"\x00" + b"\x01" + b"\x00"
+    broker = Broker(b"\x00\x00\x00\x00" + b"\x02" + text("t") + b"\x02" + part + b"\x00" + b"\x00")
+    with pytest.raises(ClusterProblem) as caught:
+        await client(broker).producers(1, {"t": [3]})
+    assert caught.value.retriable == may_pass
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ from recoveryd_jobs.contract import ChunkLimits, JobSpec, PartitionRange
 from recoveryd_jobs.lane import loop
 from recoveryd_jobs.lane.life import LaneOutcome
 from recoveryd_sandbox.broker import Broker
+from recoveryd_sandbox.probe import answers
 from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, put, rows
+from tests.e2e.processes import wait_for
 
 pytestmark = pytest.mark.broker
 
@@ -26,6 +28,7 @@ def far_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 def far(far_broker: Broker, unique: str) -> Iterator[Cluster]:
     yield Cluster(far_broker.bootstrap, unique)
     far_broker.cont()
+    wait_for(lambda: answers(far_broker.bootstrap), 20.0)  # before the next test makes topics there
 
 
 def read_from(recovery: Recovery, far: Cluster, source: str) -> JobSpec:
@@ -58,7 +61,7 @@ def test_a_lane_obeys_while_its_source_stands_still(
     if word == "pause":
         recovery.await_heartbeat(lambda h: h.state == "paused" and h.directive_sequence == sequence)
         far_broker.cont()
-        other.abort_transaction()
+        far.abort(other, "other")
         recovery.direct("run")
     assert lane.outcome() == LaneOutcome(0, ended)
     assert_exact(recovery.ledger(), spec, whole=word == "pause")

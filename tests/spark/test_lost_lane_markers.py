@@ -29,6 +29,7 @@ from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, 
 from tests.builders.lost_markers import forget_markers
 from tests.builders.records import make_ledger_question, make_plan
 from tests.e2e.log_reader import offsets
+from tests.e2e.transactions import await_ended
 from tests.patience import patient_s
 
 pytestmark = [pytest.mark.broker, pytest.mark.faults]
@@ -146,11 +147,12 @@ def waiting(recovery: Recovery) -> dict[tuple[str, int], int]:
 
 
 def settled(recovery: Recovery) -> None:
-    """Markers come a moment after the commit is acknowledged."""
+    """Markers come a moment after the commit is acknowledged, and the coordinator's note of that after them."""
     give_up_s = time.monotonic() + patient_s(10)
     while any(waiting(recovery).values()):
         assert time.monotonic() < give_up_s, "the markers do not come"
         time.sleep(0.05)
+    await_ended(recovery.cluster.client["bootstrap.servers"], transactional_id("test", recovery.id, 0))
 
 
 def copy_half(recovery: Recovery) -> None:

@@ -101,6 +101,12 @@ def _step_on(guest: Guest) -> None:
         guest.step()
 
 
+def _begin_and_step_on(guest: Guest) -> None:
+    """On a busy machine a short lease may be over before the first step."""
+    guest.begin()
+    _step_on(guest)
+
+
 def test_it_obeys_and_reports_between_steps_that_read_nothing(cluster: Cluster) -> None:
     recovery = copied(cluster)
     guest = Guest(recovery.spec, 0, 1, 0)
@@ -136,10 +142,9 @@ def test_it_leaves_when_nobody_leads_the_recovery_any_more(cluster: Cluster) -> 
     recovery = copied(cluster)
     spec = replace(recovery.spec, orphan_after_ms=1_500, directive=replace(recovery.spec.directive, lease_ttl_ms=500))
     guest = Guest(spec, 0, 1, 0)
-    guest.begin()
     try:
         with pytest.raises(Superseded):
-            _step_on(guest)
+            _begin_and_step_on(guest)
     finally:
         guest.close()
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import ConsumerGroupState, ConsumerGroupType, KafkaError, KafkaException, TopicPartition
 
-from recoveryd.adapters.kafka import group_facts, unit_facts
+from recoveryd.adapters.kafka import group_facts, guarantees, unit_facts
 from recoveryd.adapters.kafka.client import problem
 from recoveryd.adapters.kafka.offsets import EARLIEST
 from recoveryd.adapters.kafka.topic_admin import TopicShape
@@ -242,7 +242,7 @@ def test_a_broker_that_does_not_answer_is_told_but_no_plan_is_made_of_the_answer
     monkeypatch.setattr(unit_facts, "internal_topics_of", says(internal))
     monkeypatch.setattr(unit_facts, "read_group", group)
     monkeypatch.setattr(
-        unit_facts, "read_guarantee", lambda *_: SimpleNamespace(is_exactly_once=None, why="not looked up")
+        unit_facts, "read_guarantee", lambda *_, **__: SimpleNamespace(is_exactly_once=None, why="not looked up")
     )
     cluster.groups = []
 
@@ -256,3 +256,26 @@ def test_a_broker_that_does_not_answer_is_told_but_no_plan_is_made_of_the_answer
         return
     assert why in look().problems[0]
     assert listed == [for_plan or newer is NEWER]
+
+
+@pytest.mark.parametrize("reason", [SILENT, REFUSED])
+@pytest.mark.parametrize("for_plan", [True, False])
+def test_a_plan_waits_for_who_wrote_the_internal_topics_and_others_are_told_that_it_is_not_known(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, reason: ClusterProblem, for_plan: bool
+) -> None:
+    monkeypatch.setattr(unit_facts, "newer_groups", says({}))
+    monkeypatch.setattr(unit_facts, "read_group", lambda *_, **__: None)
+    monkeypatch.setattr(guarantees, "_ask", says(reason))
+    streams = replace(UNIT, kind=UnitKind.STREAMS)
+
+    def look(**more: bool) -> UnitFacts:
+        return unit_facts.read_unit({}, streams, [streams], 0, ClientAccess("b"), for_plan=for_plan, **more)
+
+    if for_plan and reason.retriable:
+        with pytest.raises(ClusterProblem, match="broker 2") as caught:
+            look()
+        assert caught.value.retriable
+    else:
+        told = look()
+        assert (told.is_exactly_once, told.guarantee_why) == (None, f"it could not be asked: {reason.message}")
+    assert look(with_guarantee=False).is_exactly_once is None

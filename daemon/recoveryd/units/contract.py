@@ -69,6 +69,11 @@ def version_of(unit: Unit) -> str:
     return hashlib.sha256(json.dumps(declared, sort_keys=True).encode()).hexdigest()[:_VERSION_CHARS]
 
 
+def requires_cluster(unit: Unit) -> bool:
+    """Whether the config requires a clause that only the cluster can tell: without its answer each plan is refused."""
+    return not set(_OF_CLUSTER).isdisjoint(unit.required_clauses)
+
+
 def refuse_contract(unit: Unit, contract: UnitContract) -> Refused | None:
     """By what the config requires: the first clause that is missing or bad."""
     required = next((clause for clause in contract.problems if clause.name in unit.required_clauses), None)

@@ -314,5 +314,17 @@ def _lacking(code: int, operation: str, topic: str, other: str) -> str:
             return ""
 
 
+def ask_again(ask: Callable[[], C], give_up_s: float, pause_s: float) -> C:
+    """The answer; asked again until `give_up_s` (monotonic) while another try may tell. Raises `ClusterProblem`."""
+    while True:
+        try:
+            return ask()
+        except ClusterProblem as reason:
+            left_s = give_up_s - time.monotonic()
+            if not reason.retriable or left_s <= 0:
+                raise
+        time.sleep(min(pause_s, left_s))
+
+
 def is_no_such_topic(error: KafkaException) -> bool:
     return error.args[0].code() in _NO_SUCH_TOPIC

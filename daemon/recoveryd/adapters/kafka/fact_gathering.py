@@ -29,6 +29,7 @@ from recoveryd.recovery.effects import GatherFacts
 from recoveryd.recovery.plan_facts import PartitionFacts, PlanFacts, ReceiptsFacts, TargetReaders, TopicFacts
 from recoveryd.recovery.spec import CaughtUp, From, Never, To
 from recoveryd.settings.kafka_properties import ClientAccess
+from recoveryd.units.contract import requires_cluster
 from recoveryd.units.facts import UnitFacts
 from recoveryd.units.model import Unit
 
@@ -105,7 +106,9 @@ class FactGatherer:
         return await self._questions.of(cluster).run(read_topic, admin, properties, topic, _TIMEOUT_S, rights)
 
     async def _contract_facts(self, units: Iterable[Unit]) -> dict[str, UnitFacts]:
-        """By name. One that is not told is left out: no plan is refused for want of it, unless its unit says so."""
+        """By name. One that is not told is left out: no plan is refused for want of it, unless its unit says so. Then
+        what another try may tell is a `ClusterProblem`: clusters are asked again for as long as a plan may take.
+        """
         now_ms = self._now_ms()
 
         async def look(unit: Unit) -> UnitFacts | None:
@@ -113,6 +116,8 @@ class FactGatherer:
                 properties = self._admins.properties(unit.cluster)
                 return await self._questions.of(unit.cluster).run(read_contract, properties, unit, now_ms)
             except ClusterProblem as reason:
+                if reason.retriable and requires_cluster(unit):
+                    raise
                 _log.info("What the contract of %s needs is not told: %s", unit.name, reason.message)
                 return None
 

@@ -37,9 +37,14 @@ _GONE: Final = frozenset({ConsumerGroupState.DEAD})
 
 
 def list_groups(admin: AdminClient) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Those that the user may describe, and what is missing: each broker lists its own."""
-    doing = "list the consumer groups"
-    answer = _wait(admin.list_consumer_groups(request_timeout=_TIMEOUT_S), doing)
+    """Those that the user may describe, and what is missing: each broker lists its own, once it has loaded them."""
+    doing, give_up_s = "list the consumer groups", time.monotonic() + _TIMEOUT_S
+    while True:
+        answer = _wait(admin.list_consumer_groups(request_timeout=_TIMEOUT_S), doing)
+        loads = any(error.args[0].code() in ELSEWHERE_SOON for error in answer.errors)
+        if not loads or time.monotonic() >= give_up_s:
+            break
+        time.sleep(_AGAIN_S)
     if answer.errors and not answer.valid:
         raise problem(answer.errors[0], doing) from answer.errors[0]
     untold = tuple(f"some groups are not listed: {problem(error, doing).message}" for error in answer.errors[:1])

@@ -14,13 +14,19 @@ from recoveryd.units.model import Unit, UnitKind
 _TIMEOUT_S: Final = 15.0
 
 
-def read_guarantee(access: ClientAccess | None, unit: Unit, internal: Mapping[str, TopicShape]) -> Guarantee:
-    """Whether the unit is exactly once, and why. What cannot be asked is not known, and says so."""
+def read_guarantee(
+    access: ClientAccess | None, unit: Unit, internal: Mapping[str, TopicShape], *, for_plan: bool = False
+) -> Guarantee:
+    """Whether the unit is exactly once, and why. What cannot be asked is not known, and says so; `for_plan`: what
+    another try may tell is a `ClusterProblem`, for a plan keeps what it was told.
+    """
     if access is None or unit.kind is not UnitKind.STREAMS:
         return tell_guarantee(unit, {}, ())
     try:
         ids, written = asyncio.run(_ask(access, internal))
     except ClusterProblem as reason:
+        if for_plan and reason.retriable:
+            raise
         told = tell_guarantee(unit, {}, ())
         return Guarantee(told.is_exactly_once, f"it could not be asked: {reason.message}")
     return tell_guarantee(unit, ids, written)

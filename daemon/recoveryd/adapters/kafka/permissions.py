@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
-from recoveryd.adapters.kafka.client import Properties, make_admin, problem
+from recoveryd.adapters.kafka.client import Properties, ask_again, make_admin, problem
 from recoveryd.errors import ClusterProblem
 from recoveryd.wire.acls import Acl, Resource
 
@@ -81,14 +81,7 @@ def _is_granted(to: _Asked, granted: set[str] | None, resource: Resource, name: 
 
 def _granted(to: _Asked, resource: Resource, name: str) -> set[str] | None:
     """Asked again for some seconds while a coordinator loads or a topic has no leader yet."""
-    give_up_s = time.monotonic() + to.timeout_s
-    while True:
-        try:
-            return _granted_now(to, resource, name)
-        except ClusterProblem as problem_seen:
-            if not problem_seen.retriable or time.monotonic() >= give_up_s:
-                raise
-            time.sleep(_RETRY_S)
+    return ask_again(lambda: _granted_now(to, resource, name), time.monotonic() + to.timeout_s, _RETRY_S)
 
 
 def _granted_now(to: _Asked, resource: Resource, name: str) -> set[str] | None:

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from aiokafka.errors import IncompatibleBrokerVersion
 from aiokafka.protocol.admin import DescribeGroupsRequest_v0
 
-from recoveryd.adapters.kafka.raw_asking import RawAsker
-from recoveryd.adapters.kafka.raw_coordinator import Question
+from recoveryd.adapters.kafka.raw_asking import RawAsker, code_of, codes_by_partition
 from recoveryd.adapters.kafka.raw_descriptions import DescribeShareGroups, DescribeShareOffsets
 from recoveryd.adapters.kafka.raw_forms import (
     CommitOffsets,
@@ -82,7 +81,7 @@ class RawGroups(RawAsker):
         has members that read such a topic.
         """
         named = [(topic, list(found)) for topic, found in partitions.items()]
-        answer = await self._ask_coordinator(group, DeleteOffsets(group, named))
+        answer = await self._ask_coordinator(group, DeleteOffsets(group, named), code_of)
         if answer.error_code == _NO_GROUP:
             return
         self._check(answer.error_code, None, f"Delete on Group {group}")
@@ -93,7 +92,7 @@ class RawGroups(RawAsker):
     async def committed(self, group: str, partitions: Mapping[str, Sequence[int]]) -> Iterable[Commit]:
         """Those of the group. Raises `ClusterProblem`, also when one partition has no answer."""
         named = [(topic, list(found)) for topic, found in partitions.items()]
-        answer = await self._ask_coordinator(group, FetchOffsets(group, named))
+        answer = await self._ask_coordinator(group, FetchOffsets(group, named), code_of)
         self._check(answer.error_code, None, f"Describe on Group {group}")
         commits = []
         for topic, rows in answer.topics:
@@ -110,7 +109,8 @@ class RawGroups(RawAsker):
         named: dict[str, list[tuple[int, int, int, str]]] = {}
         for topic, partition, offset, epoch, metadata in commits:
             named.setdefault(topic, []).append((partition, offset, epoch, metadata))
-        answer = await self._ask_coordinator(group, CommitOffsets(group, _NO_GENERATION, "", list(named.items())))
+        form = CommitOffsets(group, _NO_GENERATION, "", list(named.items()))
+        answer = await self._ask_coordinator(group, form, lambda told: codes_by_partition(told.topics))
         for topic, rows in answer.topics:
             for _partition, error_code in rows:
                 if error_code in _ALIVE:
@@ -122,7 +122,7 @@ class RawGroups(RawAsker):
         may describe. Raises `ClusterProblem`.
         """
         try:
-            answer = await self._ask_coordinator(group, ListGroups([], [], {}))
+            answer = await self._ask_coordinator(group, ListGroups([], [], {}), code_of)
         except IncompatibleBrokerVersion:  # before Kafka 3.8
             return await self._described_group(group)
         self._check(answer.error_code, None)
@@ -135,7 +135,7 @@ class RawGroups(RawAsker):
         """As `listed_group`, of brokers that do not list types: there are none but the classic one, whose descriptions
         tell the protocol.
         """
-        answer = await self._ask_coordinator(group, DescribeGroupsRequest_v0([group]))
+        answer = await self._ask_coordinator(group, DescribeGroupsRequest_v0([group]), _codes_by_group)
         [(error_code, _group, state, protocol, _assignor, _members)] = answer.groups
         if error_code == _NO_GROUP or state == _DEAD:
             return None
@@ -149,7 +149,7 @@ class RawGroups(RawAsker):
         found: dict[str, str] = {}
         for broker in self._client.cluster.brokers():
             try:
-                answer = await self._client.send(broker.nodeId, Question(ListGroups([], [], {})))
+                answer = await self._ask_broker(broker.nodeId, ListGroups([], [], {}))
             except IncompatibleBrokerVersion:
                 continue
             self._check(answer.error_code, None)
@@ -158,7 +158,7 @@ class RawGroups(RawAsker):
 
     async def streams_group(self, group: str) -> StreamsGroup:
         """Of the `streams` protocol. Raises `ClusterProblem`."""
-        answer = await self._ask_coordinator(group, DescribeStreamsGroups([group], False, {}))
+        answer = await self._ask_coordinator(group, DescribeStreamsGroups([group], False, {}), _codes_by_group)
         [(error_code, message, _group, state, _epoch, _assigned, topology, members, *_rest)] = answer.groups
         self._check(error_code, message, f"Describe on Group {group}")
         parts = [] if topology is None else topology[1]
@@ -185,14 +185,14 @@ class RawGroups(RawAsker):
         """The state of a group of the classic protocol, and of each member its client id, host, and what it sent when
         it joined. Raises `ClusterProblem`.
         """
-        answer = await self._ask_coordinator(group, DescribeGroupsRequest_v0([group]))
+        answer = await self._ask_coordinator(group, DescribeGroupsRequest_v0([group]), _codes_by_group)
         [(error_code, _group, state, _kind, _protocol, members)] = answer.groups
         self._check(error_code, None, f"Describe on Group {group}")
         return state, [(client_id, host, sent or b"") for _id, client_id, host, sent, _assigned in members]
 
     async def share_group(self, group: str) -> tuple[str, Sequence[ShareMember]]:
         """Its state and members. Raises `ClusterProblem`."""
-        answer = await self._ask_coordinator(group, DescribeShareGroups([group], False, {}))
+        answer = await self._ask_coordinator(group, DescribeShareGroups([group], False, {}), _codes_by_group)
         [(error_code, message, _group, state, _epoch, _assigned, _assignor, members, *_rest)] = answer.groups
         self._check(error_code, message, f"Describe on Group {group}")
         return state, [
@@ -204,7 +204,8 @@ class RawGroups(RawAsker):
         """Topic, partition and start offset of a share group; partitions without one are left out. Raises
         `ClusterProblem`.
         """
-        answer = await self._ask_coordinator(group, DescribeShareOffsets([(group, None, {})], {}))
+        form = DescribeShareOffsets([(group, None, {})], {})
+        answer = await self._ask_coordinator(group, form, lambda told: (row[2] for row in told.groups))
         [(_group, topics, error_code, message, _tags)] = answer.groups
         self._check(error_code, message, f"Describe on Group {group}")
         found = []
@@ -214,3 +215,7 @@ class RawGroups(RawAsker):
                 if offset >= 0:
                     found.append((topic, partition, offset))
         return found
+
+
+def _codes_by_group(answer: Any) -> Iterable[int]:
+    return (row[0] for row in answer.groups)

@@ -21,6 +21,7 @@ from aiokafka.protocol.fetch import FetchRequest_v4
 from aiokafka.protocol.transaction import AddPartitionsToTxnRequest_v0, EndTxnRequest_v0, InitProducerIdRequest_v0
 
 from recoveryd.adapters.kafka.oauth_tokens import TokenProvider
+from recoveryd.adapters.kafka.raw_asking import code_of, codes_by_partition
 from recoveryd.adapters.kafka.raw_coordinator import (
     NOT_AUTHORISED,
     NOT_TRIED,
@@ -46,6 +47,7 @@ _NO_REPLICA: Final = -1
 _COMMITTED: Final = 1  # the isolation level at which aborted transactions are told
 _LEAST_BYTES: Final = 1  # the records themselves are not wanted
 _FETCH_BYTES: Final = 1_048_576
+_UNHEARD_OF: Final = frozenset({3})  # a broker that was just chosen to lead a partition may not know of it yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,7 @@ class RawClient(RawGroups):
         """
         found: list[tuple[str, int, str]] = []
         for broker in self._client.cluster.brokers():
-            answer = await self._client.send(broker.nodeId, Question(ListTransactions([], [], {})))
+            answer = await self._ask_broker(broker.nodeId, ListTransactions([], [], {}))
             self._check(answer.error_code, None)
             found += [(name, producer, state) for name, producer, state, _tags in answer.transactions]
         return found
@@ -175,7 +177,7 @@ class RawClient(RawGroups):
         found = []
         for topic, rows, _tags in answer.topics:
             for partition, error_code, message, active, _more in rows:
-                self._check(error_code, message, f"Read on Topic {topic}")
+                self._check(error_code, message, f"Read on Topic {topic}", _UNHEARD_OF)
                 # The epoch of a coordinator that ended one of its transactions, and the start of one that is open.
                 found += [Producing(topic, partition, each[0], each[3], max(each[4], each[5]) >= 0) for each in active]
         return found
@@ -190,7 +192,7 @@ class RawClient(RawGroups):
         needed = f"Write on TransactionalId {transactional_id}"
         coordinator, patience_s = TransactionCoordinator(self._client, transactional_id), timeout_ms / 1000
         take = InitProducerIdRequest_v0(transactional_id, timeout_ms)
-        taken = await coordinator.ask(take, _code_of, time.monotonic() + patience_s)
+        taken = await coordinator.ask(take, code_of, time.monotonic() + patience_s)
         self._check(taken.error_code, None, needed)
         holder = transactional_id, taken.producer_id, taken.producer_epoch
         named: dict[str, list[int]] = {}
@@ -201,31 +203,24 @@ class RawClient(RawGroups):
         # The same holder may ask both again: they say what is to be, and an answer that was lost does not change it.
         give_up_s = time.monotonic() + patience_s - _BEFORE_TIME_OUT_S
         add = AddPartitionsToTxnRequest_v0(*holder, list(named.items()))
-        added = await coordinator.ask(add, _codes_by_partition, give_up_s)
+        added = await coordinator.ask(add, lambda told: codes_by_partition(told.errors), give_up_s)
         for topic, rows in added.errors:
             for _partition, error_code in rows:
                 if error_code != NOT_TRIED:
                     self._check(error_code, None, f"Write on Topic {topic}", NOT_YET)
-        ended = await coordinator.ask(EndTxnRequest_v0(*holder, True), _code_of, give_up_s)
+        ended = await coordinator.ask(EndTxnRequest_v0(*holder, True), code_of, give_up_s)
         self._check(ended.error_code, None, needed)
-
-
-def _code_of(answer: Any) -> Iterable[int]:
-    return (answer.error_code,)
-
-
-def _codes_by_partition(answer: Any) -> Iterable[int]:
-    return (error_code for _topic, rows in answer.errors for _partition, error_code in rows)
 
 
 @asynccontextmanager
 async def connected(
     access: ClientAccess, name: str, doing: str, deadline_s: float, request_s: float | None = None
 ) -> AsyncIterator[RawClient]:
-    """A client with the client id `name`. The deadline covers everything that is asked, `request_s` each question;
-    other libraries' errors become `ClusterProblem`.
+    """A client with the client id `name`. The deadline covers everything that is asked, `request_s` each question, and
+    half of the deadline a coordinator that loads; other libraries' errors become `ClusterProblem`.
     """
     client: Any = None
+    begun_s = time.monotonic()
     try:
         async with asyncio.timeout(deadline_s):
             client = AIOKafkaClient(
@@ -240,7 +235,9 @@ async def connected(
                 sasl_oauth_token_provider=TokenProvider(access.oauth) if access.oauth is not None else None,
             )
             await client.bootstrap()
-            yield RawClient(client, doing)
+            if not client.cluster.brokers():  # one that is fenced answers, and names none, not even itself
+                raise ClusterProblem(f"Could not {doing}: the cluster names no broker")
+            yield RawClient(client, doing, begun_s + deadline_s / 2)  # what follows needs time as well
     except IncompatibleBrokerVersion as error:
         hint = "`recoveryctl doctor features` lists what this cluster lacks, and what is done without it."
         message = f"Could not {doing}: the brokers do not answer {' '.join(map(str, error.args))} as it is asked here"

@@ -4,6 +4,7 @@ A sample, not a scan: bounded in records, partitions and time, and whatever is n
 Reads committed records only.
 """
 
+import logging
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,11 +14,15 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, Message, TopicPar
 
 from recoveryd.adapters.kafka.client import Properties, make_consumer
 from recoveryd.adapters.kafka.reading import assign, headers_of
+from recoveryd.errors import ClusterProblem
+
+_log = logging.getLogger("recoveryd.kafka")
 
 SAMPLE_S: Final = 2.0  # of one topic; two plans that look for as long tell the same size
 _RECORDS_EACH = 100
 _PARTITIONS_MAX = 64
 _POLL_S = 0.05
+_METADATA_S = 10.0  # connecting, with TLS and a login, may take longer than a look, and must not eat up its time
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,34 +53,44 @@ class _Tally:
 def sample_records(
     properties: Properties, topic: str, ranges: Mapping[int, tuple[int, int]], deadline_s: float
 ) -> RecordSample:
-    """Look at the start and the end of each range [start, stop) of `topic`, for `deadline_s` seconds at most."""
+    """Look at the start and the end of each range [start, stop) of `topic`, for `deadline_s` seconds at most once the
+    client is connected. Raises `ClusterProblem` where the cluster refuses; one that does not answer tells nothing.
+    """
     wanted = {p: r for p, r in sorted(ranges.items()) if r[1] > r[0]}
     chosen = dict(list(wanted.items())[:_PARTITIONS_MAX])
     if not chosen:
         return RecordSample()
+    tails = {p: (max(start, stop - _RECORDS_EACH), stop) for p, (start, stop) in chosen.items()}
+    far = {p: r for p, r in tails.items() if r[0] >= chosen[p][0] + _RECORDS_EACH}
+    starts, ends = _unseen(chosen), _unseen(far)
     consumer = make_consumer(properties, fetch_message_max_bytes=262_144)
     try:
-        half_s = deadline_s / 2
-        starts = _look(consumer, topic, {p: (start, stop) for p, (start, stop) in chosen.items()}, half_s)
-        tails = {p: (max(start, stop - _RECORDS_EACH), stop) for p, (start, stop) in chosen.items()}
-        far = {p: r for p, r in tails.items() if r[0] >= chosen[p][0] + _RECORDS_EACH}
-        ends = _look(consumer, topic, far, half_s)
+        _look(consumer, topic, chosen, starts, deadline_s / 2)
+        _look(consumer, topic, far, ends, deadline_s / 2)
+    except ClusterProblem as reason:
+        if not reason.retriable:
+            raise
+        _log.info("Not all is known of the records of %s: %s", topic, reason.message)
     finally:
         consumer.close()
     return _summary(starts, ends)
 
 
+def _unseen(ranges: Mapping[int, tuple[int, int]]) -> dict[int, _Tally]:
+    return {partition: _Tally(start) for partition, (start, _stop) in ranges.items()}
+
+
 def _look(
-    consumer: Consumer, topic: str, ranges: Mapping[int, tuple[int, int]], deadline_s: float
-) -> dict[int, _Tally]:
-    """Up to so many records from the start of each range; a partition is done at its stop or when the broker says that
-    was all.
+    consumer: Consumer, topic: str, ranges: Mapping[int, tuple[int, int]], seen: Mapping[int, _Tally], deadline_s: float
+) -> None:
+    """Up to so many records from the start of each range, added to `seen`; a partition is done at its stop or when the
+    broker says that was all.
     """
-    seen = {partition: _Tally(start) for partition, (start, _stop) in ranges.items()}
+    if not ranges:
+        return
+    assign(consumer, topic, {p: start for p, (start, _stop) in ranges.items()}, _METADATA_S)
     waiting = set(ranges)
     give_up_s = time.monotonic() + deadline_s
-    if waiting:
-        assign(consumer, topic, {p: start for p, (start, _stop) in ranges.items()}, deadline_s)
     while waiting and time.monotonic() < give_up_s:
         message = consumer.poll(_POLL_S)
         if message is None:
@@ -90,9 +105,7 @@ def _look(
         if seen[partition].count >= _RECORDS_EACH:
             waiting.discard(partition)
             consumer.pause([TopicPartition(topic, partition)])  # leaves the line to the others
-    if ranges:
-        consumer.resume([TopicPartition(topic, partition) for partition in ranges])  # pausing outlives an assignment
-    return seen
+    consumer.resume([TopicPartition(topic, partition) for partition in ranges])  # pausing outlives an assignment
 
 
 def _add(seen: _Tally, message: Message) -> None:

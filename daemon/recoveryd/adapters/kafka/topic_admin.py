@@ -79,7 +79,7 @@ def describe_whole(
     try:
         return agree(
             lambda: describe(admin, [topic], timeout_s, rights)[topic],
-            lambda shape: None if shape is None else shape.partitions,
+            lambda shape: 0 if shape is None else shape.partitions,  # who has not heard of it yet tells that, too
             lambda address: sight_of(beginning_at(address), topic),
             time.monotonic() + _AGREE_S,
             silent=True,

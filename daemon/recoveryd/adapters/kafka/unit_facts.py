@@ -46,14 +46,16 @@ def read_unit(
     access: ClientAccess | None = None,
     *,
     with_readers: bool = True,
+    with_guarantee: bool = True,
     for_plan: bool = False,
 ) -> UnitFacts:
     """Facts about `unit` on the cluster of these client properties; `units` are all that the config names. Raises
     `ClusterProblem`.
 
-    Without readers only the unit's own group is asked. `access`, the same properties for other clients, is needed for
-    the metadata of commits. `for_plan`: something is to be changed by what is told, so one broker that does not answer
-    is an error: what it would have told of whose the internal topics are does not look as if there were none.
+    Without readers only the unit's own group is asked, and without the guarantee nobody who wrote its topics. `access`,
+    the same properties for other clients, is needed for the metadata of commits. `for_plan`: something is to be changed
+    by what is told, so one broker that does not answer is an error: what it would have told of whose the internal
+    topics are, or of who wrote them, does not look as if there were none.
     """
     admin = make_admin(properties)
     names, (groups, problems) = _list_topics(admin), list_groups(admin)
@@ -72,7 +74,8 @@ def read_unit(
     topics = {name: _read_topic(admin, shape) for name, shape in shapes.items()}
     asked = groups - {own} if with_readers else frozenset()
     readers, untold = _readers(properties, admin, unit, shapes, asked, access)
-    guarantee = read_guarantee(access, unit, {name: shapes[name] for name in internal.certain if name in shapes})
+    own_shapes = {name: shapes[name] for name in internal.certain if name in shapes}
+    guarantee = read_guarantee(access if with_guarantee else None, unit, own_shapes, for_plan=for_plan)
     return UnitFacts(
         at_ms=now_ms,
         topics=topics,

@@ -1,8 +1,8 @@
 """Watches a unit for a while, for a diagnosis: its group again and again, offsets and ends at the start and at the end,
 replicas, quotas on its clients, and the records before which it stands.
 
-Blocking. What the group and the topics cannot be asked is an error; what else cannot be asked becomes a sentence in
-`problems`.
+Blocking. What the group and the topics cannot be asked is an error, once they were asked again for as long as the watch
+may last; what else cannot be asked becomes a sentence in `problems`.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from recoveryd.adapters.kafka.bulk_offsets import Bound, BulkOffsets
-from recoveryd.adapters.kafka.client import Properties, make_admin, make_consumer, problem
+from recoveryd.adapters.kafka.client import Properties, ask_again, make_admin, make_consumer, problem
 from recoveryd.adapters.kafka.group_facts import read_group
 from recoveryd.adapters.kafka.leader_answers import LeaderAnswers
 from recoveryd.adapters.kafka.raw_requests import connected
@@ -46,7 +46,7 @@ _Place = tuple[str, int]  # topic and partition
 @dataclass(frozen=True, slots=True)
 class Patience:
     """How long to watch: `most_s` at most, and no longer than `least_s` once everything moved that
-    has something to do.
+    has something to do. A cluster that does not answer is asked again for `most_s` before the watch, and after it.
     """
 
     least_s: float
@@ -66,22 +66,45 @@ class UnitWatch:
         self._group, self._is_listed = unit.consumer_group, False
 
     def watch(self, units: Iterable[Unit], patience: Patience, now_ms: Callable[[], int]) -> Watched:
-        """Raises `ClusterProblem`."""
-        facts = read_unit(self._properties, self._unit, units, now_ms(), self._access, with_readers=False)
-        shapes = {n: s for n, s in describe(self._admin, facts.topics, _TIMEOUT_S).items() if s is not None}
+        """Raises `ClusterProblem` when the cluster refuses, or does not answer for as long as the watch may last."""
+        give_up_s, known = time.monotonic() + patience.most_s, list(units)
+        facts = ask_again(
+            lambda: read_unit(self._properties, self._unit, known, now_ms(), self._access, with_readers=False),
+            give_up_s,
+            _BETWEEN_S,
+        )
+        described = ask_again(lambda: describe(self._admin, facts.topics, _TIMEOUT_S), give_up_s, _BETWEEN_S)
+        shapes = {name: shape for name, shape in described.items() if shape is not None}
         read = {n: s for n, s in shapes.items() if not is_changelog(n) and n not in self._unit.outputs}
         if facts.group is not None:
             self._group, self._is_listed = facts.group.id, True
-        first = self._look(shapes, read, now_ms)
+        first = ask_again(lambda: self._look(shapes, read, now_ms), give_up_s, _BETWEEN_S)
+        groups = self._watch_group(first, read, patience)
+        give_up_s = time.monotonic() + patience.most_s  # anew: what was watched so far is of no use without an end
+        last = ask_again(lambda: self._look(shapes, read, now_ms), give_up_s, _BETWEEN_S)
+        replicas = ask_again(lambda: self._replicas(facts.topics), give_up_s, _BETWEEN_S)
+        return self._add(facts, shapes, Watched(first, last, (*groups, last.group), replicas=replicas))
+
+    def _watch_group(self, first: UnitLook, read: Mapping[str, TopicShape], patience: Patience) -> list[Group | None]:
+        """The looks at the group from the first one on. One that was not answered is left out, and told."""
         groups = [first.group]
+        silent: list[ClusterProblem] = []
         began_s = time.monotonic()
         while (gone_s := time.monotonic() - began_s) < patience.most_s:
             time.sleep(min(_BETWEEN_S, patience.most_s - gone_s))
-            groups.append(self._read_group(read))
+            try:
+                groups.append(self._read_group(read))
+            except ClusterProblem as reason:
+                if not reason.retriable:
+                    raise
+                silent.append(reason)
+                continue
             if gone_s >= patience.least_s and is_clear(first, groups):
                 break
-        last = self._look(shapes, read, now_ms)
-        return self._add(facts, shapes, Watched(first, last, (*groups, last.group)))
+        if silent:
+            told = f"{len(silent)} looks at the group were not answered, the last one: {silent[-1].message}"
+            self._problems.append(told)
+        return groups
 
     def _look(
         self, shapes: Mapping[str, TopicShape], read: Mapping[str, TopicShape], now_ms: Callable[[], int]
@@ -109,7 +132,6 @@ class UnitWatch:
             watched,
             topics=facts.topics,
             internal=facts.internal,
-            replicas=self._replicas(facts.topics),
             next_records=next_records,
             read_out=read_out,
             quotas=asyncio.run(self._quotas(watched.groups)),

@@ -155,7 +155,8 @@ def reach(
         raise usage(f"--at {at} {found}.", "Write a time with zone, such as 2026-11-20T18:00:00Z.") from None
     named, settings = find_unit(connection, unit), connection.settings
     properties, access = settings.librdkafka(named.cluster), settings.access(named.cluster)
-    facts = read_unit(properties, named, settings.units().values(), 0, access, with_readers=False, for_plan=True)
+    units = settings.units().values()
+    facts = read_unit(properties, named, units, 0, access, with_readers=False, with_guarantee=False, for_plan=True)
     cuts = {_name(each): _saved(each["cut"]) for each in _all(connection) if each["unit"] == named.name}
     looks, configs = _look_at_changelogs(properties, named, facts, at_ms)
     answer = judge_past_state(named, at_ms, facts, looks, cuts, configs, new_id or f"{named.group}-then")

@@ -20,6 +20,7 @@ from recoveryd.adapters.kafka.topic_admin import TopicShape, describe, read_own_
 from recoveryd.adapters.kafka.unit_facts import read_contract, read_unit
 from recoveryd.errors import ClusterProblem
 from recoveryd.recovery.spec import AtTime
+from recoveryd.units.contract import requires_cluster
 from recoveryd.units.facts import Group, UnitFacts
 from recoveryd.units.model import Unit
 from recoveryd.workflows.model.actions import TopicForm
@@ -97,11 +98,15 @@ class Gatherer:
         )
 
     async def _find_contract(self, unit: Unit, now_ms: int) -> UnitFacts | None:
-        """None when the cluster does not tell: a plan says so, and needs no right that it had no need of before."""
+        """None when the cluster does not tell: a plan says so, and needs no right that it had no need of before. A plan
+        that would be refused for it is asked for again, where another try may tell.
+        """
         reached = self._reach.clusters[unit.cluster], unit, now_ms, self._reach.accesses[unit.cluster]
         try:
             return await self._reach.run(unit.cluster, read_contract, *reached)
         except ClusterProblem as reason:
+            if reason.retriable and requires_cluster(unit):
+                raise
             _log.info("What the contract of %s needs is not told: %s", unit.name, reason.message)
             return None
 

@@ -3,6 +3,7 @@ first record there. It only makes a plan wiser: what cannot be learnt in its tim
 """
 
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -27,6 +28,7 @@ from recoveryd.workflows.model.positions import (
 _log = logging.getLogger("recoveryd.kafka")
 
 _DEADLINE_S: Final = 5.0
+_SAMPLES_S: Final = 10.0  # of all topics together; of those after it no time is known
 _PARTITIONS_MOST: Final = 500
 _BY_NUMBER: Final = AtOffset | AtTopicOffsets | Shift  # nobody knows of what times such positions are
 
@@ -84,7 +86,10 @@ async def _first_times(
 ) -> dict[tuple[str, int], int]:
     ends = {look.key: look.high_watermark for look in looks}
     found: dict[tuple[str, int], int] = {}
+    give_up_s = time.monotonic() + _SAMPLES_S
     for topic, at in places.items():
+        if time.monotonic() >= give_up_s:
+            break
         ranges = {p: (offset, ends[topic, p]) for p, offset in at.items()}
         sample = await reach.run(cluster, sample_records, reach.clusters[cluster], topic, ranges, SAMPLE_S)
         found |= {(topic, p): time_ms for p, time_ms in sample.first_ms.items()}
