@@ -47,15 +47,17 @@ def read_unit(
     *,
     with_readers: bool = True,
     with_guarantee: bool = True,
+    with_ends: bool = True,
     for_plan: bool = False,
 ) -> UnitFacts:
     """Facts about `unit` on the cluster of these client properties; `units` are all that the config names. Raises
     `ClusterProblem`.
 
-    Without readers only the unit's own group is asked, and without the guarantee nobody who wrote its topics. `access`,
-    the same properties for other clients, is needed for the metadata of commits. `for_plan`: something is to be changed
-    by what is told, so one broker that does not answer is an error: what it would have told of whose the internal
-    topics are, or of who wrote them, does not look as if there were none.
+    Without readers only the unit's own group is asked, without the guarantee nobody who wrote its topics, and without
+    ends no leader of a partition: one that has none gives no answer. `access`, the same properties for other clients,
+    is needed for the metadata of commits. `for_plan`: something is to be changed by what is told, so one broker that
+    does not answer is an error: what it would have told of whose the internal topics are, or of who wrote them, does
+    not look as if there were none.
     """
     admin = make_admin(properties)
     names, (groups, problems) = _list_topics(admin), list_groups(admin)
@@ -71,7 +73,7 @@ def read_unit(
     shapes = {name: shape for name, shape in describe(admin, wanted, _TIMEOUT_S).items() if shape is not None}
     # Before the ends: an application at work commits on, and must not look as if it were beyond them.
     group = read_group(properties, admin, own, shapes, access, is_listed=for_plan or own in groups)
-    topics = {name: _read_topic(admin, shape) for name, shape in shapes.items()}
+    topics = {name: _read_topic(admin, shape, with_ends=with_ends) for name, shape in shapes.items()}
     asked = groups - {own} if with_readers else frozenset()
     readers, untold = _readers(properties, admin, unit, shapes, asked, access)
     own_shapes = {name: shapes[name] for name in internal.certain if name in shapes}
@@ -158,13 +160,14 @@ def _told_owners(
         return {}, (f"whether the broker knows its internal topics is not told: {reason.message}",)
 
 
-def _read_topic(admin: AdminClient, shape: TopicShape) -> UnitTopic:
-    starts = read_offsets(admin, shape.keys, EARLIEST, _TIMEOUT_S)
-    ends = read_offsets(admin, shape.keys, LATEST, _TIMEOUT_S)
+def _read_topic(admin: AdminClient, shape: TopicShape, *, with_ends: bool = True) -> UnitTopic:
+    keys = shape.keys if with_ends else []
+    starts = read_offsets(admin, keys, EARLIEST, _TIMEOUT_S)
+    ends = read_offsets(admin, keys, LATEST, _TIMEOUT_S)
     return UnitTopic(
         name=shape.topic,
         id=shape.topic_id,
-        ends={partition: PartitionEnds(starts[partition], ends[partition]) for _, partition in shape.keys},
+        ends={partition: PartitionEnds(starts[partition], ends[partition]) for _, partition in keys},
         replication_factor=shape.replication_factor,
         configs=read_configs(admin, shape.topic, _TIMEOUT_S),
     )

@@ -68,11 +68,7 @@ class UnitWatch:
     def watch(self, units: Iterable[Unit], patience: Patience, now_ms: Callable[[], int]) -> Watched:
         """Raises `ClusterProblem` when the cluster refuses, or does not answer for as long as the watch may last."""
         give_up_s, known = time.monotonic() + patience.most_s, list(units)
-        facts = ask_again(
-            lambda: read_unit(self._properties, self._unit, known, now_ms(), self._access, with_readers=False),
-            give_up_s,
-            _BETWEEN_S,
-        )
+        facts = ask_again(lambda: self._read_unit(known, now_ms()), give_up_s, _BETWEEN_S)
         described = ask_again(lambda: describe(self._admin, facts.topics, _TIMEOUT_S), give_up_s, _BETWEEN_S)
         shapes = {name: shape for name, shape in described.items() if shape is not None}
         read = {n: s for n, s in shapes.items() if not is_changelog(n) and n not in self._unit.outputs}
@@ -84,6 +80,19 @@ class UnitWatch:
         last = ask_again(lambda: self._look(shapes, read, now_ms), give_up_s, _BETWEEN_S)
         replicas = ask_again(lambda: self._replicas(facts.topics), give_up_s, _BETWEEN_S)
         return self._add(facts, shapes, Watched(first, last, (*groups, last.group), replicas=replicas))
+
+    def _read_unit(self, known: Sequence[Unit], now_ms: int) -> UnitFacts:
+        """Without the ends, which the looks have: a partition that no broker leads is a cause, and no silence."""
+        return read_unit(
+            self._properties,
+            self._unit,
+            known,
+            now_ms,
+            self._access,
+            with_readers=False,
+            with_guarantee=False,
+            with_ends=False,
+        )
 
     def _watch_group(self, first: UnitLook, read: Mapping[str, TopicShape], patience: Patience) -> list[Group | None]:
         """The looks at the group from the first one on. One that was not answered is left out, and told."""
