@@ -122,6 +122,22 @@ async def test_recoveries_are_listed_newest_first_in_pages(rig: Rig) -> None:
     assert [r["recovery"] for r in rest["recoveries"]] == ["r0"]
 
 
+@pytest.mark.parametrize("path", ["", "?limit=2", "/r0", "/none", "/r0/logs"])
+@pytest.mark.parametrize("role", ["standby", "taking_over"])
+async def test_a_daemon_that_has_not_read_what_is_known_does_not_say_that_there_is_nothing(
+    rig: Rig, role: str, path: str
+) -> None:
+    rig.health = replace(LEADS, role=role, is_loaded=False)
+    status, body = await rig.get(f"/api/v1/recoveries{path}")
+    assert (status, body["error"]["code"]) == (503, "RCV-4017")
+
+
+async def test_a_list_without_a_limit_has_as_many_as_one_page_may_have(rig: Rig) -> None:
+    many(rig, PAGE_LIMIT + 1)
+    _, body = await rig.get("/api/v1/recoveries")
+    assert (len(body["recoveries"]), body["total"], body["limit"]) == (PAGE_LIMIT, PAGE_LIMIT + 1, PAGE_LIMIT)
+
+
 def many(rig: Rig, count: int = PAGE_LIMIT) -> None:
     world = World()
     world.feed(command("replay", "r0"))

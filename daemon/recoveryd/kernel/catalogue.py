@@ -626,6 +626,11 @@ class Code(StrEnum):
         "More is asked of the daemon's HTTP port at once than it answers.",
         "Ask again in a moment; who asks for pages has to read them within a minute.",
     )
+    DAEMON_NOT_LOADED = (
+        "RCV-4017",
+        "This daemon has not read what is known: it is a standby, or only begins to lead.",
+        "Ask the daemon that leads, whose `/readyz` answers 200; one that begins does so in a moment.",
+    )
     FENCED = (
         "RCV-5001",
         "Another daemon became the leader.",

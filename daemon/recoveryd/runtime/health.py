@@ -2,8 +2,9 @@
 the group.
 
 `/livez` says whether the loop runs (503: it does not, restart it). `/readyz` says whether this daemon leads and can
-write (a standby answers 503 with `"role": "standby"`; that is its normal state, so probe it with `/livez` only). No
-rule lives here; the documents are those of the status topic.
+write (a standby answers 503 with `"role": "standby"`; that is its normal state, so probe it with `/livez` only). A daemon
+that has not read what is known answers 503 for it, since "nothing" would be wrong. No rule lives here; the documents
+are those of the status topic.
 """
 
 import asyncio
@@ -22,9 +23,10 @@ from recoveryd.wire.plain_json import to_json
 LOOP_AGE_LIMIT_S: Final = 15.0
 ROUND_LIMIT_S: Final = 120.0
 TRY_LIMIT_S: Final = 600.0
-PAGE_DEFAULT, PAGE_LIMIT = 100, 1_000
+PAGE_LIMIT = 1_000
 LOG_LINES, LOG_LINES_LIMIT = 200, 10_000
 LONG_ROW_S: Final = 0.005
+RECOVERIES: Final = "/api/v1/recoveries"
 JSON_TYPE: Final = "application/json; charset=utf-8"
 
 Handler = Callable[[web.Request], Any]
@@ -85,13 +87,13 @@ class HealthServer:
         self._host = host
         self.port = port
         self._bounds = HttpBounds(_busy, reader_limit_s)
-        app = web.Application(middlewares=[self._bounds.make_middleware(), _errors_as_json])
+        app = web.Application(middlewares=[self._bounds.make_middleware(), _errors_as_json, self._when_loaded])
         app.router.add_get("/livez", self._livez)
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/metrics", self._metrics)
-        app.router.add_get("/api/v1/recoveries", self._list)
-        app.router.add_get("/api/v1/recoveries/{id}", self._get)
-        app.router.add_get("/api/v1/recoveries/{id}/logs", self._logs)
+        app.router.add_get(RECOVERIES, self._list)
+        app.router.add_get(f"{RECOVERIES}/{{id}}", self._get)
+        app.router.add_get(f"{RECOVERIES}/{{id}}/logs", self._logs)
         app.router.add_get("/api/v1/lag", self._lag)
         app.router.add_get("/api/v1/control", self._control)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0, keepalive_timeout=reader_limit_s)
@@ -115,6 +117,13 @@ class HealthServer:
             self._listening.close()
         await self._runner.cleanup()
 
+    @web.middleware
+    async def _when_loaded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.path.startswith(RECOVERIES) and not self._sources.health().is_loaded:
+            return _problem(503, Code.DAEMON_NOT_LOADED, Code.DAEMON_NOT_LOADED.sentence)
+        response: web.StreamResponse = await handler(request)
+        return response
+
     async def _livez(self, _request: web.Request) -> web.Response:
         health = self._sources.health()
         body = {"live": health.is_live, "loop_age_seconds": round(health.loop_age_s, 3), "role": health.role}
@@ -135,7 +144,7 @@ class HealthServer:
 
     async def _list(self, request: web.Request) -> web.StreamResponse:
         try:
-            limit = int(request.query.get("limit", PAGE_DEFAULT))
+            limit = int(request.query.get("limit", PAGE_LIMIT))
             offset = int(request.query.get("offset", 0))
         except ValueError:
             return _problem(400, Code.INVALID_VALUE, "limit and offset are numbers.")

@@ -134,7 +134,7 @@ class HttpReader:
         return self._kafka_backend
 
     def _require_leader(self) -> None:
-        """A standby knows no recovery, which must not be taken for there being none."""
+        """A standby knows no recovery, which must not be taken for there being none; older daemons did not say so."""
         ready = self._get("/readyz", or_503=True) or {}
         if not ready.get("ready"):
             raise _unreachable(f"The daemon at {self._place} is not ready (role {ready.get('role', 'unknown')}).")
@@ -152,6 +152,9 @@ class HttpReader:
             return None
         if code == Code.NO_LOG.value:
             raise _RefusedError(str(error.get("message") or ""))
+        if code == Code.DAEMON_NOT_LOADED.value:
+            self._require_leader()
+            raise RecoverydError(Code.DAEMON_NOT_LOADED, retriable=True)  # it leads since it was asked
         if code == Code.DAEMON_BUSY.value:
             raise RecoverydError(Code.DAEMON_BUSY, retriable=True)
         raise self._strange(path, page.status)
