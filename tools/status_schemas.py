@@ -239,7 +239,7 @@ _WORKFLOW_WORDS: Final[Told] = {
     "WorkflowStep.tries": "how often it was begun",
     "WorkflowStep.evidence": "the numbers that its result rests on",
     "WaitingFor.kind": {
-        "enum": ["ack", "group_empty", "ready", "recoveries", "gates", "choice", "live", "answer"],
+        "enum": ["ack", "group_empty", "approval", "ready", "recoveries", "gates", "choice", "live", "answer"],
         "description": "`live`: until live traffic lets a copy begin; `answer`: of its cluster, to a look that is made once",
     },
     "WaitingFor.members": "of a group that must become empty",

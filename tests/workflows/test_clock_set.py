@@ -9,6 +9,7 @@ from recoveryd.workflows.model.commands import Promote
 from recoveryd.workflows.model.effects import TakeStep
 from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.spec import RunbookPath
+from recoveryd.workflows.model.workflow import WaitingFor
 from tests.workflows.runbook_world import RunbookWorld
 from tests.workflows.test_runbook import shadowed
 from tests.workflows.world import OWNED, GroupWorld, report
@@ -72,6 +73,7 @@ def test_an_approval_is_waited_for_no_longer_than_a_day_by_a_clock_set_back() ->
     world.reset()
     world.now_ms -= 365 * DAY_MS
     world.lead(why=SET)
+    assert world.workflow.waiting_for == WaitingFor("approval", "", world.now_ms, world.now_ms + DAY_MS)
     world.pass_time(86_400 + 60, every_s=600)
     assert (world.workflow.state, world.workflow.error_code) == (State.EXPIRED, Code.APPROVAL_EXPIRED.value)
 

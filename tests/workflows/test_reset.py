@@ -17,13 +17,14 @@ from recoveryd.units.approvals import ApprovalBy, ApprovalRule, ApprovedVerb, ap
 from recoveryd.units.events import UnitsRead
 from recoveryd.units.facts import GroupType, Member
 from recoveryd.units.model import Output, Unit
+from recoveryd.workflows.machine.draft import WORKFLOWS
 from recoveryd.workflows.model.actions import TakeSnapshot
 from recoveryd.workflows.model.commands import Reset, Rollback
 from recoveryd.workflows.model.effects import GatherForWorkflow, TakeStep
 from recoveryd.workflows.model.events import GatheringFailed, Outcome, StepReported
 from recoveryd.workflows.model.positions import AtTopicOffsets, Current, OfSnapshot, OnNoRecord, OnOutOfRange, Shift, To
 from recoveryd.workflows.model.spec import ResetSpec
-from recoveryd.workflows.model.workflow import StepState, UndoState
+from recoveryd.workflows.model.workflow import StepState, UndoState, WaitingFor
 from tests.builders.core import NOW_MS
 from tests.workflows import world as worlds
 from tests.workflows.world import LOG, OWNED, PARTITIONS, TOPIC, GroupWorld, report
@@ -495,6 +496,41 @@ def test_a_rule_that_is_read_again_holds_from_then_on_also_for_what_waits() -> N
     world.feed(UnitsRead({"owned": owned}, approvals=(OF_THE_OWNER,)))
     assert world.approve("//ops/kim") == "rejected"
     assert world.approve("//ops/lee") == "accepted"
+
+
+@pytest.mark.parametrize("way_out", ["approved", "rejected", "stopped", "expired", "approved, not answered"])
+def test_what_waits_for_its_approval_says_so_and_until_when(way_out: str) -> None:
+    world = GroupWorld(OWNED)
+    world.reset()
+    asked_for = WaitingFor("approval", "", world.now_ms, world.now_ms + 86_400_000)
+    assert world.workflow.waiting_for == asked_for
+    world.pass_time(3_600, every_s=600)
+    world.lead()
+    assert world.workflow.waiting_for == asked_for
+    match way_out:
+        case "approved":
+            world.approve("//ops/kim")
+        case "rejected":
+            world.reject()
+        case "stopped":
+            world.stop()
+        case "expired":
+            world.pass_time(86_400, every_s=600)
+        case _:
+            world.gathering_fails = [NO_ANSWER]
+            world.approve("//ops/kim")
+    is_approved = way_out == "approved, not answered"
+    assert (world.workflow.state is State.AWAITING_APPROVAL, world.workflow.waiting_for) == (is_approved, None)
+
+
+def test_a_record_of_an_earlier_release_that_waits_for_its_approval_says_so_once_it_is_led() -> None:
+    world = GroupWorld(OWNED)
+    world.reset()
+    said = world.workflow.waiting_for
+    workflows = world.state.of(WORKFLOWS)
+    world.state = world.state.having(WORKFLOWS, workflows.with_workflow(replace(world.workflow, waiting_for=None)))
+    world.lead()
+    assert world.workflow.waiting_for == said
 
 
 def test_an_approval_that_nobody_gives_expires() -> None:

@@ -2,9 +2,9 @@
 the group.
 
 `/livez` says whether the loop runs (503: it does not, restart it). `/readyz` says whether this daemon leads and can
-write (a standby answers 503 with `"role": "standby"`; that is its normal state, so probe it with `/livez` only). A daemon
-that has not read what is known answers 503 for it, since "nothing" would be wrong. No rule lives here; the documents
-are those of the status topic.
+write (a standby answers 503 with `"role": "standby"`; that is its normal state, so probe it with `/livez` only). A
+daemon that has not read what is known answers 503 for it, since "nothing" would be wrong. No rule lives here; the
+documents are those of the status topic.
 """
 
 import asyncio

@@ -33,7 +33,7 @@ def _waiting(document: Document) -> Table:
     members = waiting.get("members") or ()
     return facts(
         ("for", waiting["kind"]),
-        ("step", waiting["step"]),
+        ("step", waiting["step"] or None),
         ("since", figures.clock_time(waiting["since"])),
         ("until", figures.clock_time(waiting["deadline"]) if waiting.get("deadline") else None),
         ("members", "; ".join(members) or None),
@@ -54,6 +54,8 @@ def _answer(kind: str, workflow: str, step: str) -> str | None:
     match kind:
         case "ack":
             return f"recoveryctl ack {workflow} {step} --reason ..."
+        case "approval":
+            return f"recoveryctl approve {workflow} --reason ..., or reject"
         case "gates":
             return f"recoveryctl ack {workflow} {step} --note WHY --reason ... waives those that are not green"
         case "choice":

@@ -188,7 +188,7 @@ def _check_step(document: Document, step: str) -> None:
 
 
 def _waits_at(document: Document) -> str | None:
-    return (document.get("waiting_for") or {}).get("step")
+    return (document.get("waiting_for") or {}).get("step") or None
 
 
 def events_of(connection: Connection, document: Document) -> list[Document]:

@@ -62,6 +62,8 @@ class WorkflowDraft(View):
         self, workflow: Workflow, to: State, why: str, told: Mapping[str, object] | None = None, **changes: Any
     ) -> Workflow:
         """Into its next state, which the events topic is told."""
+        if workflow.state is State.AWAITING_APPROVAL:
+            changes = {"waiting_for": None, **changes}
         moved = self.put(advance(workflow, to, why, self.now_ms, **changes))
         if moved.is_terminal:
             self.draft.ended.append(moved.id)

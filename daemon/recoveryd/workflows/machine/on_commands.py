@@ -107,7 +107,7 @@ def on_approve(draft: WorkflowDraft, event: CommandReceived, command: Approve) -
         why = f"approved by {command.meta.who}"
         draft.answer(event, "accepted", f"{workflow.id} is approved{_told_later(draft)}")
         # Its facts are as old as the wait: they are asked for again, and the plan must come out as it was approved.
-        gather(draft, draft.revise(workflow, approved=why))
+        gather(draft, draft.revise(workflow, approved=why, waiting_for=None))
 
 
 def on_reject(draft: WorkflowDraft, event: CommandReceived, command: Reject) -> None:

@@ -18,7 +18,8 @@ from recoveryd.workflows.machine.steps import go_on
 from recoveryd.workflows.model.effects import GatherForWorkflow
 from recoveryd.workflows.model.events import GatheringFailed, WorkflowFacts
 from recoveryd.workflows.model.facts import Found
-from recoveryd.workflows.model.workflow import Workflow
+from recoveryd.workflows.model.params import WorkflowParams
+from recoveryd.workflows.model.workflow import WaitingFor, Workflow
 
 
 def gather(draft: WorkflowDraft, workflow: Workflow) -> None:
@@ -134,7 +135,8 @@ def _proceed(draft: WorkflowDraft, workflow: Workflow, size: str) -> None:
     elif asked is not None or too_large is not None:
         waits = f"waits for approval: {too_large}" if asked is None else asked.wait(workflow.command.source)
         why = f"{waits}: {size}"
-        waiting = draft.move(workflow, State.AWAITING_APPROVAL, why, told)
+        waits_for = for_approval(draft.now_ms, draft.params)
+        waiting = draft.move(workflow, State.AWAITING_APPROVAL, why, told, waiting_for=waits_for)
         draft.effect(WakeAt(approval_ends_ms(draft, waiting)))
     else:
         go_on(draft, draft.move(workflow, State.RUNNING, f"plan made: {size}", told))
@@ -151,6 +153,11 @@ def asked_for_approval(draft: WorkflowDraft, workflow: Workflow) -> Approval | N
 def approval_ends_ms(draft: WorkflowDraft, workflow: Workflow) -> int:
     """Until when one that waits for its approval may be approved."""
     return workflow.updated_ms + draft.params.approval_ttl_ms
+
+
+def for_approval(since_ms: int, params: WorkflowParams) -> WaitingFor:
+    """What one that waits for its approval since then waits for."""
+    return WaitingFor("approval", "", since_ms, since_ms + params.approval_ttl_ms)
 
 
 def _waiting(draft: WorkflowDraft, event: WorkflowFacts | GatheringFailed) -> Workflow | None:

@@ -16,7 +16,7 @@ from recoveryd.workflows.machine.draft import WorkflowDraft
 from recoveryd.workflows.machine.ends import leave
 from recoveryd.workflows.machine.guarding import guarded
 from recoveryd.workflows.machine.patience import with_time_of
-from recoveryd.workflows.machine.planning import approval_ends_ms, ask_again, refuse
+from recoveryd.workflows.machine.planning import approval_ends_ms, ask_again, for_approval, refuse
 from recoveryd.workflows.machine.steps import take_again
 from recoveryd.workflows.model.actions import RollBackChildren, RunChildren
 from recoveryd.workflows.model.size import ENDED_BYTES_MOST
@@ -33,9 +33,12 @@ def keep_time(draft: WorkflowDraft) -> None:
 def take_over_time(draft: WorkflowDraft, *, is_set: bool) -> None:
     """Of a daemon that begins to lead: the clock may have been set since, and `is_set` if its own was."""
     for workflow in tuple(draft.workflows.live.values()):
-        timed = with_time_of(workflow, draft.now_ms, draft.params, is_set=is_set)
-        if workflow.state is State.AWAITING_APPROVAL and workflow.updated_ms > draft.now_ms:
-            timed = replace(timed, updated_ms=draft.now_ms)
+        if workflow.state is State.AWAITING_APPROVAL:
+            since_ms = min(workflow.updated_ms, draft.now_ms)
+            waits_for = None if workflow.approved else for_approval(since_ms, draft.params)
+            timed = replace(workflow, updated_ms=since_ms, waiting_for=waits_for)
+        else:
+            timed = with_time_of(workflow, draft.now_ms, draft.params, is_set=is_set)
         if timed != workflow:
             draft.put(timed)
 

@@ -128,8 +128,8 @@ class WaitingFor:
     why not; what is said besides is of the last answer.
     """
 
-    kind: str  # ack | group_empty | ready | recoveries | gates | choice | live | answer
-    step: str
+    kind: str  # ack | group_empty | approval | ready | recoveries | gates | choice | live | answer
+    step: str  # empty while the whole of it waits for its approval
     since_ms: TimeMs = field(metadata=named("since"))
     deadline_ms: TimeMs | None = field(default=None, metadata=named("deadline"))
     members: tuple[str, ...] = ()
