@@ -152,6 +152,13 @@ def test_an_export_prints_the_plan_as_csv_and_changes_nothing(flags: tuple[str, 
     assert backend.sent[0]["data"] == {"reason": "r", "group": "reports", "to": "current", "dry_run": True}
 
 
+def test_an_export_needs_no_reason_since_it_changes_nothing() -> None:
+    backend = ScriptedBackend(becomes=[to_document(PLANNED)])
+    result = run(backend, "reset", "--group", "reports", "--export", "--id", ID, env=ENV)
+    assert (result.exit_code, result.stdout) == (0, "reports,orders,0,61200\nreports,orders,1,0\n")
+    assert backend.sent[0]["data"]["reason"] == "offsets are exported"
+
+
 def test_an_export_without_a_plan_says_why() -> None:
     refused = replace(PLANNED, state=State.REJECTED, why="no topics", plan=None, error_code=Code.NOTHING_TO_DO.value)
     backend = ScriptedBackend(becomes=[to_document(refused)])

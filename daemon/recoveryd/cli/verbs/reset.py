@@ -57,7 +57,8 @@ def reset(
     state: Annotated[Literal["keep", "clean"] | None, option("--state", _STATE)] = None,
     plan_only: PlanOnly = False,
     export: Annotated[
-        bool, option("--export", "Print the plan as CSV, of --to current when that is left out; nothing is changed.")
+        bool,
+        option("--export", "Print the plan as CSV, of --to current when that is left out; needs no --reason."),
     ] = False,
     plan_hash: PlanHash = None,
     new_id: NewId = None,
@@ -69,6 +70,7 @@ def reset(
     if (unit is None) == (group is None):
         raise usage("Say whose offsets.", "Give --unit or --group.")
     to = "current" if export and to is None and from_file is None else to
+    reason = reason or ("offsets are exported" if export else None)
     if (to is None) == (from_file is None):
         raise usage("Say where to.", f"Give --to ({_TO}) or --from-file.")
     given = {"reason": reason, "unit": unit, "group": group, "cluster": cluster, "state": state}
