@@ -84,6 +84,11 @@ def test_each_form_of_position_reaches_the_record(flag: str, text: str, value: o
     ("wrong", "code", "said"),
     [
         (("--to", "latst"), "RCV-1005", "Did you mean `latest`?"),
+        (("--from", "latest"), "RCV-1005", "--from `latest` is no position. Did you mean `-1s`?"),
+        (("--from", "Latest"), "RCV-1005", "Did you mean `-1s`?"),
+        (("--to", "earliest"), "RCV-1005", "--to `earliest` is the beginning, and no range can end there."),
+        (("--to", "EARLIEST"), "RCV-1005", "is the beginning, and no range can end there."),
+        (("--to", "beginning"), "RCV-1005", "is the beginning, and no range can end there."),
         (("--from", "2026-11-21T06:00:00"), "RCV-1015", "has no time zone"),
         (("--from", "offset:-1"), "RCV-1005", "no whole number"),
         (("--target", "flights"), "RCV-1019", "flights"),

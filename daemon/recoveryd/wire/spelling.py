@@ -15,6 +15,8 @@ _MEANT: Final[Mapping[str, str]] = (
     | dict.fromkeys(("forever", "endless", "infinite"), "never")
     | dict.fromkeys(("catchup", "catch_up", "live", "zero_lag"), "caught_up")
 )
+_BEGINNING: Final = "earliest"
+_END: Final = "latest"
 _FROM_NOW_ON: Final = "-1s"  # a range may begin at the end as it is now, which has no word of its own
 _NUMBER: Final = re.compile(r"[0-9]{1,19}", flags=re.ASCII)
 _PAIR: Final = re.compile(r"\s*([0-9]{1,10})\s*=\s*([0-9]{1,19})\s*", flags=re.ASCII)
@@ -43,23 +45,30 @@ def read_position(text: str) -> dict[str, object] | None:
 
 
 def meant(text: str, words: Collection[str]) -> str | None:
-    """What should stand there instead, of `words` or as an offset; None when nothing is near."""
-    folded = text.strip().casefold()
-    if (offset := parse_whole(folded)) is not None:
+    """What should stand there instead, of `words` or as an offset; None when nothing is near. It is never the other end
+    of the range: who wrote `latest` as a start would copy the whole topic by `earliest`.
+    """
+    if (offset := parse_whole(text.strip().casefold())) is not None:
         return f"offset:{offset}"
-    word = _known(folded)
-    if word == "latest" and "earliest" in words and word not in words:
+    word = _known(text, words)
+    if word in words:
+        return word
+    if word == _END and _BEGINNING in words:
         return _FROM_NOW_ON
-    return word if word in words else nearest(text, words)
+    return None if word in {_BEGINNING, _END} else nearest(text, words)
 
 
-def is_the_beginning(text: str) -> bool:
-    """Whether it is a word of any tool for the first record there is, at which no range can end."""
-    return "earliest" in {text.strip().casefold(), _known(text.strip().casefold())}
+def is_the_beginning(text: str, words: Collection[str] = ()) -> bool:
+    """Whether it is a word of any tool for the first record there is, at which no range can end. `words`: what may
+    stand there, of which it may be a slip.
+    """
+    return _known(text, words) == _BEGINNING
 
 
-def _known(folded: str) -> str | None:
-    return _MEANT.get(folded.replace("-", "_"), _MEANT.get(folded))
+def _known(text: str, words: Collection[str]) -> str | None:
+    folded = text.strip().casefold()
+    known = _MEANT.get(folded.replace("-", "_"), _MEANT.get(folded))
+    return known or nearest(folded, (*words, _BEGINNING, _END))
 
 
 def nearest(name: str, valid: Iterable[str]) -> str | None:

@@ -19,7 +19,7 @@ from recoveryd.wire.fields import (
     read_time,
 )
 from recoveryd.wire.problems import one_of, shown, wrong
-from recoveryd.wire.spelling import SpellingProblem, meant, nearest, read_position
+from recoveryd.wire.spelling import SpellingProblem, is_the_beginning, meant, nearest, read_position
 
 _PARTITION_KEY: Final = re.compile(r"0|[1-9][0-9]{0,9}", flags=re.ASCII)
 _TOPIC_ID: Final = re.compile(r"[A-Za-z0-9+/_=-]{0,64}", flags=re.ASCII)
@@ -71,7 +71,7 @@ def _parse_copied_from(value: Any, info: ValidationInfo) -> From:
 def _parse_start(value: Any, info: ValidationInfo, beside: tuple[str, ...]) -> From:
     if isinstance(value, dict) and "offsets" in value and "offset" not in value and len(value) > 1:
         return _parse_continued(value, beside)
-    if value in ("latest", "caught_up", "never"):
+    if value in ("caught_up", "never"):
         raise wrong(
             f'cannot be "{value}"', "A range starts at earliest, an offset, a time or a duration back from now."
         )
@@ -156,6 +156,10 @@ def moment_before(text: str, info: ValidationInfo) -> int:
 def _parse_moment(text: str, info: ValidationInfo, words: dict[str, Any]) -> int:
     if text.startswith("-"):
         return moment_before(text, info)
+    if "earliest" not in words and is_the_beginning(text, words):
+        raise wrong(
+            f"is {shown(text)}, the beginning, where no range can end", f"Write {', '.join(words)} or an offset."
+        )
     close = meant(text, words)
     if not text[:1].isdigit() or (close or "").startswith("offset:"):
         message, _ = one_of(text, tuple(words))
