@@ -459,11 +459,15 @@ def _stderr(home: Home) -> str:
     return run_with(Tools(open_backend=open_backend), "list", "--context", "dev", "-v", env=home.env).stderr
 
 
+def values_in(file: Path) -> dict[str, str]:
+    return {name: found.value for name, found in read_properties(file).items()}
+
+
 def test_java_properties_are_read_as_java_reads_them(tmp_path: Path) -> None:
     file = tmp_path / "p"
     file.write_text("! note\n\na=1\nb : two words\nc = x\\\n   y\nd=a\\=b\n")
 
-    assert read_properties(file) == {"a": "1", "b": "two words", "c": "xy", "d": "a=b"}
+    assert values_in(file) == {"a": "1", "b": "two words", "c": "xy", "d": "a=b"}
 
 
 @pytest.mark.parametrize(
@@ -486,15 +490,70 @@ def test_escapes_separators_and_lines_that_go_on_mean_what_they_mean_to_java(
 ) -> None:
     file = tmp_path / "client.properties"
     file.write_bytes(text.encode())
-    assert read_properties(file) == found
+    assert values_in(file) == found
 
 
-@pytest.mark.parametrize("text", ["lonely\n", "=value\n", "a=\\u12\n"])
-def test_what_java_would_not_take_or_nobody_means_is_refused(home: Home, tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize("text", ["hunter2\n", '"hunter2";\n', "=hunter2\n", "hunter2=\\u12\n"])
+def test_what_java_would_not_take_or_nobody_means_is_refused_by_line_and_not_shown(
+    home: Home, tmp_path: Path, text: str
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(f"# login\n\na=1\n{text}")
+    result = home("context", "add", "x", "--properties", str(file))
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"RCV-4008 {file}:4 has ")
+    assert "hunter2" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        ("client.rack=a\nsasl.mechanism=PLAIN\n", ":2: ", "sasl.mechanism has no effect with"),
+        (f"# login\n\nsasl.jaas.config=\\\n  {LOGIN.format('hunter2')}\n", ":3: ", "sasl.jaas.config has no effect"),
+        ("key.serializer=org.Hunter2\n", ":1: ", "key.serializer is not a client property"),
+        ("a=hunter2\\\nb\nsecurity.protocol=SASL_PLAINTEXT\n", ":1: ", "a is not a client property"),
+        (
+            "\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config=x hunter2\n",
+            ":4: ",
+            "is missing or",
+        ),
+        ("ssl.key.password=hunter2\n", ":1: ", "ssl.key.password has no effect with"),
+        ("ssl.key.password=${file:/nowhere/secret}\n", ":1: ", "ssl.key.password is not usable: "),
+        ("request.timeout.ms=1\nrequest.timeout.ms=soon\n", ":2: ", "request.timeout.ms 'soon' is not a whole number"),
+    ],
+)
+def test_a_property_of_a_file_that_is_not_taken_is_named_by_its_line_there(
+    home: Home, tmp_path: Path, text: str, place: str, said: str
+) -> None:
     file = tmp_path / "client.properties"
     file.write_text(text)
-    result = home("context", "add", "x", "--properties", str(file))
-    assert (result.exit_code, result.stderr.split()[0]) == (2, "RCV-4008")
+
+    result = home("context", "add", "x", "-b", "b:1", "--properties", str(file))
+
+    assert result.exit_code == 2
+    assert f" {file}{place}" in result.stderr.splitlines()[0]
+    assert said in result.stderr
+    assert not any(word in result.stderr for word in ("clusters.main", "x.yaml", "hunter2", "Hunter2"))
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("-b", "b:1", "--property", "sasl.mechanism=PLAIN"), "RCV-4003 --property sasl.mechanism has no effect with"),
+        (
+            ("-b", "b:1", "--property", "key.serializer=x"),
+            "RCV-4002 --property key.serializer is not a client property",
+        ),
+        (("-b", "b"), "RCV-4003 --bootstrap: bootstrap.servers 'b' is not HOST:PORT."),
+        (("-b", "b:1", "--topics-prefix", "a b"), "RCV-4003 --topics-prefix: topics.prefix"),
+    ],
+)
+def test_a_flag_that_is_not_taken_is_named_as_it_was_typed(home: Home, args: tuple[str, ...], said: str) -> None:
+    result = home("context", "add", "x", *args)
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith(said)
+    assert not any(word in result.stderr for word in ("clusters.main", "x.yaml"))
 
 
 def test_one_spoiled_context_costs_its_own_line_only(home: Home) -> None:

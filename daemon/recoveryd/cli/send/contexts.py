@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from recoveryd.settings.sources import Tree
+    from recoveryd.settings.sources import Origin, Tree
 
 from recoveryd.cli.failure import Failure, usage
 from recoveryd.kernel.catalogue import Code
 
 VARIABLE: Final = "RECOVERYD_CONTEXT"
+CLUSTER: Final = ("clusters", "main")  # where the properties stand in the config of a daemon
 BOOTSTRAP: Final = "bootstrap.servers"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _KEYS: Final = {"properties", "topics_prefix", "daemon"}
@@ -39,15 +40,17 @@ class Context:
     def has_brokers(self) -> bool:
         return BOOTSTRAP in self.properties
 
-    def as_tree(self) -> "Tree":
-        """In the place of a config file; paths are relative to the file of the context."""
+    def as_tree(self, typed: "Mapping[str, Origin] | None" = None) -> "Tree":
+        """In the place of a config file; paths are relative to the file of the context. `typed`: where each property
+        was given, of a context that is not written yet.
+        """
         from recoveryd.settings.sources import Origin, Tree  # noqa: PLC0415
 
-        tree, origin = Tree({}, {}), Origin(str(self.file), 1)
+        tree, written = Tree({}, {}), Origin(str(self.file), 1)
         for name, value in self.properties.items():
-            tree.put(("clusters", "main", name), value, origin)
+            tree.put((*CLUSTER, name), value, written if typed is None else typed[name])
         if self.topics_prefix is not None:
-            tree.put(("topics", "prefix"), self.topics_prefix, origin)
+            tree.put(("topics", "prefix"), self.topics_prefix, written if typed is None else Origin("--topics-prefix"))
         return tree
 
 

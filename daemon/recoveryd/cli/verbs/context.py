@@ -11,13 +11,15 @@ import typer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-from recoveryd.cli.failure import usage
+    from recoveryd.settings.sources import Origin
+
+from recoveryd.cli.failure import Failure, usage
 from recoveryd.cli.options import Format, Output, argument, option
 from recoveryd.cli.render.output import note, show
-from recoveryd.cli.send.contexts import BOOTSTRAP, VARIABLE, Context, Contexts
+from recoveryd.cli.send.contexts import BOOTSTRAP, CLUSTER, VARIABLE, Context, Contexts
 from recoveryd.cli.send.java_properties import read_properties
 from recoveryd.cli.send.places import of_places
-from recoveryd.errors import RecoverydError
+from recoveryd.errors import ConfigProblem, RecoverydError
 
 _group = typer.Typer(help="Where recoveryd is, kept under a name.", no_args_is_help=True)
 
@@ -64,10 +66,11 @@ def add(
 ) -> None:
     """Keep a context in a file that only you can read. It is checked first, without a connection."""
     contexts = Contexts(os.environ)
-    context = contexts.make(name, _properties(bootstrap, properties, given or []), topics_prefix, _url(http))
+    typed, origins = _properties(bootstrap, properties, given or [])
+    context = contexts.make(name, typed, topics_prefix, _url(http))
     if name in contexts.names() and not replace:
         raise usage(f"There is a context `{name}` already.", "Give --replace, or another name.")
-    _check(context)
+    _check(context, origins)
     contexts.write(context)
     if use or contexts.current() is None:
         contexts.use(name)
@@ -133,9 +136,14 @@ def _tell_what_wins(name: str) -> None:
         note(f"Variables of this shell come first: {', '.join(winners)}. Unset them, or say `--context {name}`.")
 
 
-def _properties(bootstrap: str | None, file: Path | None, given: list[str]) -> dict[str, str]:
-    """Paths in them are those of this working directory: a context is used from everywhere."""
+def _properties(
+    bootstrap: str | None, file: Path | None, given: list[str]
+) -> tuple[dict[str, str], dict[str, "Origin"]]:
+    """The properties, and where each was given. Paths in them are those of this working directory: a context is used
+    from everywhere.
+    """
     from recoveryd.settings.secrets import with_whole_paths  # noqa: PLC0415
+    from recoveryd.settings.sources import Origin  # noqa: PLC0415
 
     typed: dict[str, str] = {}
     for pair in given:
@@ -147,9 +155,14 @@ def _properties(bootstrap: str | None, file: Path | None, given: list[str]) -> d
         if name.strip() in typed:
             raise usage(f"--property gives `{name.strip()}` more than once.", "Give it one value.")
         typed[name.strip()] = value
-    found = ({} if file is None else read_properties(file)) | typed
+    read = {} if file is None else read_properties(file)
+    origins = {name: Origin(str(file), at.line) for name, at in read.items()}
+    origins |= {name: Origin("--property") for name in typed}
+    found = {name: at.value for name, at in read.items()} | typed
     found = {name: with_whole_paths(name, value) for name, value in found.items()}
-    return found if bootstrap is None else found | {BOOTSTRAP: bootstrap}
+    if bootstrap is not None:
+        found[BOOTSTRAP], origins[BOOTSTRAP] = bootstrap, Origin("--bootstrap")
+    return found, origins
 
 
 def _url(http: str | None) -> str | None:
@@ -158,14 +171,24 @@ def _url(http: str | None) -> str | None:
     return None if http is None else check_url(http)
 
 
-def _check(context: Context) -> None:
-    """As a config would be. Without brokers it must say where the daemon is at least."""
+def _check(context: Context, origins: dict[str, "Origin"]) -> None:
+    """As a config would be. Without brokers it must say where the daemon is at least. What is wrong is told as it was
+    given: nothing is written yet, and a context has no clusters.
+    """
     if context.has_brokers:
         from recoveryd.settings import load  # noqa: PLC0415
 
         # What it refers to may be a variable; what variables say of a config is not meant.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("RECOVERYD_")}
-        load(env=environment, base=context.as_tree())
+        try:
+            load(env=environment, base=context.as_tree(origins))
+        except ConfigProblem as problem:
+            place = f"{'.'.join(CLUSTER)}."
+            # `--property NAME`, not `--property: NAME`, is what can be looked for on the line.
+            told = problem.message.replace(place, "").replace("--property: ", "--property ", 1)
+            is_own = problem.hint != problem.code.next_step  # that one is about the file of a config
+            hint = problem.hint.replace(place, "") if is_own else "Correct it where it stands, then add it again."
+            raise Failure(problem.code, told, hint) from None
     elif context.properties or context.daemon is None:
         raise usage("The context says no brokers.", "Give --bootstrap HOST:PORT, or --http URL alone to only look.")
 
