@@ -6,13 +6,17 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from enum import Enum
 from importlib.metadata import version
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 import typer
 
+import recoveryd
 from recoveryd.cli.app import app
+from recoveryd.cli.verbs.explain_cases import CASES
 from recoveryd.cli.verbs.explain_words import EXAMPLES, FAMILIES, TABLES
 from recoveryd.errors import RecoverydError
 from recoveryd.forecast.outlook import Outlook
@@ -20,6 +24,9 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State, StopReason
 from recoveryd.live.lag.verdicts import LagVerdict
 from recoveryd.live.law.types import ControlVerdict, Rule
+from recoveryd.recovery.pausing import PauseReason
+from recoveryd.units.compatibility import VersionVerdict
+from recoveryd.workflows.kinds.runbook.truths import TruthVerdict
 from recoveryd_sandbox.errors import BrokerFailed
 from tests.cli.recoveries import in_state
 from tests.cli.scripted import ScriptedBackend, run
@@ -165,10 +172,56 @@ def test_explain_works_offline_for_every_code() -> None:
         ("verdict of the controller", ControlVerdict),
         ("forecast", Outlook),
         ("rule of the controller", [rule.name.lower() for rule in Rule]),
+        ("reason of a pause", get_args(PauseReason)),
+        ("verdict of an upgrade", VersionVerdict),
+        ("verdict of the truths", [verdict.lower() for verdict in TruthVerdict]),
     ],
 )
 def test_explain_knows_every_word_that_a_daemon_says_and_no_other(kind: str, words: Iterable[str]) -> None:
     assert set(TABLES[kind]) == set(words)
+
+
+def test_each_enum_of_states_reasons_and_verdicts_is_told_by_explain_or_known_to_be_told_elsewhere() -> None:
+    """A new one has to choose. By name, so that none is missed that this file does not import."""
+    elsewhere = {
+        "ApplicationState": "unit control, in words",
+        "CheckVerdict": "doctor, beside each check",
+        "DeliveryState": "watches, as pending, delivered or failed",
+        "GateState": "runbook show, with a sentence beside each gate",
+        "PastState": "savepoints, with a sentence",
+        "RejectReason": "label of the counter of samples that are not used",
+        "StepState": "describe, beside each step",
+        "UndoState": "describe, beside each change",
+        "UnitStopState": "watches, as pending, stopped or failed",
+    }
+    told = {State, StopReason, LagVerdict, ControlVerdict, Outlook, Rule, VersionVerdict, TruthVerdict}
+    text = "\n".join(path.read_text() for path in Path(recoveryd.__file__).parent.rglob("*.py"))
+    names = r"^class (\w*(?:State|Reason|Verdict|Outlook|Rule))\((?:Str|Int)?Enum\):|^(\w+Reason) = Literal\["
+    found = {enum or literal for enum, literal in re.findall(names, text, flags=re.MULTILINE)}
+    assert found == {each.__name__ for each in told} | {"PauseReason"} | set(elsewhere)
+    assert all(issubclass(each, Enum) for each in told)
+
+
+def test_every_word_has_a_cause_an_example_and_a_next_command() -> None:
+    assert {kind: list(rows) for kind, rows in CASES.items()} == {kind: list(rows) for kind, rows in TABLES.items()}
+    for kind, rows in TABLES.items():
+        for word in rows:
+            (told,) = [part for part in run(None, "explain", word).stdout.split("\n\n") if f"{word} ({kind}): " in part]
+            assert "\n  cause: " in told
+            assert "\n  example: " in told
+            assert "\n  try: recoveryctl " in told
+
+
+@pytest.mark.parametrize("rule", list(Rule))
+@pytest.mark.parametrize("form", ["{}", "rule-{}", "Rule {}"])
+def test_a_rule_is_found_by_the_number_that_its_event_has(rule: Rule, form: str) -> None:
+    told = run(None, "explain", form.format(rule.value)).stdout
+    assert told.startswith(f"{rule.name.lower()} (rule of the controller): {rule.value}: ")
+
+
+@pytest.mark.parametrize("reason", get_args(PauseReason))
+def test_explain_knows_why_the_daemon_pauses_a_recovery_by_itself(reason: str) -> None:
+    assert f"{reason} (reason of a pause): " in run(None, "explain", reason.upper()).stdout
 
 
 def test_a_verb_that_there_is_not_is_told_in_one_sentence() -> None:
@@ -202,7 +255,10 @@ def test_every_verb_and_option_that_explain_names_is_there() -> None:
     texts = [*(line for _, lines in FAMILIES.values() for line in lines), *sum(meanings, ())]
     texts += [code.next_step for code in Code]
     in_full = [line for text in texts for line in re.findall(r"recoveryctl ([a-z][^`;]*)", text)]
-    named = in_full + [line for text in EXAMPLES.values() for line in re.findall(r"recoveryctl ([a-z][^`;]*)", text)]
+    cases = [text for rows in CASES.values() for case in rows.values() for text in case]
+    named = in_full + [
+        line for text in (*EXAMPLES.values(), *cases) for line in re.findall(r"recoveryctl ([a-z][^`;]*)", text)
+    ]
     for line in named:
         words, verb = line.split(), root
         while words and (verbs := getattr(verb, "commands", None)):
@@ -294,10 +350,19 @@ def test_for_programs_what_a_word_means_is_always_a_list(word: str) -> None:
     assert len(found) == len(run(None, "explain", word, "-o", "name").stdout.split()) > 0
 
 
-def test_explain_without_a_code_lists_all() -> None:
-    result = run(None, "explain", "-o", "name")
+def test_explain_without_a_code_lists_all_codes_and_all_words_by_kind() -> None:
+    words = {word for rows in TABLES.values() for word in rows}
+    names = run(None, "explain", "-o", "name").stdout.split()
+    rows = json.loads(run(None, "explain", "-o", "json").stdout)
+    table = run(None, "explain").stdout
 
-    assert result.stdout.split() == [code.value for code in Code]
+    assert names[: len(Code)] == [code.value for code in Code]
+    assert sorted(names[len(Code) :]) == sorted(words)
+    assert [row["code"] for row in rows if "code" in row] == [code.value for code in Code]
+    assert [(row["kind"], row["word"]) for row in rows if "word" in row] == [
+        (kind, word) for kind, rows in TABLES.items() for word in rows
+    ]
+    assert all(f"\n{kind} " in table for kind in TABLES)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ held for `topic_held` goes on by itself once nobody holds its topics (`recoveryd
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal
 
 from recoveryd.kernel.draft import ALL_READ
 from recoveryd.kernel.states import State
@@ -19,6 +19,7 @@ from recoveryd.recovery.directing import want
 from recoveryd.recovery.limits import at_floor_at_most
 from recoveryd.recovery.model import WORKING, Recovery, Wanted
 
+PauseReason = Literal["telemetry", "live_slo", "topic_held", "leaving"]
 TELEMETRY: Final = "telemetry"
 LIVE_SLO: Final = "live_slo"
 TOPIC_HELD: Final = "topic_held"
@@ -32,7 +33,7 @@ def goes_on(recovery: Recovery) -> bool:
     return not recovery.is_terminal and (recovery.state is not State.AWAITING_APPROVAL or bool(recovery.approved))
 
 
-def begin_pause(case: Case, why: str, held: str = "") -> None:
+def begin_pause(case: Case, why: str, held: PauseReason | Literal[""] = "") -> None:
     """Ask the lanes to drain; `paused` follows once no chunk is open."""
     case.move(State.PAUSING, why, held=held)
     case.observe(ledger=None, ledger_wanted_ms=0, ledger_since_ms=0)
@@ -53,7 +54,7 @@ def begin_resume(case: Case, why: str, *, is_granted: bool = False) -> None:
     want(case, Wanted.VERIFY if is_proving else Wanted.RUN, why)
 
 
-def hold(case: Case, reason: str, why: str, evidence: Mapping[str, object]) -> None:
+def hold(case: Case, reason: PauseReason, why: str, evidence: Mapping[str, object]) -> None:
     """Pause it automatically, with an event that has the numbers behind it."""
     case.notice("auto_pause", {"reason": reason, "evidence": dict(evidence), "why": why})
     begin_pause(case, why, reason)

@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 from recoveryd.cli.failure import Failure
 from recoveryd.cli.options import Format, Output, argument
 from recoveryd.cli.render.output import say, show
-from recoveryd.cli.verbs.explain_words import EXAMPLES, FAMILIES, TABLES
+from recoveryd.cli.verbs.explain_cases import CASES
+from recoveryd.cli.verbs.explain_words import EXAMPLES, FAMILIES, RULES, TABLES
 from recoveryd.kernel.catalogue import Code
 
 _ALIKE = 0.7  # less looks like a guess
+_BY_NUMBER = {str(number): rule for number, rule in enumerate(RULES, start=1)}  # events have a rule's number
 _COMMAND = re.compile(r"`(recoveryctl [^`]+)`")
 
 
@@ -28,14 +30,16 @@ def add_to(app: typer.Typer) -> None:
 def explain(
     code: Annotated[
         str | None,
-        argument("WORD", "A code like RCV-1012, a state, stop reason, verdict or rule; all codes when left out."),
+        argument("WORD", "A code like RCV-1012, a state, reason, verdict, rule or its number; all when left out."),
     ] = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Say what a code, state, stop reason, verdict or rule means, and what to do next. Works offline."""
     if code is None:
-        rows = [_of_code(each) for each in Code]
-        show(rows, output, lambda: [_table(rows)], [row["code"] for row in rows])
+        codes = [_of_code(each) for each in Code]
+        words = [_of_word(kind, word) for kind, rows in TABLES.items() for word in rows]
+        names = dict.fromkeys([*(row["code"] for row in codes), *(row["word"] for row in words)])
+        show([*codes, *words], output, lambda: [_codes_table(codes), "", _words_table(words)], list(names))
         return
     found = _find(code)
     if output.is_table:
@@ -45,14 +49,15 @@ def explain(
 
 
 def _find(text: str) -> list[dict[str, Any]]:
-    """Takes `RCV-1012`, `rcv-1012`, `1012` and `STALE_PLAN`, and any word in either case; a word can mean several
-    things.
+    """Takes `RCV-1012`, `rcv-1012`, `1012` and `STALE_PLAN`, any word in either case, and the number of a rule; a word
+    can mean several things.
     """
     wanted = text.strip().upper().replace("-", "_").replace(" ", "_")
     number = wanted.removeprefix("RCV_")
     codes = [_of_code(each) for each in Code if number == each.value.removeprefix("RCV-") or wanted == each.name]
     word = wanted.lower()
-    others = [_of_word(kind, word, *rows[word]) for kind, rows in TABLES.items() if word in rows]
+    word = _BY_NUMBER.get(word.removeprefix("rule_"), word)
+    others = [_of_word(kind, word) for kind, rows in TABLES.items() if word in rows]
     if codes or others:
         return [*codes, *others]
     names = (
@@ -81,23 +86,41 @@ def _of_code(code: Code) -> dict[str, Any]:
     return told | ({"example": EXAMPLES[code.name]} if code.name in EXAMPLES else {})
 
 
-def _of_word(kind: str, word: str, sentence: str, *commands: str) -> dict[str, Any]:
-    return {"word": word, "kind": kind, "sentence": sentence, "commands": list(commands)}
+def _of_word(kind: str, word: str) -> dict[str, Any]:
+    sentence, *commands = TABLES[kind][word]
+    cause, example = CASES[kind][word]
+    return {
+        "word": word,
+        "kind": kind,
+        "sentence": sentence,
+        "commands": commands,
+        "cause": cause,
+        "example": example,
+    }
 
 
 def _as_text(found: dict[str, Any]) -> str:
     if "word" in found:
         lines = [f"{found['word']} ({found['kind']}): {found['sentence']}"]
     else:
-        lines = [f"{found['code']} {found['sentence']}", f"  next: {found['next_step']}", f"  cause: {found['cause']}"]
-        lines += [f"  example: {found['example']}"] if "example" in found else []
+        lines = [f"{found['code']} {found['sentence']}", f"  next: {found['next_step']}"]
+    lines += [f"  {name}: {found[name]}" for name in ("cause", "example") if name in found]
     return "\n".join([*lines, *(f"  try: {command}" for command in found["commands"])])
 
 
-def _table(rows: list[dict[str, Any]]) -> "RenderableType":
+def _codes_table(rows: list[dict[str, Any]]) -> "RenderableType":
     from rich.table import Table  # noqa: PLC0415
 
     table = Table("CODE", "MEANS", "NEXT STEP", box=None, pad_edge=False)
     for row in rows:
         table.add_row(row["code"], row["sentence"], row["next_step"])
+    return table
+
+
+def _words_table(rows: list[dict[str, Any]]) -> "RenderableType":
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table("KIND", "WORD", "MEANS", "NEXT STEP", box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(row["kind"], row["word"], row["sentence"], row["commands"][0])
     return table

@@ -1,5 +1,6 @@
 """What `recoveryctl explain` says besides the catalogue: why a code comes up, an example and the next commands, and
-what states, stop reasons, verdicts and rules mean. A test holds that nothing the daemon can say is missing here.
+what states, reasons, verdicts and rules mean (`explain_cases` has why those come up). A test holds that nothing the
+daemon can say is missing here.
 """
 
 from typing import Final
@@ -381,6 +382,31 @@ STOP_REASONS: Final[dict[str, Meaning]] = {
         "recoveryctl explain RCV-3012",
     ),
 }
+PAUSE_REASONS: Final[dict[str, Meaning]] = {
+    "telemetry": (
+        "Live traffic is not measured: it pauses, and goes on by itself once it is.",
+        "recoveryctl doctor",
+        "recoveryctl lag",
+        "recoveryctl top",
+    ),
+    "live_slo": (
+        "Live traffic stayed over its SLO: look at it, then resume; it does not go on by itself.",
+        "recoveryctl lag",
+        "recoveryctl top",
+        "recoveryctl resume ID --reason TEXT",
+    ),
+    "topic_held": (
+        "Somebody holds a topic of it: it pauses, and goes on by itself once no topic of it is held.",
+        "recoveryctl list -o wide",
+        "recoveryctl describe ID",
+        "recoveryctl release TOPIC --reason TEXT",
+    ),
+    "leaving": (
+        "Its daemon ended on purpose: it rests at exact positions, and goes on by itself with the next one.",
+        "recoveryctl describe ID",
+        "recoveryctl doctor",
+    ),
+}
 LAG_VERDICTS: Final[dict[str, Meaning]] = {
     "ok": ("The group keeps up.", "recoveryctl lag"),
     "idle": ("Nothing to read, and nothing is missing.", "recoveryctl lag"),
@@ -471,11 +497,38 @@ RULES: Final[dict[str, Meaning]] = {
         "recoveryctl top",
     ),
 }
+VERSION_VERDICTS: Final[dict[str, Meaning]] = {
+    "compatible": (
+        "The new version finds all state again, by name; whether the code means the same is not told.",
+        "recoveryctl describe ID",
+    ),
+    "unknown": ("A person has to say; it is never taken for one of the others.", "recoveryctl describe ID"),
+    "incompatible": (
+        "The new version would not find some of the state or of what is under way.",
+        "recoveryctl describe ID",
+    ),
+}
+TRUTHS: Final[dict[str, Meaning]] = {
+    "aligned": ("The three describe the same point.", "recoveryctl runbook show ID"),
+    "sink_ahead": (
+        "The sink holds what was not committed: it will be read again and written twice.",
+        "recoveryctl runbook show ID",
+    ),
+    "sink_behind": (
+        "What was committed is not in the sink: it is not read again and is missing.",
+        "recoveryctl runbook show ID",
+    ),
+    "state_stale": ("The state is of another point than the offsets.", "recoveryctl runbook show ID"),
+    "unknown": ("One of them is not known; this never counts as aligned.", "recoveryctl runbook show ID"),
+}
 TABLES: Final[dict[str, dict[str, Meaning]]] = {
     "state": STATES,
     "stop reason": STOP_REASONS,
+    "reason of a pause": PAUSE_REASONS,
     "verdict of a group": LAG_VERDICTS,
     "verdict of the controller": CONTROL_VERDICTS,
     "forecast": OUTLOOKS,
     "rule of the controller": RULES,
+    "verdict of an upgrade": VERSION_VERDICTS,
+    "verdict of the truths": TRUTHS,
 }
