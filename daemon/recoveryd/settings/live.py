@@ -31,8 +31,8 @@ class MonitoredTopic(Section):
     slo: Duration | None = option(None, "The group is protected: replays yield before its time lag is this long.")
     drop_when_unattributable: bool = option(
         False,
-        "Stop yielding to the group once it is shown that replays do not cause its lag. Needs another signal, for instance "
-        "the canary of its cluster: without one the rate stays where it is.",
+        "Stop yielding to the group once it is shown that replays do not cause its lag, until it is well again or has a "
+        "quarter more of it. Needs another signal, for instance the canary of its cluster: without one the rate stays.",
     )
     read_committed: bool = option(
         False, "The group reads committed records only, so its lag ends where an open transaction begins."

@@ -146,7 +146,7 @@ def fold_readings(
         state,
         tracks=tracks,
         baselines=baselines,
-        dropped=state.dropped & protected,
+        dropped={name: was_s for name, was_s in state.dropped.items() if name in protected},
         decayed={name: at_ms for name, at_ms in state.decayed.items() if name in protected},
         ingress=ingress,
         ingress_since_ms=inputs.ingress_since_ms,

@@ -37,6 +37,7 @@ from recoveryd.live.law.episodes import begin, go_on, rest, used_ms
 from recoveryd.live.law.learning import tried_now, with_learned
 from recoveryd.live.law.moves import Move, bounds, displaced
 from recoveryd.live.law.noise import with_counted, with_work
+from recoveryd.live.law.pressed import pressed_on
 from recoveryd.live.law.publishing import published
 from recoveryd.live.law.rules import choose
 from recoveryd.live.law.types import (
@@ -149,7 +150,6 @@ def _moved(
     """The state after the move; the budget never grows beyond what the ceiling can use."""
     floor, ceiling = bounds(inputs)
     at_floor = rate <= floor * 1.001
-    pressed = at_floor and seen.is_over
     since_ms = state.floor_since_ms if state.floor_since_ms is not None else now_ms
     budget = state.budget if move.budget is None else move.budget
     return replace(
@@ -168,7 +168,7 @@ def _moved(
         is_unseen=bool(seen.unseen) or (state.is_unseen and not may_rise(seen, params)),
         floor=floor,
         floor_since_ms=since_ms if at_floor else None,
-        pressed_since_ms=(state.pressed_since_ms or now_ms) if pressed else None,
+        pressed=pressed_on(state.pressed, seen, now_ms) if at_floor else None,
     )
 
 

@@ -5,7 +5,9 @@ The move is chosen already (`rules`); here it is only published, or held back wh
 
 from dataclasses import replace
 
-from recoveryd.live.law.assessment import Assessment, is_over
+from recoveryd.live.freshness import Track
+from recoveryd.live.law.assessment import Assessment
+from recoveryd.live.law.cause import SAME
 from recoveryd.live.law.moves import Move, bounds, watches_latency
 from recoveryd.live.law.types import (
     ControlDecision,
@@ -55,20 +57,20 @@ def _in_force(
 def _with_verdict(
     state: ControllerState, move: Move, seen: Assessment, now_ms: int, params: ControllerParams
 ) -> tuple[ControllerState, ControlVerdict]:
-    """8. At the floor for three loop delays and still pressed: the replay is not the cause. Signals configured for it
-    then stop counting until they are well again; so long the verdict stays, whichever rule sets the rate.
+    """8. At the floor for three loop delays, still pressed and no less: the replay is not the cause. Signals configured
+    for it then stop counting until they are well again, or much worse than they were at the floor; so long the verdict
+    stays, whichever rule sets the rate.
     """
-    recovered = {n for n in state.dropped if _is_well(state, n, params)}
-    state = replace(state, dropped=state.dropped - recovered) if recovered else state
+    left_out = {n: was_s for n, was_s in state.dropped.items() if not _counts_again(state, n, was_s, params)}
+    state = state if len(left_out) == len(state.dropped) else replace(state, dropped=left_out)
     if move.pause:
         return state, ControlVerdict.PAUSED
     if seen.unseen or seen.stale:
         return state, ControlVerdict.BLIND
-    if _is_pressed_for_long(state, seen, now_ms):
-        may_drop = {p.name for p in params.protections if p.drop_when_unattributable}
-        pressing = {p.name for p in seen.pressures if is_over(p)}
-        return replace(state, dropped=state.dropped | (pressing & may_drop)), ControlVerdict.UNATTRIBUTABLE
-    if state.dropped:
+    may_drop = {p.name for p in params.protections if p.drop_when_unattributable} & _unmoved(state, seen, now_ms)
+    shown_s = {p.name: p.value_s for p in seen.pressures if p.name in may_drop}
+    state = replace(state, dropped={**state.dropped, **shown_s}) if shown_s else state
+    if state.dropped or _is_pressed_for_long(state, seen, now_ms):
         return state, ControlVerdict.UNATTRIBUTABLE
     is_protected = watches_latency(params) or not (params.protections or params.all_left_out)
     return state, ControlVerdict.PROTECTED if is_protected else ControlVerdict.LATENCY_UNPROTECTED
@@ -84,13 +86,18 @@ def _unattributed(state: ControllerState, move: Move, seen: Assessment, now_ms: 
 
 
 def _is_pressed_for_long(state: ControllerState, seen: Assessment, now_ms: int) -> bool:
-    return state.pressed_since_ms is not None and now_ms - state.pressed_since_ms >= 3 * seen.delay_ms
+    """By everything that is over its SLO: where some of it gets less, the floor is what it needs."""
+    return state.pressed is not None and _unmoved(state, seen, now_ms) == state.pressed.over
 
 
-def _is_well(state: ControllerState, name: str, params: ControllerParams) -> bool:
+def _unmoved(state: ControllerState, seen: Assessment, now_ms: int) -> frozenset[str]:
+    return frozenset() if state.pressed is None else state.pressed.unmoved(now_ms, 3 * seen.delay_ms)
+
+
+def _counts_again(state: ControllerState, name: str, was_s: float, params: ControllerParams) -> bool:
     slo_s = next((p.slo_s for p in params.protections if p.name == name), 0.0)
-    track = state.tracks.get(name)
-    return bool(track and track.values and track.values[-1] < slo_s / 2)
+    values = state.tracks.get(name, Track()).values
+    return bool(values) and not slo_s / 2 <= values[-1] <= SAME[1] * was_s
 
 
 def decision(

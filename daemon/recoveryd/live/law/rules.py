@@ -230,7 +230,7 @@ def _from_floor(
     where it did within the hour, the floor may be too much as well, and the recovery is paused in the end.
     """
     rate = begin_rate(state, inputs, now_ms, params)
-    waited = state.pressed_since_ms is not None and now_ms - state.pressed_since_ms >= FOREIGN_MS
+    waited = state.pressed is not None and now_ms - state.pressed.unchanged_ms >= FOREIGN_MS
     was_ours = any(is_ours_of_late(state, p, now_ms) for p in over)
     can_tell = seen.news and not seen.gated and not was_ours and all(may_be_doubted(state, p, params) for p in over)
     if not waited or not can_tell or rate <= state.rate:

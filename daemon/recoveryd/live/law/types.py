@@ -166,6 +166,36 @@ class Inputs:
     needed_bytes_per_s: float = 0.0
 
 
+class Standing(NamedTuple):
+    """Of one signal, with shares of its SLO: since `since_ms` it was `share` and did not get less than that by much.
+    `least` is the least of this time, from `least_ms`.
+    """
+
+    since_ms: int
+    share: float
+    least_ms: int
+    least: float
+
+
+class Pressed(NamedTuple):
+    """Since `since_ms` some signal was over its SLO at each step, with the rate at the floor. `signals`: those that
+    were over it meanwhile, by name; `over`: those that are.
+    """
+
+    since_ms: int
+    signals: Mapping[str, Standing]
+    over: frozenset[str]
+
+    @property
+    def unchanged_ms(self) -> int:
+        """Since when one that is over its SLO has not become much less."""
+        return min(self.signals[name].since_ms for name in self.over)
+
+    def unmoved(self, now_ms: int, for_ms: int) -> frozenset[str]:
+        """Those over their SLO that have not become less at all for so long."""
+        return frozenset(n for n in self.over if now_ms - max(self.signals[n][::2]) >= for_ms)
+
+
 @dataclass(frozen=True, slots=True)
 class ControllerState:
     """Soft state: lost at a restart, but for `memory`, which is journaled. `rate` = `budget` less what live traffic
@@ -201,8 +231,8 @@ class ControllerState:
     is_unseen: bool = False  # a signal was never measured yet: the start still has to come
     floor: float = 0.0  # of the last step
     floor_since_ms: int | None = None
-    pressed_since_ms: int | None = None
-    dropped: frozenset[str] = frozenset()
+    pressed: Pressed | None = None  # over an SLO at the floor
+    dropped: Mapping[str, float] = field(default_factory=dict)  # seconds that each signal left out showed then
     tracks: Mapping[str, Track] = field(default_factory=dict)
     ingress: Track = Track()
     ingress_since_ms: int | None = None

@@ -40,14 +40,14 @@ class HeadState(NamedTuple):
 
 
 def live_slo(state: ControllerState, now_ms: int) -> Condition | None:
-    """LIVE_SLO: the rate was at the floor and the pressure at the SLO for eleven minutes. The recovery is paused and
-    not stopped, since nothing is wrong with it.
+    """LIVE_SLO: the rate was at the floor and the pressure at the SLO for eleven minutes, and did not become less. The
+    recovery is paused and not stopped, since nothing is wrong with it.
     """
-    since_ms = state.pressed_since_ms
-    if since_ms is None or now_ms - since_ms < PRESSED_MOST_MS:
+    since_ms = now_ms if state.pressed is None else state.pressed.unchanged_ms
+    if now_ms - since_ms < PRESSED_MOST_MS:
         return None
     pressed_s = (now_ms - since_ms) / 1000
-    why = f"live traffic is over its SLO for {pressed_s:.0f} s although the replay is at its floor"
+    why = f"live traffic came no nearer to its SLO in {pressed_s:.0f} s although the replay is at its floor"
     evidence = {"pressed_s": pressed_s, "rate_bytes_per_s": state.rate, "since_ms": since_ms}
     return Condition(StopReason.LIVE_SLO, why, evidence)
 

@@ -1,0 +1,33 @@
+"""Since when live traffic is over its SLO with replays at their floor, and whether that gets less. What gets less may
+well be ours: it only takes its time, as a group that reads off what came up.
+"""
+
+from recoveryd.live.law.assessment import Assessment, is_over
+from recoveryd.live.law.cause import SAME
+from recoveryd.live.law.types import Pressed, Standing
+from recoveryd.live.pressure import Pressure, SignalKind
+
+_LESS = 0.99  # of the least so far; noise alone shows a new least more and more seldom
+
+
+def pressed_on(known: Pressed | None, seen: Assessment, now_ms: int) -> Pressed | None:
+    """After a step at the floor; None = nothing is over its SLO."""
+    over = [pressure for pressure in seen.pressures if is_over(pressure)]
+    if not over:
+        return None
+    since_ms = now_ms if known is None else known.since_ms
+    before = {} if known is None else known.signals
+    now = {p.name: _standing(before.get(p.name), p, since_ms, now_ms) for p in over}
+    return Pressed(since_ms, {**before, **now}, frozenset(now))
+
+
+def _standing(known: Standing | None, pressure: Pressure, pressed_ms: int, now_ms: int) -> Standing:
+    share = pressure.share
+    if known is None:
+        return Standing(pressed_ms, share, now_ms if pressure.kind is SignalKind.LAG else pressed_ms, share)
+    if share < SAME[0] * known.share:
+        return Standing(now_ms, share, now_ms, share)
+    if pressure.kind is not SignalKind.LAG:  # answers within a loop delay, and is too noisy for less
+        return known
+    known = known._replace(share=max(share, known.share))  # one that grew first is measured from its top
+    return known._replace(least_ms=now_ms, least=share) if share < _LESS * known.least else known
