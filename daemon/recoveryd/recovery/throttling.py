@@ -6,6 +6,7 @@ directives, pauses and events. It also steps when no recovery runs, because it m
 before one starts.
 """
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -36,6 +37,7 @@ from recoveryd.recovery.observed import Heard
 from recoveryd.recovery.pausing import LIVE_SLO, TELEMETRY, begin_resume, hold
 from recoveryd.recovery.progress import progress_ratio, verified_ratio
 from recoveryd.recovery.stops.conditions import live_slo
+from recoveryd.recovery.unwatched import SHARED, unwatched_rates
 
 _HEARD: Final = frozenset({State.RUNNING, State.VERIFYING})
 _DRAINED: Final = frozenset({State.PAUSED})
@@ -53,8 +55,10 @@ def control(draft: RecoveryDraft) -> None:
     params, before = draft.params, draft.protection.protecting
     recoveries = [r for r in draft.live() if r.state in WORKING or (r.state in _DRAINED and r.held == TELEMETRY)]
     if not params.live.domains:
+        rates = unwatched_rates(params, recoveries)
         for recovery in recoveries:
-            _without_controller(Case(draft, recovery.id), "nothing is listed to be protected any more")
+            why = "nothing is listed to be protected any more"
+            _without_controller(Case(draft, recovery.id), why, rates.get(recovery.id))
         return
     period_ms = params.control.period_ms
     if draft.now_ms - before.stepped_ms < period_ms - min(_SLACK_MS, period_ms // 4):
@@ -113,8 +117,14 @@ def _step(draft: RecoveryDraft, recoveries: Sequence[Recovery]) -> None:
     _tell(draft, before.decisions, made.decisions, made.grants, claimants)
     # Where one gets more of a budget, those that get less of it are told in the same step, however little it is.
     raises = any(_is_raised(r, made.grants.get(r.id)) for r in recoveries)
+    rates = unwatched_rates(draft.params, recoveries)
     for recovery in recoveries:
-        _apply(draft, recovery, made.grants.get(recovery.id), made.decisions, raises)
+        grant = made.grants.get(recovery.id)
+        if grant is None:
+            why = "no controller decides on it any more"
+            _without_controller(Case(draft, recovery.id), why, rates.get(recovery.id))
+        else:
+            _apply(draft, recovery, grant, made.decisions, raises)
     _pause_pressed(draft, states, claimants)
 
 
@@ -303,14 +313,11 @@ def _tell(
 def _apply(
     draft: RecoveryDraft,
     recovery: Recovery,
-    grant: Grant | None,
+    grant: Grant,
     decisions: Mapping[str, ControlDecision],
     raises: bool,
 ) -> None:
     case = Case(draft, recovery.id)
-    if grant is None:
-        _without_controller(case, "no controller decides on it any more")
-        return
     bound = [decisions[d] for d in touched_domains(recovery.spec, draft.params)]
     if recovery.held == TELEMETRY and recovery.state in _DRAINED:
         if not grant.pause and all(d.verdict not in _BLIND for d in bound):
@@ -341,12 +348,14 @@ def _is_told_at_once(held: float | None, grant: Grant, publish: bool, raises: bo
     return not is_small_change(held, rate) or (publish and rate != held) or (raises and rate < held)
 
 
-def _without_controller(case: Case, why: str) -> None:
-    """What was protected is not listed any more: it has the rate that its command asks for, and rests no longer for
-    what nobody measures.
+def _without_controller(case: Case, why: str, most_bytes_per_s: float | None) -> None:
+    """What was protected is not listed any more: it has the rate that its command asks for, `most_bytes_per_s` at most,
+    and rests no longer for what nobody measures.
     """
     recovery = case.recovery
     free = with_limits(recovery, recovery.limits, case.params)
+    if most_bytes_per_s is not None and most_bytes_per_s < (free.effective_bytes_per_s or math.inf):
+        free = replace(free, effective_bytes_per_s=most_bytes_per_s, rule=SHARED)
     if free.effective_bytes_per_s != recovery.effective_bytes_per_s:
         case.revise(effective_bytes_per_s=free.effective_bytes_per_s, rule=free.rule)
         if not recovery.attempt.released and recovery.state in WORKING:
