@@ -38,6 +38,16 @@ def test_a_restart_does_not_forget_that_a_signal_is_noisy() -> None:
     assert kept_of({"main": again}) == record.kept["live"]
 
 
+def test_what_was_learned_of_another_cluster_of_this_name_is_forgotten() -> None:
+    state = ControllerState(memory=Memory({3: 5e6}, harm_ms=7), baselines={"canary": (0.004,) * 6})
+    here = kept_of({"main": state}, {"main": 11.0, "gone": 12.0})
+    read = daemon_from_document(daemon_to_document(DaemonRecord(kept={"live": here}))).kept
+    assert begun(read, "main", 11.0).memory == state.memory
+    assert begun(read, "main", 11.5) == ControllerState()
+    assert is_worth_keeping(read, kept_of({"main": state}, {"main": 11.5})), "else the next daemon forgets it too"
+    assert begun({"live": kept_of({"main": state})}, "main", 11.0).memory == state.memory, "of an earlier release"
+
+
 def test_harm_of_another_day_is_written_again() -> None:
     day_ms = 86_400_000
     before = {"live": kept_of({"main": ControllerState(memory=Memory({3: 80.0}, harm_ms=20_000 * day_ms))})}

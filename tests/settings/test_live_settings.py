@@ -1,5 +1,6 @@
 """The options of live protection: from the config to the parameters of the rules."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,8 @@ control: {target_pressure: 0.8, max_bytes_per_s: 50MB, min_bytes_per_s: 1MB, loo
         Protection("lag:audit@flights", SignalKind.LAG, 4.0, 2.0, True),
         Protection("fetch_p99", SignalKind.LATENCY, 1.0),
     )
-    assert params.live == LiveParams(
+    placeless = {name: replace(domain, place=0.0) for name, domain in params.live.domains.items()}
+    assert replace(params.live, domains=placeless) == LiveParams(
         domains={
             "main": ControllerParams(protections=main, **common),  # type: ignore[arg-type]
             "dr": ControllerParams(protections=dr, **common),  # type: ignore[arg-type]
@@ -101,6 +103,19 @@ def test_without_the_right_to_pause_lost_telemetry_means_the_floor(tmp_path: Pat
     params = loaded(tmp_path, text).params()
     assert params.live.domains["main"].lost_after_ms > 10**12
     assert not params.recoveries.control.pause_allowed
+
+
+def place(tmp_path: Path, brokers: str, query: str = "max(x)") -> float:
+    path = tmp_path / "c.yaml"
+    reading = f'{{name: x, url: "http://127.0.0.1:9090", query: "{query}", slo: 1s}}'
+    path.write_text(f"clusters: {{main: {{bootstrap.servers: '{brokers}'}}}}\nmonitor: {{prometheus: [{reading}]}}\n")
+    return load(path, env={}).params().live.domains["main"].place
+
+
+def test_other_brokers_or_another_query_are_another_place(tmp_path: Path) -> None:
+    here = place(tmp_path, "a:1,b:1")
+    assert here == place(tmp_path, "b:1, a:1") > 0
+    assert len({here, place(tmp_path, "a:1,c:1"), place(tmp_path, "a:1,b:1", "max(y)")}) == 3
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What controllers know that outlives the daemon, as plain JSON values in the daemon's own record: by domain the safe
 rates by hour of the day and kind of work, for which signals and SLOs they were safe, and when one was last too high; of
-each signal the latency at rest and the highest one at rest, which tells noise.
+each signal the latency at rest and the highest one at rest, which tells noise. The place tells whether the name means
+the same cluster and queries still.
 
 A restart or the next recovery begins there instead of with a minute at the floor. What cannot be read is forgotten; it
 is never more than a hint, which fresh samples must confirm before a rate rises.
@@ -20,11 +21,14 @@ KEY: Final = "live"
 EVERY_MS: Final = 60_000
 _CHANGED: Final = 0.1
 _DOMAINS_MOST: Final = 1_000
+_ID: Final = "id"
 
 
-def begun(kept: Mapping[str, Any], domain: str) -> ControllerState:
-    """The state of a controller of which nothing is known but what was kept."""
+def begun(kept: Mapping[str, Any], domain: str, place: float = 0.0) -> ControllerState:
+    """The state of a controller of which nothing is known but what was kept, of the same `place`."""
     found = _mapping(_mapping(kept.get(KEY)).get(domain))
+    if _numbers(found.get("place")).get(_ID, place) != place:
+        return ControllerState()
     peaks = _numbers(found.get("rest_most"))
     rest = {name: _samples(usual_s, peaks.get(name)) for name, usual_s in _numbers(found.get("rest")).items()}
     return ControllerState(memory=_memory(found), baselines=rest)
@@ -46,19 +50,35 @@ def _samples(usual_s: float, most_s: float | None) -> tuple[float, ...]:
     return usual if most_s is None or most_s <= usual_s else (most_s, *usual)
 
 
-def kept_of(states: Mapping[str, ControllerState]) -> dict[str, Numbers]:
-    """What to keep of these controllers; a domain of which nothing is known is left out."""
+def kept_of(states: Mapping[str, ControllerState], places: Mapping[str, float] | None = None) -> dict[str, Numbers]:
+    """What to keep of these controllers; a domain of which nothing is known is left out. `places`: by domain."""
     found = {domain: _of(state) for domain, state in list(states.items())[:_DOMAINS_MOST]}
-    return {domain: known for domain, known in found.items() if any(known.values())}
+    known = {domain: numbers for domain, numbers in found.items() if any(numbers.values())}
+    told = {domain: place for domain, place in (places or {}).items() if place}
+    return {domain: {**numbers, **_placed(told.get(domain))} for domain, numbers in known.items()}
+
+
+def _placed(place: float | None) -> Numbers:
+    return {} if place is None else {"place": {_ID: place}}
 
 
 def is_worth_keeping(kept: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     """Whether any number is new or differs by a tenth, or a time by an hour."""
     before = _flat(kept.get(KEY))
     return any(
-        abs(value - before.get(key, 0.0)) > (HOUR_MS if key[1] == "harm" else _CHANGED * before.get(key, 0.0))
-        for key, value in _flat(now).items()
+        abs(value - before.get(key, 0.0)) > _least(key[1], before.get(key, 0.0)) for key, value in _flat(now).items()
     )
+
+
+def _least(kind: str, before: float) -> float:
+    """By how much a number of this kind differs at least from one that is worth keeping."""
+    match kind:
+        case "harm":
+            return HOUR_MS
+        case "place":
+            return 0.0
+        case _:
+            return _CHANGED * before
 
 
 def has_fallen(kept: Mapping[str, Any], states: Mapping[str, ControllerState]) -> bool:
@@ -100,7 +120,7 @@ def _flat(kept: object) -> dict[tuple[str, str, str], float]:
     return {
         (domain, kind, key): value
         for domain, found in _mapping(kept).items()
-        for kind in ("safe", "safe_read", "protects", "harm", "rest", "rest_most")
+        for kind in ("safe", "safe_read", "protects", "harm", "rest", "rest_most", "place")
         for key, value in _numbers(_mapping(found).get(kind)).items()
     }
 

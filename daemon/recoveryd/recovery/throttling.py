@@ -92,7 +92,10 @@ def _step(draft: RecoveryDraft, recoveries: Sequence[Recovery]) -> None:
     out, claimants = left_out(draft), claimants_of(draft, recoveries)
     domains = domains_now(draft, out)
     signals = {domain: _signals(before, domain, out) for domain in domains}
-    known = {domain: before.states.get(domain) or begun(draft.draft.daemon.kept, domain) for domain in domains}
+    known = {
+        domain: before.states.get(domain) or begun(draft.draft.daemon.kept, domain, domains[domain].place)
+        for domain in domains
+    }
     made = throttle(known, signals, claimants, draft.now_ms, domains, told_left_out(out))
     uncontrolled = _uncontrolled(draft, recoveries, claimants)
     states = {
@@ -282,7 +285,8 @@ def _kept(draft: RecoveryDraft, after: Protecting) -> Protecting:
     daemon = draft.draft.daemon
     if draft.now_ms - after.kept_ms < EVERY_MS and not has_fallen(daemon.kept, after.states):
         return after
-    learned = kept_of(after.states)
+    places = {domain: params.place for domain, params in draft.params.live.domains.items()}
+    learned = kept_of(after.states, places)
     if is_worth_keeping(daemon.kept, learned):
         known = {domain: kept for domain, kept in daemon.kept.get(KEY, {}).items() if domain in after.states}
         kept = {**daemon.kept, KEY: {**known, **learned}}

@@ -28,7 +28,7 @@ def make_params(values: SettingsModel, own_topics: frozenset[str], units: Mappin
     limits = values.limits
     kept = KeptParams(keep_terminal_ms=limits.keep_terminal, keep_terminal_most=limits.keep_terminal_most)
     known = KnownUnitParams(units=units, approvals=values.approval_rules)
-    live = make_live_params(values.monitor, values.control)
+    live = make_live_params(values.monitor, values.control, values.clusters)
     kept_samples = _kept_samples(values.chunk.max_interval, values.monitor.interval)
     live = replace(live, sample_history=max(live.sample_history, kept_samples))
     return CapabilityParams(

@@ -2,8 +2,10 @@
 has an SLO.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
+from zlib import crc32
 
 from recoveryd.live.lag.book import Reader
 from recoveryd.live.lag.window import LagParams
@@ -34,7 +36,9 @@ def make_control_params(control: ControlSection) -> ControlParams:
     )
 
 
-def make_live_params(monitor: MonitorSection, control: ControlSection) -> LiveParams:
+def make_live_params(
+    monitor: MonitorSection, control: ControlSection, clusters: Mapping[str, Mapping[str, str]]
+) -> LiveParams:
     lag = LagParams(period_ms=max(_LAG_PERIOD_LEAST_MS, monitor.interval))
     protections: dict[str, list[Protection]] = {}
     for topic in monitor.topics:
@@ -49,7 +53,10 @@ def make_live_params(monitor: MonitorSection, control: ControlSection) -> LivePa
             Protection(reading.name, SignalKind.LATENCY, reading.slo / 1000)
         )
     return LiveParams(
-        domains={cluster: _domain(tuple(found), control) for cluster, found in protections.items()},
+        domains={
+            cluster: _domain(tuple(found), control, _place(cluster, monitor, clusters.get(cluster, {})))
+            for cluster, found in protections.items()
+        },
         lag=lag,
         lags={
             _reader(topic): found
@@ -82,7 +89,16 @@ def _of_lag(topic: MonitoredTopic, lag: LagParams) -> Protection:
     return Protection(name, SignalKind.LAG, slo_s, idle_s, topic.drop_when_unattributable)
 
 
-def _domain(protections: tuple[Protection, ...], control: ControlSection) -> ControllerParams:
+def _place(cluster: str, monitor: MonitorSection, properties: Mapping[str, str]) -> float:
+    """By the brokers' addresses, in any order, and what is asked of a Prometheus: with others of these, what was safe
+    and usual is not known.
+    """
+    brokers = sorted(address.strip() for address in properties.get("bootstrap.servers", "").split(","))
+    queries = sorted(f"{r.name} {r.query}" for r in monitor.prometheus if r.cluster == cluster)
+    return 1.0 + crc32("\n".join([*brokers, *queries]).encode())  # a float holds it whole
+
+
+def _domain(protections: tuple[Protection, ...], control: ControlSection, place: float) -> ControllerParams:
     return ControllerParams(
         protections=protections,
         target=control.target_pressure,
@@ -91,4 +107,5 @@ def _domain(protections: tuple[Protection, ...], control: ControlSection) -> Con
         loop_delay_ms=control.loop_delay,
         most_bytes_per_s=float(control.max_bytes_per_s),
         lost_after_ms=_LOST_AFTER_MS if control.pause_allowed else _NEVER_MS,
+        place=place,
     )

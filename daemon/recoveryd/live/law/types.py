@@ -87,6 +87,7 @@ class ControllerParams:
     some_left_out: bool = False
     all_left_out: bool = False
     most_bytes_per_s: float = math.inf  # of all claims together, whatever each may take
+    place: float = 0.0  # another number for each cluster and set of queries; what is remembered holds for one; 0 = any
     freshness: FreshnessParams = FreshnessParams()
 
     @property
