@@ -109,6 +109,23 @@ def test_the_clock_of_what_is_no_daemon_is_not_judged(behind_h: int) -> None:
     assert (clock.name, clock.verdict.value) == ("clock of the daemon", "skipped")
 
 
+def test_a_daemon_that_begins_to_lead_while_it_is_asked_is_worth_asking_again() -> None:
+    asked_for: list[str] = []
+
+    def answer(send: Send, asked: str) -> None:
+        asked_for.append(asked.split()[1])
+        if "readyz" in asked:
+            send(whole('{"ready": true, "role": "leader"}'))
+        else:
+            send(whole('{"error": {"code": "RCV-4017", "message": "loads"}}', "503 Service Unavailable"))
+
+    with speaking(answer) as url:
+        code, printed, said = run("get", "x", "--http", url)
+
+    assert (code, printed, said.split()[0]) == (1, "", "RCV-4017")
+    assert asked_for == ["/api/v1/recoveries/x", "/readyz"]
+
+
 @pytest.fixture
 def trickling() -> Iterator[str]:
     """Each answer begins at once, and goes on byte by byte until the test is over."""
