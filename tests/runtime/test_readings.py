@@ -240,6 +240,7 @@ class ScriptedPrometheus:
 
 QUERY = Query("p99", "main", "http://prometheus:9090", "vector(1)", 0.001)  # nothing whose samples could be old
 NO_ANSWER = QueryAnswer(None, RejectReason.NO_ANSWER, "down")
+GONE = QueryAnswer(None, RejectReason.NO_ANSWER, "0 series", is_empty=True)
 
 
 def query_collector(
@@ -291,12 +292,41 @@ async def times_taken(prometheus: ScriptedPrometheus, expression: str, count: in
 
 
 async def test_a_reading_bears_the_time_of_the_scrape_behind_it_and_the_same_scrape_is_no_new_one() -> None:
-    none = QueryAnswer(None, RejectReason.NO_ANSWER, "0 series", is_empty=True)
-    ages = [QueryAnswer(40.0), QueryAnswer(42.0), QueryAnswer(0.5), none]  # a question takes a second
+    ages = [QueryAnswer(40.0), QueryAnswer(42.0), QueryAnswer(0.5)]  # a question takes a second
     script = [answer for age in ages for answer in (age, QueryAnswer(0.25))]
     prometheus = ScriptedPrometheus(ManualClock(100_000), script)
-    assert await times_taken(prometheus, "max(p99)", 4) == [60_000, 60_000, 103_500, 106_000]
+    assert await times_taken(prometheus, "max(p99)", 3) == [60_000, 60_000, 103_500]
     assert [asked[1] for asked in prometheus.asked[:2]] == ["time() - max(timestamp(p99))", "max(p99)"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "age"),
+    [
+        ("max(p99) or vector(0)", "time() - max(timestamp(p99))"),
+        ("max(rate(p99[90s]))", "time() - max(timestamp(p99))"),  # answers out of the rest of its range
+        ("absent(p99)", "time() - max(timestamp(p99))"),
+    ],
+)
+async def test_a_query_whose_series_are_gone_gives_no_reading_though_it_would_have_an_answer(
+    expression: str, age: str
+) -> None:
+    prometheus, refused = ScriptedPrometheus(ManualClock(100_000), [GONE, GONE]), list[RejectReason]()
+    query = Query("p99", "main", "http://prometheus:9090", expression, 0.001)
+    collector, events = query_collector(prometheus, refused, query, lambda: bool(prometheus.script))
+    with capture_logs() as logged:
+        running = asyncio.create_task(collector.run())
+        await until(lambda: len(refused) == 2)
+        running.cancel()
+    assert (events, [asked[1] for asked in prometheus.asked]) == ([], [age, age])
+    assert refused == [RejectReason.NO_ANSWER, RejectReason.NO_ANSWER]
+    why = "no series that it reads has a sample now, so that its answer would tell nothing of now"
+    assert [(line["log_level"], line["why"]) for line in logged] == [("warning", why)]
+
+
+async def test_readings_go_on_when_the_series_of_a_query_are_back() -> None:
+    script = [GONE, QueryAnswer(1.0), QueryAnswer(0.25)]
+    prometheus = ScriptedPrometheus(ManualClock(100_000), script)
+    assert await times_taken(prometheus, "max(p99) or vector(0)", 1) == [100_000]
 
 
 async def test_a_reading_over_a_range_bears_the_time_at_which_the_range_begins() -> None:

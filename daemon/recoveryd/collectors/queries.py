@@ -21,6 +21,7 @@ DEADLINE_S: Final = 10.0
 LOOKBACK_LEAST_S: Final = 90.0  # scraping once a minute is common, and one scrape may be late
 LOOKBACK_PERIODS: Final = 4
 SAME_SCRAPE_MS: Final = 500  # two answers differ by what they took; nobody scrapes more often than each second
+GONE: Final = "no series that it reads has a sample now, so that its answer would tell nothing of now"
 
 Refuse = Callable[[RejectReason], None]
 
@@ -88,12 +89,14 @@ class QueryCollector:
 
     async def _age(self, query: Query, text: str | None) -> QueryAnswer:
         """How long ago the newest sample behind the query was scraped, in seconds by the server's clock, which may
-        differ from ours; 0 and empty where the query has no samples that could tell. Between two scrapes answers are
-        the same sample, and no new reading. `text`: what asks for it, None = nothing can.
+        differ from ours. Between two scrapes answers are the same sample, and no new reading. `text`: what asks for
+        it; None = the query reads no series, and is as new as the asking: 0 and empty.
         """
-        none = QueryAnswer(0.0, is_empty=True)
-        answer = none if text is None else await self._ask(query, text)
-        return none if answer.is_empty else answer
+        if text is None:
+            return QueryAnswer(0.0, is_empty=True)
+        answer = await self._ask(query, text)
+        # The query may have an answer still, by `or vector(0)` or out of the rest of a range: it would look new.
+        return QueryAnswer(None, RejectReason.NO_ANSWER, GONE) if answer.is_empty else answer
 
     async def _ask(self, query: Query, text: str) -> QueryAnswer:
         lookback_s = max(LOOKBACK_LEAST_S, LOOKBACK_PERIODS * query.every_s)
