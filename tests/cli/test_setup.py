@@ -12,11 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from recoveryd.adapters.kafka.canary_leaders import CanaryLeaders
+from recoveryd.adapters.kafka.own_topics import LEAD_NONE, TopicReport
 from recoveryd.cli.verbs import doctor_clusters, doctor_machine, doctor_platform, doctor_spark
 from recoveryd.cli.verbs.doctor_checks import CheckResult, CheckVerdict
 from recoveryd.cli.verbs.doctor_clusters import own_needs
 from recoveryd.cli.verbs.doctor_spark import check_profiles
 from recoveryd.settings import load
+from recoveryd.wire.topics import TopicDifference
 from tests.cli.scripted import run
 
 GOOD = "clusters:\n  main:\n    bootstrap.servers: 127.0.0.1:9092\nlog: {level: debug}\n"
@@ -259,6 +262,44 @@ def test_an_address_that_only_the_daemon_reads_is_missed_by_who_validates_and_by
     result = run(None, "config", "validate", "--config", config)
     assert result.exit_code != 0
     assert f"{config}:6: webhooks.chat.url is not usable: the file {tmp_path / 'not-for-you'}" in result.stderr
+
+
+CANARY = "recovery.canary.v1"
+EACH = "So that the canary measures each broker:"
+FEWER = TopicDifference(CANARY, "partitions", "2", "1", fatal=False)
+SEGMENTS = TopicDifference(CANARY, "segment.ms", "300000", "600000", fatal=False)
+SILENT = TopicDifference(CANARY, LEAD_NONE, "none", "2", fatal=False)
+RECEIPTS = TopicDifference("recovery.receipts.v1", "partitions", "8", "4", fatal=False)
+ONE_LED = CanaryLeaders(CANARY, frozenset({1, 2}), {0: 1}, {0: (1,)})
+TWICE_LED = CanaryLeaders(CANARY, frozenset({1, 2}), {0: 1, 1: 1}, {0: (1,), 1: (1,)})
+ALTER = f"kafka-topics.sh --bootstrap-server b:1 --alter --topic {CANARY} --partitions"
+
+
+@pytest.mark.parametrize(
+    ("reports", "found", "step"),
+    [
+        (
+            [TopicReport(CANARY, exists=True, differences=(FEWER,), leaders=ONE_LED)],
+            f"{CANARY}: partitions is 1, wanted 2",
+            f"{EACH} `{ALTER} 2 --replica-assignment 1,2`.",
+        ),
+        (
+            [TopicReport(CANARY, exists=True, differences=(SILENT, SEGMENTS), leaders=TWICE_LED)],
+            f"{CANARY}: brokers that lead none is 2, wanted none; {CANARY}: segment.ms is 600000, wanted 300000",
+            f"{EACH} `{ALTER} 3 --replica-assignment 1,1,2`. Correct the rest when convenient.",
+        ),
+        (
+            [TopicReport("recovery.receipts.v1", exists=True, differences=(RECEIPTS,))],
+            "recovery.receipts.v1: partitions is 4, wanted 8",
+            "Correct it when convenient.",
+        ),
+    ],
+)
+def test_doctor_says_how_each_broker_gets_a_partition_of_the_canary(
+    reports: list[TopicReport], found: str, step: str
+) -> None:
+    told = doctor_clusters.judge_topics("topics on main", tuple(reports), "b:1")
+    assert (told.verdict, told.found, told.next_step) == (CheckVerdict.WARN, found, step)
 
 
 def test_doctor_finds_a_work_dir_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

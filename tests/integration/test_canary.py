@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewPartitions
 
 from recoveryd.adapters.kafka import own_topics
 from recoveryd.adapters.kafka.canary import KafkaCanary
@@ -92,6 +92,24 @@ async def test_records_go_to_every_partition_in_turn_so_to_every_broker(bootstra
     assert [p.seconds is None for p in probes] == [True] * 3 + [False] * 6, "the first one to each pays for connecting"
     assert [written(bootstrap, names.canary, partition) for partition in range(3)] == [3, 3, 3]
     admin.delete_topics([names.canary])[names.canary].result(DEADLINE_S)
+
+
+async def test_partitions_that_are_added_while_it_runs_get_records_too(
+    bootstrap: str, names: TopicNames, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recoveryd.adapters.kafka.canary._LEADERS_EVERY_S", 0.1)
+    canary, admin = make_canary(bootstrap, names), AdminClient({"bootstrap.servers": bootstrap})
+    await until(canary, lambda p: p.seconds is not None)
+    admin.create_partitions([NewPartitions(names.canary, 3)])[names.canary].result(DEADLINE_S)
+    firsts = 0  # the first record to each is no measurement
+    give_up_s = time.monotonic() + DEADLINE_S
+    while firsts < 2:
+        assert time.monotonic() < give_up_s, "records never went to the new partitions"
+        probe = await canary.probe(DEADLINE_S)
+        assert probe.fate is Fate.DELIVERED, probe
+        firsts += probe.seconds is None
+    await canary.close()
+    assert all(written(bootstrap, names.canary, partition) > 0 for partition in range(3))
 
 
 async def test_a_missing_topic_is_no_measurement_and_is_not_created_and_is_found_once_it_is_there(

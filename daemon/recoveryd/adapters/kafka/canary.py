@@ -5,14 +5,20 @@ The time is the client library's own, from `produce` to the answer of the broker
 not look like a slow broker. A record that is not answered keeps its place: its age is the measurement, and it goes on
 growing over clients that were given up, until one is answered. What says nothing about latency (no topic, no
 permission) is no measurement at all.
+
+Once a minute it looks who leads, beside the probes: partitions that were added get records too, and brokers that lead
+none, and so are not measured, are told in the log.
 """
 
+import asyncio
+import logging
 import time
 from dataclasses import dataclass
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from recoveryd.adapters.kafka.canary_leaders import SilentBrokers, look
 from recoveryd.adapters.kafka.client import Properties, is_no_such_topic, make_admin, make_canary_producer, problem
 from recoveryd.adapters.kafka.living_clients import version_of
 from recoveryd.adapters.kafka.topic_admin import describe
@@ -20,10 +26,13 @@ from recoveryd.adapters.workers import Workers
 from recoveryd.errors import ClusterProblem
 from recoveryd.ports import Fate, Probe
 
+_log = logging.getLogger("recoveryd.kafka")
+
 _RECORD: Final = b"canary"
 _GIVE_UP_S: Final = 30.0
 _LOOK_S: Final = 3.0
 _LOOK_AGAIN_S: Final = 10.0
+_LEADERS_EVERY_S: Final = 60.0
 
 
 @dataclass(slots=True)
@@ -61,14 +70,51 @@ class KafkaCanary:
         self._unanswered_s: float | None = None  # when something was sent that nothing has answered since
         self._look_again_s = 0.0
         self._unusable = ""
+        self._lookers = Workers(f"canary-leaders-{cluster}", 1)  # a look that takes long delays no record
+        self._leaders_due_s = 0.0
+        self._looking: asyncio.Future[None] | None = None
+        self._silent = SilentBrokers()
 
     async def probe(self, wait_s: float) -> Probe:
         """See the port."""
-        return await self._workers.run(self._probe, wait_s)
+        probe = await self._workers.run(self._probe, wait_s)
+        self._look_at_leaders()
+        return probe
 
     async def close(self) -> None:
         """See the port."""
         await self._workers.run(self._forget)
+
+    def _look_at_leaders(self) -> None:
+        """Begin a look when one is due and the last one is over."""
+        producer, now_s = self._producer, time.monotonic()
+        is_over = self._looking is None or self._looking.done()
+        if producer is not None and is_over and now_s >= self._leaders_due_s:
+            self._leaders_due_s = now_s + _LEADERS_EVERY_S
+            self._looking = asyncio.ensure_future(self._lookers.run(self._take_leaders, producer))
+
+    def _take_leaders(self, producer: Producer) -> None:
+        """Raises nothing: without an answer records go where they went."""
+        try:
+            seen = look(producer, self._topic, _LOOK_S)
+        except KafkaException:
+            return  # the records themselves tell
+        if seen is None or not seen.is_led:  # a record to a new one would wait for its leader, and look slow
+            return
+        if producer is self._producer:
+            # Never fewer: a broker that has not heard yet tells of before, and a topic that was made anew refuses.
+            self._partitions = max(self._partitions, seen.partitions)
+        told = self._silent.told(seen)
+        if told:
+            _log.warning(
+                "The canary on %s does not measure brokers that lead no partition of %s: %s. To mend it: %s",
+                self._cluster,
+                self._topic,
+                ", ".join(map(str, told)),
+                seen.mend(str(self._properties.get("bootstrap.servers", "HOST:PORT"))),
+            )
+        elif told is not None:
+            _log.info("The canary on %s measures all brokers", self._cluster)
 
     def _probe(self, wait_s: float) -> Probe:
         if time.monotonic() < self._look_again_s:

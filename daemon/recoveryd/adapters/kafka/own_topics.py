@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from recoveryd.adapters.kafka.canary_leaders import CanaryLeaders, look
 from recoveryd.adapters.kafka.client import Properties, make_transactional_producer, problem
 from recoveryd.adapters.kafka.topic_admin import await_topic, create, describe, read_configs
 from recoveryd.errors import ClusterProblem, OwnTopicProblem
@@ -17,19 +18,23 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.wire.topics import OwnTopic, TopicDifference, differences
 from recoveryd_jobs.shared.meeting import meet
 
+LEAD_NONE = "brokers that lead none"
 _FIND_S = 25.0  # of a cluster where nobody answers this is told after a bit more
 _TIMEOUT_S = 45.0  # a broker that answered once may take long to make topics
 
 
 @dataclass(frozen=True, slots=True)
 class TopicReport:
-    """What was found for one own topic. `created` just now; else its `differences` from what is wanted."""
+    """What was found for one own topic. `created` just now; else its `differences` from what is wanted. `leaders`: of
+    one of which each broker shall lead a partition.
+    """
 
     topic: str
     exists: bool
     created: bool = False
     differences: tuple[TopicDifference, ...] = ()
     is_required: bool = True
+    leaders: CanaryLeaders | None = None
 
 
 def inspect(admin: AdminClient, wanted: Iterable[OwnTopic]) -> tuple[TopicReport, ...]:
@@ -44,8 +49,20 @@ def inspect(admin: AdminClient, wanted: Iterable[OwnTopic]) -> tuple[TopicReport
             reports.append(TopicReport(topic.name, exists=False, is_required=topic.is_required))
             continue
         found = differences(topic, shape.partitions, read_configs(admin, topic.name, _TIMEOUT_S))
-        reports.append(TopicReport(topic.name, exists=True, differences=found, is_required=topic.is_required))
+        leaders = _leaders(admin, topic.name) if topic.per_broker else None
+        if leaders is not None and leaders.silent and shape.partitions >= topic.partitions:
+            silent = ", ".join(map(str, leaders.silent))
+            found = (TopicDifference(topic.name, LEAD_NONE, "none", silent, fatal=False), *found)
+        reports.append(TopicReport(topic.name, True, False, found, topic.is_required, leaders))
     return tuple(reports)
+
+
+def _leaders(admin: AdminClient, topic: str) -> CanaryLeaders | None:
+    """Raises `ClusterProblem`."""
+    try:
+        return look(admin, topic, _TIMEOUT_S)
+    except KafkaException as error:
+        raise problem(error, f"ask who leads {topic}", "Describe", topic) from error
 
 
 def apply(admin: AdminClient, wanted: Iterable[OwnTopic], replication_factor: int) -> tuple[TopicReport, ...]:

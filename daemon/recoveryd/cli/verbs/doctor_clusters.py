@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 from recoveryd.adapters.kafka.cluster_probe import identify
-from recoveryd.adapters.kafka.own_topics import TopicReport
+from recoveryd.adapters.kafka.own_topics import LEAD_NONE, TopicReport
 from recoveryd.adapters.kafka.permissions import lacking
 from recoveryd.adapters.kafka.platform_facts import read_versions
 from recoveryd.cli.send.backend import Sent
@@ -37,6 +37,7 @@ from recoveryd.wire.topics import TopicNames
 MAIN = "main"
 _CLOCK_TOLERANCE_MS = 2_000
 _NOBODY = "doctor-probe"
+_MENDED = frozenset({"partitions", LEAD_NONE})  # where each broker shall lead a partition
 
 
 def check_clusters(
@@ -115,7 +116,7 @@ async def _check_topics(connection: Connection, cluster: str) -> list[CheckResul
             reports = await kafka.inspect_own_topics(cluster)
         except RecoverydError as error:
             return [failed(name, error), skipped(f"write to {cluster}", "needs the topics", "See above.")]
-        topics = _judge_topics(name, reports)
+        topics = judge_topics(name, reports, str(connection.settings.librdkafka(cluster)["bootstrap.servers"]))
         if any(not report.exists and report.is_required for report in reports):
             return [
                 topics,
@@ -170,7 +171,8 @@ def _check_acls(
     return good(name, f"{len(needs)} needs are granted")
 
 
-def _judge_topics(name: str, reports: tuple[TopicReport, ...]) -> CheckResult:
+def judge_topics(name: str, reports: tuple[TopicReport, ...], servers: str) -> CheckResult:
+    """What was found of the own topics of a cluster whose brokers are at `servers`."""
     step = Code.OWN_TOPIC_MISSING.next_step
     missing = [report.topic for report in reports if not report.exists and report.is_required]
     if missing:
@@ -183,8 +185,18 @@ def _judge_topics(name: str, reports: tuple[TopicReport, ...]) -> CheckResult:
     if wanted:
         return doubtful(name, f"Missing, needed to measure latency: {', '.join(wanted)}.", step)
     if differing:
-        return doubtful(name, "; ".join(text for _, text in differing), "Correct it when convenient.")
+        return doubtful(name, "; ".join(text for _, text in differing), _mend(reports, servers))
     return good(name, f"{len(reports)} topics as wanted")
+
+
+def _mend(reports: tuple[TopicReport, ...], servers: str) -> str:
+    """The next step for topics with differences that let the daemon start."""
+    mends = [mend for r in reports if r.leaders is not None and (mend := r.leaders.mend(servers))]
+    if not mends:
+        return "Correct it when convenient."
+    is_rest = any(d.setting not in _MENDED or r.leaders is None for r in reports for d in r.differences)
+    rest = " Correct the rest when convenient." if is_rest else ""
+    return f"So that the canary measures each broker: `{'; '.join(mends)}`.{rest}"
 
 
 def _judge_writes(name: str, denied: dict[str, str | None]) -> CheckResult:
