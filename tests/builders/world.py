@@ -80,6 +80,8 @@ class Application:
     frozen: set[int] = field(default_factory=set)  # lanes that neither copy nor send heartbeats
     frozen_tasks: set[int] = field(default_factory=set)  # of the verification
     stuck: set[int] = field(default_factory=set)  # lanes that repeat their last heartbeat and do not copy
+    busy: dict[int, int] = field(default_factory=dict)  # lanes in a slow commit, by the directive they last looked at
+    ended: set[int] = field(default_factory=set)  # lanes that were told to return, and did
     returned: set[int] = field(default_factory=set)  # lanes that sent their last heartbeat
 
 
@@ -251,8 +253,9 @@ class World:
             if wanted == "run":
                 self._copy(app)
             states = {lane: self._lane_state(app, lane, wanted) for lane in range(len(app.lanes))}
-            if wanted in {"stop", "verify"} or all(s == "done" for s in states.values()):
-                app.phase, states = "drained", dict.fromkeys(states, "done")
+            app.ended |= {lane for lane in states if wanted in {"stop", "verify"} and states[lane] == "done"}
+            if all(s == "done" for s in states.values()):
+                app.phase = "drained"
             if not app.silent:
                 for lane in states.keys() - app.frozen - app.returned:
                     self.feed(self._heartbeat(app, lane, states[lane]))
@@ -301,7 +304,7 @@ class World:
     def _copy(self, app: Application) -> None:
         durable = self.receipts[app.recovery]
         for number, lane in enumerate(app.lanes):
-            for partition in lane if number not in app.frozen | app.stuck else ():
+            for partition in lane if number not in app.frozen | app.stuck | app.ended | app.busy.keys() else ():
                 stop = app.stops[partition]
                 end = self.ends[partition] if stop is None else stop
                 most = min(self.speed, self._room(app, number))
@@ -320,6 +323,10 @@ class World:
         return max(0, min(records, self.speed if allowed.bytes is None else -(-allowed.bytes // 100) - copied))
 
     def _lane_state(self, app: Application, lane: int, wanted: str) -> str:
+        if lane in app.busy:
+            return "copying"
+        if lane in app.ended or wanted in {"stop", "verify"}:
+            return "done"
         durable = self.receipts[app.recovery]
         if all(app.stops[p] is not None and durable[p] >= app.stops[p] for p in app.lanes[lane]):
             return "done"
@@ -329,7 +336,7 @@ class World:
 
     def _heartbeat(self, app: Application, lane: int, state: str) -> LaneHeartbeat:
         positions = tuple(self._position(app, p, state) for p in app.lanes[lane])
-        sequence = app.directive.sequence if app.directive else 0
+        sequence = app.busy.get(lane, app.directive.sequence if app.directive else 0)
         rate = float(self.speed) if state == "copying" else 0.0
         return LaneHeartbeat(app.recovery, app.attempt, lane, sequence, state, False, rate, rate * 100, positions, "")
 

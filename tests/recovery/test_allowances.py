@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recoveryd.kernel.states import State, StopReason
+from recoveryd.recovery.effects import LaunchAttempt
 from recoveryd.recovery.lane_shares import allowances, fill_up, share_out, shared_out_again
-from recoveryd.recovery.model import Allowance, PartitionProgress, Progress, Recovery
+from recoveryd.recovery.model import Allowance, PartitionProgress, Progress, Recovery, Wanted
 from recoveryd.recovery.spec import CaughtUp, Limits, Never
 from recoveryd.recovery.stops.auto_stop import capped
 from tests.builders.core import command, make_facts, make_spec
@@ -161,6 +162,178 @@ def test_a_capped_following_replay_ends_with_whatever_daemons_and_applications_i
             break
     done = world.recovery()
     assert (done.state, done.stop.reason, done.progress.records) == (State.COMPLETED, StopReason.ZERO_LAG, 660)
+
+
+def told_to_return(limits: Limits, stop: CaughtUp | Never, late: set[int]) -> World:
+    """A world of three lanes that were just told to return, since the first has used its part up. The `late` ones are
+    in a slow commit and have not looked.
+    """
+    world = following(limits, (450, 20, 20), stop)
+    for _ in range(100):
+        if world.recovery().wanted is Wanted.STOP:
+            break
+        world.second()
+    before = world.recovery().wanted_sequence - 1
+    world.applications["r1"].busy = dict.fromkeys(late, before)
+    return world
+
+
+def grow(world: World, seconds: int, per_s: dict[int, int]) -> None:
+    for _ in range(seconds):
+        for partition, records in per_s.items():
+            world.ends[partition] += records
+        world.second()
+
+
+def lost(world: World) -> list[object]:
+    return [notice.data["why"] for notice in world.notices if notice.type == "attempt_lost"]
+
+
+def end_at_cap(world: World, per_s: dict[int, int]) -> Recovery:
+    for _ in range(300):
+        if world.recovery().is_terminal:
+            break
+        grow(world, 1, per_s)
+    return world.recovery()
+
+
+def test_a_lane_that_returned_before_a_pause_that_another_heard_instead_goes_on_after_it() -> None:
+    world = told_to_return(Limits(max_records=1_200), Never(), {2})
+    world.second()
+    world.feed(command("pause", "r1", "c1", offset=1))
+    world.applications["r1"].busy.clear()
+    assert world.run_until(State.PAUSED).attempt.number == 1
+    grow(world, 5, {1: 1, 2: 5})
+    world.feed(command("resume", "r1", "c2", offset=2))
+    assert "lane 1 has returned although it may go on" in world.directives[-1].why
+    grow(world, 10, {1: 1, 2: 5})
+    assert world.receipts["r1"][1] > 20
+    done = end_at_cap(world, {1: 1, 2: 25})
+    assert (done.stop.reason, done.progress.records, done.attempt.failures) == (StopReason.MAX_RECORDS, 1_200, 0)
+    assert lost(world) == []
+
+
+@pytest.mark.parametrize("late", [set(), {0}, {1}, {2}, {0, 1}, {0, 2}, {1, 2}, {0, 1, 2}], ids=str)
+@pytest.mark.parametrize("pause_after_s", [0, 1, 2, 4])
+def test_no_partition_is_left_alone_whichever_lanes_hear_of_the_pause_only(late: set[int], pause_after_s: int) -> None:
+    pause_and_go_on(Never(), False, late, pause_after_s, 2, True, 15, 1)
+
+
+@settings(max_examples=30)
+@given(
+    stop=st.sampled_from([Never(), CaughtUp()]),
+    is_bytes=st.booleans(),
+    late=st.sets(st.integers(0, 2)),
+    pause_after_s=st.integers(0, 4),
+    busy_s=st.integers(0, 8),
+    resumes_at_rest=st.booleans(),
+    rests_s=st.integers(0, 10),
+    pauses=st.integers(1, 3),
+)
+def test_no_partition_is_left_alone_however_pauses_overtake_the_word_to_return(
+    stop: CaughtUp | Never,
+    is_bytes: bool,
+    late: set[int],
+    pause_after_s: int,
+    busy_s: int,
+    resumes_at_rest: bool,
+    rests_s: int,
+    pauses: int,
+) -> None:
+    pause_and_go_on(stop, is_bytes, late, pause_after_s, busy_s, resumes_at_rest, rests_s, pauses)
+
+
+def pause_and_go_on(
+    stop: CaughtUp | Never,
+    is_bytes: bool,
+    late: set[int],
+    pause_after_s: int,
+    busy_s: int,
+    resumes_at_rest: bool,
+    rests_s: int,
+    pauses: int,
+) -> None:
+    """Pauses that come while lanes are told to return: they copy up to the cap all the same, and nothing counts as a
+    failure.
+    """
+    limits = Limits(max_bytes=120_000) if is_bytes else Limits(max_records=1_200)
+    world, per_s = told_to_return(limits, stop, late), {0: 1, 1: 1, 2: 25}
+    grow(world, pause_after_s, per_s)
+    for number in range(pauses):
+        world.feed(command("pause", "r1", f"p{number}", offset=2 * number + 1))
+        grow(world, busy_s, per_s)
+        world.applications["r1"].busy.clear()
+        if resumes_at_rest:
+            world.run_until(State.PAUSED)
+        grow(world, rests_s, per_s)
+        world.feed(command("resume", "r1", f"r{number}", offset=2 * number + 2))
+    grow(world, 12, per_s)
+    copied, now = world.receipts["r1"][1], world.recovery()
+    is_used_up = allowances(now)[1].is_used_up(copied, copied * 100)
+    assert world.ends[1] - copied <= 5 or is_used_up or now.is_terminal
+    done = end_at_cap(world, per_s)
+    assert done.stop.reason is (StopReason.MAX_BYTES if is_bytes else StopReason.MAX_RECORDS)
+    assert 1_200 <= done.progress.records < 1_200 + (3 if is_bytes else 1)
+    assert (lost(world), done.attempt.failures) == ([], 0)
+    assert done.attempt.number <= 10
+
+
+@pytest.mark.parametrize("restarts", ["before the pause", "in the pause", "after it"])
+def test_a_lane_that_returned_early_and_was_not_heard_by_this_daemon_costs_no_failure(restarts: str) -> None:
+    world = told_to_return(Limits(max_records=1_200), Never(), {2})
+    world.second()
+    if restarts == "before the pause":
+        world.restart_daemon()
+    world.feed(command("pause", "r1", "c1", offset=1))
+    world.applications["r1"].busy.clear()
+    world.run_until(State.PAUSED)
+    if restarts == "in the pause":
+        world.restart_daemon()
+    world.feed(command("resume", "r1", "c2", offset=2))
+    if restarts == "after it":
+        world.restart_daemon()
+    grow(world, 30, {1: 1, 2: 25})
+    assert world.receipts["r1"][1] > 20
+    assert all("since the daemon's restart" in str(why) for why in lost(world))
+    done = end_at_cap(world, {1: 1, 2: 25})
+    assert (done.stop.reason, done.progress.records, done.attempt.failures) == (StopReason.MAX_RECORDS, 1_200, 0)
+
+
+def test_a_lane_that_never_returns_when_told_to_keeps_the_others_waiting_for_a_time_only() -> None:
+    world = told_to_return(Limits(max_records=1_200), Never(), {2})
+    grow(world, 13, {1: 1, 2: 25})
+    assert lost(world) == ["its lanes did not return in 10 s"]
+    assert world.receipts["r1"][1] > 20
+    assert world.recovery().wanted is Wanted.RUN, "the next attempt is not told to return at once"
+    done = end_at_cap(world, {1: 1, 2: 25})
+    assert (done.stop.reason, done.progress.records, done.attempt.failures) == (StopReason.MAX_RECORDS, 1_200, 0)
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits(max_records=400)])
+def test_a_following_lane_that_returns_untold_is_followed_by_another_attempt(limits: Limits) -> None:
+    world = following(limits, (100, 100), Never())
+    world.run_until(State.RUNNING)
+    world.second(2)
+    world.applications["r1"].ended.add(1)
+    grow(world, 30, {0: 1, 1: 1})
+    assert world.receipts["r1"] == {0: 130, 1: 130}
+    assert (world.recovery().attempt.number, world.recovery().attempt.failures) == (2, 0)
+
+
+class Returning(World):
+    """A world whose lane 1 returns as soon as it starts, in every attempt."""
+
+    def _launch(self, effect: LaunchAttempt) -> None:
+        super()._launch(effect)
+        self.applications[effect.recovery].ended.add(1)
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits(max_records=400)])
+def test_a_following_lane_that_returns_in_every_attempt_ends_the_recovery(limits: Limits) -> None:
+    world = Returning(make_facts((20, 100), slots=2))
+    world.feed(command("replay", spec=make_spec(stop=Never(), limits=limits)))
+    failed = world.run_until(State.FAILED)
+    assert "the lanes returned although partition" in failed.why
 
 
 @settings(max_examples=60)

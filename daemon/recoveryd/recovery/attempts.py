@@ -62,7 +62,9 @@ def _launch_next(case: Case) -> None:
     _forget_attempt(case)
     case.observe(adopted_ms=0)
     case.journal(attempt=attempt)
-    want(case, known.wanted, f"attempt {number} starts")
+    # That the lanes of an attempt that was lost had to return means nothing to others.
+    wanted = Wanted.RUN if known.wanted is Wanted.STOP else known.wanted
+    want(case, wanted, f"attempt {number} starts")
     case.notice("attempt_started", {"attempt": number, "lanes": len(case.plan.lanes)})
     case.effect(
         LaunchAttempt(
@@ -85,8 +87,7 @@ def lose_attempt(
     not count any more. `stall`: what it was lost by, if something stalled.
     """
     attempt, params = case.recovery.attempt, case.params
-    progressed = _positions(case.recovery) > attempt.positions_at_start
-    failures = attempt.failures if not counts else 1 if progressed else attempt.failures + 1
+    failures = attempt.failures if not counts else 1 if has_progressed(case.recovery) else attempt.failures + 1
     wait_ms = 0 if not counts else backoff_ms(failures, params)
     lost = replace(
         attempt,
@@ -105,6 +106,11 @@ def lose_attempt(
     _forget_attempt(case)
     if case.recovery.state is State.RUNNING:
         case.move(State.STARTING, f"attempt {attempt.number} was lost: {message}")
+
+
+def has_progressed(recovery: Recovery) -> bool:
+    """Whether more is known to be durable than when its present attempt began."""
+    return _positions(recovery) > recovery.attempt.positions_at_start
 
 
 def backoff_ms(failures: int, params: Params) -> int:

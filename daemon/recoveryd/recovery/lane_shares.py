@@ -159,6 +159,22 @@ def returned_at(recovery: Recovery, observed: Observed) -> Mapping[int, int]:
     return found
 
 
+def returned_early(recovery: Recovery, observed: Observed) -> int | None:
+    """The first lane of a following recovery that said it has returned, although its part of a cap is not used up by
+    what it copied. One that follows does so only when it is told to.
+    """
+    done = sorted(number for number, heard in observed.lanes.items() if heard.heartbeat.state == "done")
+    plan = recovery.plan
+    if plan is None or not done or not plan.is_following:  # the last one looks at all partitions
+        return None
+    rows, allowed = {p.partition: p for p in recovery.progress.partitions}, allowances(recovery)
+    for number in done:
+        lane = [rows[m] for m in plan.lanes[number]]
+        if not allowed[number].is_used_up(sum(p.copied for p in lane), sum(p.bytes for p in lane)):
+            return number
+    return None
+
+
 def _by_need(records: int | None, size: int | None, behind: Sequence[int], record_bytes: int) -> tuple[Allowance, ...]:
     """Allowances of lanes that follow: first as much as each is behind the head, then equal parts, so that records
     which arrive slowly do not cost an attempt each.

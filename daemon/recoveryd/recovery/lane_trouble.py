@@ -27,7 +27,7 @@ from recoveryd.recovery.params import Params
 from recoveryd.recovery.spec import Never
 from recoveryd.recovery.stops.auto_stop import is_at_floor
 
-SILENT, DEAF, STALLED, MISSING = "silent", "deaf", "stalled", "missing"
+SILENT, DEAF, STALLED, MISSING, UNHEARD = "silent", "deaf", "stalled", "missing", "unheard"
 _SAY_THEMSELVES = frozenset({"starting", "blocked"})  # states in which a lane may wait for a transaction of others
 _AT_ONCE_BYTES = 16 * 1024 * 1024  # as much as a lane asks a broker for at once
 SAYING_MS = 60_000  # what waits for one begins to do so a little later than the clock that judges it
@@ -35,8 +35,8 @@ SAYING_MS = 60_000  # what waits for one begins to do so a little later than the
 
 @dataclass(frozen=True, slots=True)
 class LaneTrouble:
-    """`kind` is silent, deaf, stalled or missing. `lane` None: the copy, or the proof, as a whole. `at`: where it
-    stalled, as the sum of its durable positions or the offsets that the proof has passed.
+    """`kind` is one of those above. `lane` None: the copy, or the proof, as a whole. `at`: where it stalled, as the sum
+    of its durable positions or the offsets that the proof has passed.
     """
 
     lane: int | None
@@ -86,6 +86,9 @@ def _missing(recovery: Recovery, seen: Observed, number: int, now_ms: int, param
     if recovery.plan is None or not recovery.plan.is_following or now_ms - since_ms <= params.launch_timeout_ms:
         return None
     waited_s = (now_ms - since_ms) / 1000
+    if seen.adopted_ms:  # it may have started, and returned when an earlier daemon told it to: no failure
+        why = f"lane {number} was not heard in {waited_s:.0f} s since the daemon's restart, others were"
+        return LaneTrouble(number, UNHEARD, why)
     return LaneTrouble(number, MISSING, f"lane {number} did not start in {waited_s:.0f} s, others did")
 
 

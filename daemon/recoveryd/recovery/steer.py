@@ -11,8 +11,14 @@ from dataclasses import replace
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.effects import WakeAt
 from recoveryd.kernel.states import State, Stop, StopReason
-from recoveryd.recovery.attempts import ensure_application, lose_attempt, release_application, start_over
-from recoveryd.recovery.capping import idle_part
+from recoveryd.recovery.attempts import (
+    ensure_application,
+    has_progressed,
+    lose_attempt,
+    release_application,
+    start_over,
+)
+from recoveryd.recovery.capping import reason_to_return
 from recoveryd.recovery.case import Case
 from recoveryd.recovery.directing import renew_lease, want
 from recoveryd.recovery.draft import RecoveryDraft
@@ -22,18 +28,19 @@ from recoveryd.recovery.events import LedgerRead
 from recoveryd.recovery.forecast_run import review
 from recoveryd.recovery.growth import blocked_why, left_out
 from recoveryd.recovery.holding import obey_holds, why_it_rests
-from recoveryd.recovery.lane_shares import NOTHING_SAMPLED, shared_out_again
-from recoveryd.recovery.lane_trouble import STALLED, LaneTrouble, lane_trouble
+from recoveryd.recovery.lane_shares import NOTHING_SAMPLED, allowances, shared_out_again
+from recoveryd.recovery.lane_trouble import STALLED, UNHEARD, LaneTrouble, lane_trouble
 from recoveryd.recovery.ledger import (
     RESTING,
     ask_ledger,
     give_up_on_ledger,
+    is_drain_late,
     read_when_drained,
     unreadable_ledger,
     use_ledger,
 )
 from recoveryd.recovery.losses import awaits_look
-from recoveryd.recovery.model import Stall, Wanted
+from recoveryd.recovery.model import Allowance, PartitionProgress, Stall, Wanted
 from recoveryd.recovery.planning import ask_facts, facts_given_up
 from recoveryd.recovery.progress import describe_rate, says_the_same
 from recoveryd.recovery.proof_trouble import proof_trouble
@@ -182,8 +189,8 @@ def _running(case: Case) -> None:
     driver = case.seen.driver
     if driver is not None and driver.phase == "drained" and not case.recovery.attempt.released:
         _drained(case)
-    elif not _lane_lost(case):
-        why = idle_part(case.recovery, case.seen, case.source_history, case.now_ms, case.params)
+    elif not _lane_lost(case) and not _late_to_return(case):
+        why = reason_to_return(case.recovery, case.seen, case.source_history, case.now_ms, case.params)
         if why:
             want(case, Wanted.STOP, why)
         ensure_application(case)
@@ -204,11 +211,23 @@ def _lane_lost(case: Case) -> bool:
     return True
 
 
+def _late_to_return(case: Case) -> bool:
+    """Lanes that were told to return, and do not, cost the attempt: others have returned, and nobody copies what is
+    theirs. It is no failure if it copied something, as with a slow commit. True if so.
+    """
+    recovery = case.recovery
+    if recovery.wanted is not Wanted.STOP or recovery.attempt.released or not is_drain_late(case):
+        return False
+    why = f"its lanes did not return in {case.params.drain_timeout_ms / 1000:.0f} s"
+    lose_attempt(case, why, counts=not has_progressed(recovery))
+    return True
+
+
 def _lose_by(case: Case, trouble: LaneTrouble) -> None:
     """Trouble costs the attempt; what stalls twice in a row and did not move in between ends the recovery."""
     known = case.recovery.attempt.stall
     if trouble.kind != STALLED:
-        lose_attempt(case, trouble.why)
+        lose_attempt(case, trouble.why, counts=trouble.kind != UNHEARD)
     elif known is not None and trouble.lane == known.lane and trouble.at <= known.at:
         fail(case, STALLED, f"{trouble.why}, in two attempts in a row")
     else:
@@ -216,7 +235,7 @@ def _lose_by(case: Case, trouble: LaneTrouble) -> None:
 
 
 def _drained(case: Case) -> None:
-    """Every lane returned by itself: the range is done, or an allowance is used up."""
+    """Every lane returned: the range is done, an allowance is used up, or they were told to."""
     ledger = use_ledger(case)
     if ledger is None:
         if not give_up_on_ledger(case):
@@ -230,11 +249,22 @@ def _drained(case: Case) -> None:
         _reached_its_end(case, ledger)
     elif verdict := capped(recovery):
         begin_end(case, verdict.reason, verdict.end, verdict.why, evidence=verdict.evidence)
-    elif shared := shared_out_again(recovery, newest.high_watermark if newest else NOTHING_SAMPLED):
+    else:
+        _begin_anew(case, shared_out_again(recovery, newest.high_watermark if newest else NOTHING_SAMPLED), short[0])
+
+
+def _begin_anew(case: Case, shared: tuple[Allowance, ...], short: PartitionProgress) -> None:
+    """Start the next attempt for what is `short` of its end. It counts as a failure if nobody told the lanes to return,
+    or if the one before came no further and the next one would get the same: it would end as this one.
+    """
+    recovery = case.recovery
+    if shared and (shared != allowances(recovery) or has_progressed(recovery)):
         case.journal(allowances=shared)
         start_over(case, "a lane used up its part of the cap, others did not")
+    elif not shared and recovery.wanted is Wanted.STOP and has_progressed(recovery):
+        start_over(case, "a lane had returned although it may go on")
     else:
-        lose_attempt(case, f"the lanes returned although partition {short[0].partition} is not at its end", "internal")
+        lose_attempt(case, f"the lanes returned although partition {short.partition} is not at its end", "internal")
 
 
 def _reached_its_end(case: Case, ledger: LedgerRead) -> None:
