@@ -77,9 +77,15 @@ def test_what_is_open_is_looked_up_at_once_among_very_many_runs() -> None:
 def test_of_each_key_the_newest_receipt_counts() -> None:
     again = replace(ONE, targets=(TargetRun(0, 10, ((50, 10),)),))
     lies = [laid(5, ONE), laid(6, TWO), Laid(7, b"s/r#head/0", b"{}"), laid(8, again), Laid(9, TWO.key.encode(), None)]
-    assert read_receipts("s", "r", lies, {0: 40}) == [again]
-    assert read_receipts("s", "r", lies, {0: 60, 1: 0}) == [], "what it claims is decided"
-    assert read_receipts("s", "r", lies[:1], {0: 40}) == []
+    newest: dict[bytes, Receipt] = {}
+    read_receipts("s", "r", lies, {0: 40}, newest)
+    assert newest == {ONE.key.encode(): again}
+    read_receipts("s", "r", [Laid(10, ONE.key.encode(), None)], {0: 40}, newest)
+    assert newest == {}, "and what follows later counts over what was kept"
+    read_receipts("s", "r", lies, {0: 60, 1: 0}, newest)
+    assert newest == {}, "what it claims is decided"
+    read_receipts("s", "r", lies[:1], {0: 40}, newest)
+    assert newest == {}
     assert by_lane({("t", 1): 0, ("t", 0): 0, ("t", 2): 3}) == {0: [("t", 0), ("t", 1)], 3: [("t", 2)]}
     assert read_chunk_header([("recoveryd-chunk", b"abc.3")]) == ("abc", 3)
     assert read_chunk_header([("recoveryd-chunk", None)]) == ("", 0)

@@ -10,7 +10,7 @@ from recoveryd.kernel.events import Event, Tick
 from recoveryd.kernel.states import State, StopReason
 from recoveryd.live.events import OffsetsSampled
 from recoveryd.recovery.effects import LaunchAttempt, ReadLedger
-from recoveryd.recovery.events import EffectFailed
+from recoveryd.recovery.events import EffectFailed, LedgerMoved
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.plan_facts import PlanFacts
 from recoveryd.recovery.slice import RECOVERY
@@ -552,6 +552,27 @@ def test_a_late_word_about_an_older_question_does_not_end_the_present_one() -> N
     world.feed(EffectFailed("r1", "read_ledger", last.attempt, "RCV-2012", "no right", False, last.sequence))
     world.second(2)
     assert world.recovery().state is State.FAILED
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+@pytest.mark.parametrize(("verb", "state"), [("pause", State.PAUSING), ("stop", State.STOPPING)])
+def test_receipts_are_waited_for_as_long_as_their_reading_gets_on(verb: str, state: State, is_lost: bool) -> None:
+    world = SlowLedger()
+    world.feed(command("replay"))
+    world.run_until(State.RUNNING)
+    if is_lost:
+        world.applications["r1"].silent = True
+    world.feed(command(verb, offset=1))
+    world.second(100 if is_lost else 5)
+    [asked] = world.asked[-1:]
+    assert asked.fence is is_lost
+    count = len(world.asked)
+    for _ in range(60):
+        world.feed(LedgerMoved("r1", asked.attempt, asked.sequence))
+        world.second(5)
+    assert (world.recovery().state, len(world.asked)) == (state, count), "nor is it asked again"
+    failed = world.run_until(State.FAILED, seconds=260)  # a pause that fails asks once more before it ends
+    assert "the receipts could not be read for 12" in failed.why
 
 
 @pytest.mark.parametrize("set_back_ms", [0, 3_600_000])

@@ -17,7 +17,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from recoveryd.adapters.kafka.lane_commits import LaneCommits
 from recoveryd.adapters.kafka.ledger import KafkaLedger
+from recoveryd.recovery.effects import ReadLedger
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd_jobs.contract import JobSpec, PartitionRange, Receipt, encode, transactional_id
 from recoveryd_jobs.errors import Redo
@@ -36,6 +38,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.faults]
 
 COUNT = 600
 CHUNK = 200
+OTHERS = 50_000  # receipts of other recoveries; as many as a producer's queue takes
 
 
 @pytest.fixture(scope="module")
@@ -278,9 +281,8 @@ def test_a_lane_that_aborts_a_chunk_itself_brings_back_the_one_before(
     assert_all_there_once(recovery)
 
 
-@lost_markers
-async def test_a_daemon_that_fences_a_lost_application_shows_what_it_had_committed(half: Half) -> None:
-    """No lane comes: the recovery is stopped."""
+def daemon_of(half: Half) -> tuple[KafkaLedger, ReadLedger]:
+    """And what it is asked once the application is lost."""
     recovery, again = half.recovery, half.next_attempt()
     home = recovery.spec.receipts
     assert home is not None
@@ -291,9 +293,15 @@ async def test_a_daemon_that_fences_a_lost_application_shows_what_it_had_committ
         positions={r.partition: r.journaled for r in again.lanes[0].partitions},
     )
     client = recovery.cluster.client
-    ledger = KafkaLedger(
-        {"main": client}, recovery.receipts, "test", accesses={"main": ClientAccess(client["bootstrap.servers"])}
-    )
+    accesses = {"main": ClientAccess(client["bootstrap.servers"])}
+    return KafkaLedger({"main": client}, recovery.receipts, "test", accesses=accesses), question
+
+
+@lost_markers
+async def test_a_daemon_that_fences_a_lost_application_shows_what_it_had_committed(half: Half) -> None:
+    """No lane comes: the recovery is stopped."""
+    recovery, again = half.recovery, half.next_attempt()
+    ledger, question = daemon_of(half)
     async with asyncio.timeout(patient_s(120)):
         found = await ledger.read(question)
     assert (found.problems, sum(p.copied for p in found.partitions)) == ((), 2 * CHUNK)
@@ -302,6 +310,37 @@ async def test_a_daemon_that_fences_a_lost_application_shows_what_it_had_committ
     assert len(recovery.cluster.read(recovery.target, 2)) == 2 * CHUNK
     assert run_lane(again, again.lanes[0]) == LaneOutcome(0, "done")
     assert_all_there_once(recovery)
+
+
+@pytest.mark.parametrize(("mapping", "lost"), [("key_hash", "one of the target")])
+async def test_a_daemon_that_looks_through_many_receipts_after_it_fenced_tells_that_it_gets_on(
+    half: Half, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _put_receipts_of_others(half.recovery)
+    told, told_by_look = list[float](), list[int]()
+    write_missing = LaneCommits.write_missing
+
+    def write_then_note(commits: LaneCommits, transaction_timeout_ms: int) -> None:
+        write_missing(commits, transaction_timeout_ms)
+        told_by_look.append(len(told))
+
+    monkeypatch.setattr("recoveryd.adapters.kafka.ledger._TELL_S", 0.02)
+    monkeypatch.setattr(LaneCommits, "write_missing", write_then_note)
+    ledger, question = daemon_of(half)
+    async with asyncio.timeout(patient_s(120)):
+        found = await ledger.read(question, lambda: told.append(time.monotonic()))
+    assert (found.problems, sum(p.copied for p in found.partitions)) == ((), 2 * CHUNK)
+    assert told_by_look[0] > 0
+    settled(half.recovery)
+
+
+def _put_receipts_of_others(recovery: Recovery) -> None:
+    home = recovery.spec.receipts
+    assert home is not None
+    client = Producer({**recovery.cluster.client, "linger.ms": 20})
+    for at in range(OTHERS):
+        client.produce(recovery.receipts, b"{}", f"test/other/0/{at}".encode(), home.partition)
+    assert client.flush(patient_s(60)) == 0
 
 
 def _die_in_the_next_chunk(recovery: Recovery, last: Receipt) -> None:

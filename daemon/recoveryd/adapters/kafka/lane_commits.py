@@ -4,7 +4,7 @@ reads what lies there; `lane_markers` judges.
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from confluent_kafka import Message
@@ -38,15 +38,25 @@ _log = logging.getLogger("recoveryd.kafka")
 
 
 class LaneCommits:
-    """For one recovery on its target cluster. Blocking."""
+    """For one recovery on its target cluster. Blocking. `moved` is called for each record that was read: receipts since
+    the plan may be millions.
+    """
 
     def __init__(
-        self, properties: Properties, access: ClientAccess, scope: str, home: ReceiptsHome, effect: ReadLedger
+        self,
+        properties: Properties,
+        access: ClientAccess,
+        scope: str,
+        home: ReceiptsHome,
+        effect: ReadLedger,
+        moved: Callable[[], None] = lambda: None,
     ) -> None:
         self._properties, self._access = properties, access
         self._scope, self._recovery = scope, effect.recovery
         self._home = home.topic, home.partition
-        self._start = home.start
+        self._moved = moved
+        # What the looks before have found, and up to where: a look for each lane is taken within its deadline.
+        self._claiming, self._seen_to = dict[bytes, Receipt](), home.start
         target = effect.plan.target
         self._topic = target.topic
         self._targets = [(target.topic, partition) for partition in range(target.partitions)]
@@ -74,14 +84,14 @@ class LaneCommits:
 
     def _landed(self) -> dict[Place, int]:
         """Places in which a marker is lacking behind what landed, with the lane."""
-        bounds = self._open(make_admin(self._properties))
+        bounds, end = self._open(make_admin(self._properties))
         found = None
         if self._home in bounds:
             laid = list(self._laid(bounds[self._home], "read_uncommitted"))
             found = open_receipts(self._scope, self._recovery, laid)
         if found is None and not bounds.keys() & set(self._targets):
             return {}
-        seen = self._seen_receipts(bounds)
+        seen = self._seen_receipts(bounds, end)
         if found is not None:
             lane, receipts = found
             places = self._landed_in_target(bounds, [*seen, *receipts])
@@ -89,30 +99,32 @@ class LaneCommits:
                 return {**places, self._home: lane}
         return self._landed_in_target(bounds, seen)
 
-    def _open(self, admin: AdminClient) -> dict[Place, tuple[int, int]]:
-        found: dict[Place, tuple[int, int]] = {}
+    def _open(self, admin: AdminClient) -> tuple[dict[Place, tuple[int, int]], int]:
+        """And where the receipts end that are committed, asked before the target: all that they claim lies before the
+        ends there.
+        """
+        found, ends = dict[Place, tuple[int, int]](), dict[Place, int]()
         for asked in ([self._home], self._targets):
             # The end first: where others write all the time, it would have moved on, and something would look open.
             high, stable = (read_offsets(admin, asked, LATEST, _ASK_S, committed=c) for c in (False, True))
             found |= {place: (stable[place[1]], high[place[1]]) for place in asked if stable[place[1]] < high[place[1]]}
-        return found
+            ends |= {place: stable[place[1]] for place in asked}
+        return found, ends[self._home]
 
     def _stable(self, bounds: Bounds) -> dict[int, int]:
         """Of the target's partitions with something open."""
         return {place[1]: bounds[place][0] for place in self._targets if place in bounds}
 
-    def _seen_receipts(self, bounds: Bounds) -> list[Receipt]:
-        """Those that claim something of what is open in the target."""
+    def _seen_receipts(self, bounds: Bounds, end: int) -> list[Receipt]:
+        """Those that claim something of what is open in the target. Each is read once: what claimed nothing open then
+        claims nothing that was opened since.
+        """
         stable = self._stable(bounds)
-        if not stable:
-            return []
-        if self._home in bounds:
-            end = bounds[self._home][0]
-        else:
-            asked = read_offsets(make_admin(self._properties), [self._home], LATEST, _ASK_S, committed=True)
-            end = asked[self._home[1]]
-        laid = self._laid((self._start, end), "read_committed")
-        return read_receipts(self._scope, self._recovery, laid, stable)
+        if stable:
+            laid = self._laid((self._seen_to, end), "read_committed")
+            read_receipts(self._scope, self._recovery, laid, stable, self._claiming)
+        self._seen_to = max(self._seen_to, end)
+        return list(self._claiming.values())
 
     def _landed_in_target(self, bounds: Bounds, receipts: Sequence[Receipt]) -> dict[Place, int]:
         claims, found = Claims(self._stable(bounds)), dict[Place, int]()
@@ -152,9 +164,12 @@ class LaneCommits:
 
     def _laid(self, bounds: tuple[int, int], isolation: str) -> Iterator[Laid]:
         for message in read_range(self._properties, *self._home, bounds, _READ_S, isolation_level=isolation):
+            self._moved()
             key, value = pair_of(message)
             yield Laid(message.offset() or 0, key or b"", value, read_chunk_header(headers_of(message)))
 
     def _read_target(self, ranges: Mapping[int, tuple[int, int]], isolation: str) -> Iterator[Message]:
         """By one client, however many partitions: a lane may have written to a thousand."""
-        return read_ranges(self._properties, self._topic, ranges, _READ_S, isolation_level=isolation)
+        for message in read_ranges(self._properties, self._topic, ranges, _READ_S, isolation_level=isolation):
+            self._moved()
+            yield message

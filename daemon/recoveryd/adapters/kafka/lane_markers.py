@@ -79,15 +79,15 @@ def open_receipts(scope: str, recovery: str, laid: Sequence[Laid]) -> tuple[int,
     return lane, [receipt for found in chunks.values() for receipt in found]
 
 
-def read_receipts(scope: str, recovery: str, laid: Iterable[Laid], stable: Mapping[int, int]) -> list[Receipt]:
-    """The newest of each key, where that claims something of what is open. `stable`: as for `Claims`."""
-    newest: dict[bytes, Receipt] = {}
+def read_receipts(
+    scope: str, recovery: str, laid: Iterable[Laid], stable: Mapping[int, int], newest: dict[bytes, Receipt]
+) -> None:
+    """Keep in `newest` the last of each key, where that claims something of what is open. `stable`: as for `Claims`."""
     for each in laid:
         newest.pop(each.key, None)
         receipt = _receipt(scope, recovery, each)
         if receipt is not None and any(True for _ in _open_runs(receipt, stable)):
             newest[each.key] = receipt
-    return list(newest.values())
 
 
 def is_landed(claims: Claims, partition: int, offsets: Sequence[int]) -> int | None:

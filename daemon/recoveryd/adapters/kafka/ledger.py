@@ -57,6 +57,7 @@ _PATIENCE_S = 45.0
 _TELL_S = 2.0
 _POLL_S = 0.1
 _FORGET_MS = 30_000
+_LOOKS = 3  # that count as progress
 
 _log = logging.getLogger("recoveryd.kafka")
 _FENCERS = 8
@@ -82,16 +83,17 @@ class KafkaLedger:
         self._transaction_timeout_ms = transaction_timeout_ms
         self._workers = ClusterWorkers("ledger", 16)
         self._lock, self._shutting_out = threading.Lock(), set[str]()
+        self._unmarked: dict[str, int] = {}  # by recovery, how often in a row its markers could not be written
 
     async def read(self, effect: ReadLedger, moved: Callable[[], None] = lambda: None) -> LedgerRead:
         """Raises `ClusterProblem`; retriable when a transaction hides the end of the ledger for too long."""
         at = _Place()
         reading = asyncio.ensure_future(self._workers.of(effect.plan.target.cluster).run(self._read, effect, at))
-        told = at.offset
+        told = at.records
         try:
             while not (await asyncio.wait({reading}, timeout=_TELL_S))[0]:
-                if at.offset != told:
-                    told = at.offset
+                if at.records != told:
+                    told = at.records
                     moved()
         finally:
             if not reading.done():
@@ -107,7 +109,7 @@ class KafkaLedger:
             if effect.fence:
                 with self._alone(effect.recovery):
                     self._fence(properties, effect)
-                    self._write_markers(properties, effect)
+                    self._write_markers(properties, effect, at)
             ledger = self._ledger(properties, effect, at)
         except ClusterProblem as silence:
             why = shut_out(properties, cluster) if silence.retriable else None
@@ -130,6 +132,8 @@ class KafkaLedger:
         await self._workers.of(effect.cluster).run(self._forget, effect)
 
     def _forget(self, effect: ForgetRecoveries) -> None:
+        for ended in effect.recoveries:
+            self._unmarked.pop(ended.id, None)
         properties = self._clusters.get(effect.cluster)
         if properties is None:
             return  # the config has no such cluster any more: nobody reads its receipts either
@@ -228,11 +232,22 @@ class KafkaLedger:
                 pool.shutdown(wait=False, cancel_futures=True)  # a cluster that is away would hold up each of the rest
                 raise
 
-    def _write_markers(self, properties: Properties, effect: ReadLedger) -> None:
-        """What a broker forgot of the lanes' last chunks."""
+    def _write_markers(self, properties: Properties, effect: ReadLedger, at: "_Place") -> None:
+        """What a broker forgot of the lanes' last chunks. Where that fails, all is looked through again, and after a
+        few times this is no progress any more: nobody would give up what fails for ever.
+        """
         access, home = self._accesses.get(effect.plan.target.cluster), effect.plan.receipts
-        if access is not None and home is not None:
-            LaneCommits(properties, access, self._scope, home, effect).write_missing(self._transaction_timeout_ms)
+        if access is None or home is None:
+            return
+        failed = self._unmarked.get(effect.recovery, 0)
+        moved = at.move if failed < _LOOKS else _pass_over
+        commits = LaneCommits(properties, access, self._scope, home, effect, moved)
+        try:
+            commits.write_missing(self._transaction_timeout_ms)
+        except ClusterProblem:
+            self._unmarked[effect.recovery] = failed + 1
+            raise
+        self._unmarked.pop(effect.recovery, None)
 
     def _ledger(self, properties: Properties, effect: ReadLedger, at: "_Place") -> LedgerSum:
         home = effect.plan.receipts
@@ -327,12 +342,23 @@ def fence(properties: Properties, name: str, transaction_timeout_ms: int) -> Non
 
 @dataclass(slots=True)
 class _Place:
-    """How far a reading has come. Written by its thread, looked at by the loop."""
+    """How far a reading has come. Written by its thread, looked at by the loop. `records` have been read, here and
+    elsewhere: an offset would move also where a reading begins, and nothing comes.
+    """
 
     topic: str = ""
     partition: int = 0
     offset: int = 0
+    records: int = 0
 
     def pair(self, message: Message) -> tuple[bytes | None, bytes | None]:
         self.offset = message.offset() or 0
+        self.move()
         return pair_of(message)
+
+    def move(self) -> None:
+        self.records += 1
+
+
+def _pass_over() -> None:
+    """A record that does not count."""
