@@ -4,7 +4,7 @@ well be ours: it only takes its time, as a group that reads off what came up.
 
 from recoveryd.live.law.assessment import Assessment, is_over
 from recoveryd.live.law.cause import SAME
-from recoveryd.live.law.types import Pressed, Standing
+from recoveryd.live.law.types import Pressed, PressedSignal
 from recoveryd.live.pressure import Pressure, SignalKind
 
 _LESS = 0.99  # of the least so far; noise alone shows a new least more and more seldom
@@ -21,12 +21,12 @@ def pressed_on(known: Pressed | None, seen: Assessment, now_ms: int) -> Pressed 
     return Pressed(since_ms, {**before, **now}, frozenset(now))
 
 
-def _standing(known: Standing | None, pressure: Pressure, pressed_ms: int, now_ms: int) -> Standing:
+def _standing(known: PressedSignal | None, pressure: Pressure, pressed_ms: int, now_ms: int) -> PressedSignal:
     share = pressure.share
     if known is None:
-        return Standing(pressed_ms, share, now_ms if pressure.kind is SignalKind.LAG else pressed_ms, share)
+        return PressedSignal(pressed_ms, share, now_ms if pressure.kind is SignalKind.LAG else pressed_ms, share)
     if share < SAME[0] * known.share:
-        return Standing(now_ms, share, now_ms, share)
+        return PressedSignal(now_ms, share, now_ms, share)
     if pressure.kind is not SignalKind.LAG:  # answers within a loop delay, and is too noisy for less
         return known
     known = known._replace(share=max(share, known.share))  # one that grew first is measured from its top

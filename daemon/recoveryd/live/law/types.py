@@ -167,7 +167,7 @@ class Inputs:
     needed_bytes_per_s: float = 0.0
 
 
-class Standing(NamedTuple):
+class PressedSignal(NamedTuple):
     """Of one signal, with shares of its SLO: since `since_ms` it was `share` and did not get less than that by much.
     `least` is the least of this time, from `least_ms`.
     """
@@ -184,7 +184,7 @@ class Pressed(NamedTuple):
     """
 
     since_ms: int
-    signals: Mapping[str, Standing]
+    signals: Mapping[str, PressedSignal]
     over: frozenset[str]
 
     @property
