@@ -164,7 +164,7 @@ def test_the_closer_look_goes_on_with_new_consumers_and_finds_the_one_that_is_mi
     ledger = ProofLedger()
     ledger.settle()
     look = Look(spec, plan, ledger, FreeGuest(100))  # type: ignore[arg-type]
-    found = look.answer(PairQuestion((0, 0), (0,), frozenset()))
+    found = look.answer(PairQuestion((0, 0), (0,), {}))
     look.close()
     assert [(d.kind, d.source_offset) for d in found.differences] == [("missing", COUNT - 7)]
     assert len(made) >= 2 + deaf, "each deaf one was made anew, and so is one that hears late on a busy machine"

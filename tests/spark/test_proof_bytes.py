@@ -61,7 +61,7 @@ def spilled(spec: JobSpec, guest: CountingGuest) -> None:
 def looked(spec: JobSpec, guest: CountingGuest) -> None:
     ledger = proof_ledger.load(spec, lambda _partition: True)
     look = Look(spec, make_plan(spec, is_whole=True), ledger, guest)  # type: ignore[arg-type]
-    assert look.answer(PairQuestion((0, 0), (0,), frozenset())).differences
+    assert look.answer(PairQuestion((0, 0), (0,), {})).differences
     look.close()
     ledger.close()
 

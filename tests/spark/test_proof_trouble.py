@@ -110,7 +110,7 @@ def closer_look(monkeypatch: pytest.MonkeyPatch, answers: Iterator[Message | Non
     ledger = ProofLedger()
     ledger.settle()
     look = Look(spec, plan, ledger, FreeGuest())  # type: ignore[arg-type]
-    return look.answer(PairQuestion((0, 0), (0,), frozenset()))
+    return look.answer(PairQuestion((0, 0), (0,), {}))
 
 
 def told(code: int) -> Message:
@@ -148,7 +148,7 @@ def look_at(spec: JobSpec, stop: int) -> PairFinding:
     ledger.settle()
     look = Look(replace(spec, receipts_topic=""), plan, ledger, FreeGuest())  # type: ignore[arg-type]
     try:
-        return look.answer(PairQuestion((0, 0), (0,), frozenset()))
+        return look.answer(PairQuestion((0, 0), (0,), {}))
     finally:
         look.close()
 

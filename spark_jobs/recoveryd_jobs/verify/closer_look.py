@@ -1,6 +1,7 @@
 """The closer look at segments of a pair of partitions where source and target differ: both sides are read again, record
 by record. Where the source lost the beginning of a segment, what is left in the source must be the end of what the
-target holds, and what was read of the segment before the loss must be its beginning.
+target holds, and what was read of the segment before the loss must be its beginning. Where compaction took others, both
+need only be a part of it, and what was read before and is gone now cannot be compared: the finding counts it.
 """
 
 import time
@@ -62,18 +63,21 @@ class Look:
         left = {*question.starts, *tails}
         for side in (SOURCE, TARGET) if not self._readers else ():
             self._readers[side] = self._reader(side)
-        # what was copied may have been compacted away before it was read
-        for head in () if self._plan.is_compacted else question.heads:
-            if not self._begins_with(pair, head):
+        for head in question.heads:
+            if head.room >= 0 and self._begins_with(pair, head):
+                continue
+            if self._plan.is_compacted and head.room > 0:  # others were compacted away before they were read
+                finding.heads += head.records
+            else:
                 finding.differences.append(gone_since(pair, head.start))
         for start, stop in self._segments(pair[0], frozenset(left)):
             left.discard(start)
-            tail, is_agreed = tails.get(start), start in question.agreed
+            tail, read = tails.get(start), question.agreed.get(start)
             if tail is not None and self._is_held(pair, tail):
                 continue
             if len(finding.differences) >= DIFFERENCES_MAX:
                 finding.more += 1
-            elif not is_agreed or not self._is_compacted(pair, (start, stop), finding, tail):
+            elif read is None or not self._is_compacted(pair, (start, stop), finding, read, is_tail=tail is not None):
                 self._tell(pair, (start, stop), finding, tail)
         for start in sorted(left):  # only in the target: no part of the source's range begins there
             self._tell(pair, (start, start), finding)
@@ -115,17 +119,24 @@ class Look:
             digest.extend(first.keys, first.values, first.times, first.headers)
         return (left, digest.digest()) == (0, head.digest)
 
-    def _is_compacted(self, pair: Pair, segment: tuple[int, int], finding: PairFinding, tail: Tail | None) -> bool:
+    def _is_compacted(
+        self, pair: Pair, segment: tuple[int, int], finding: PairFinding, read: tuple[int, bytes], *, is_tail: bool
+    ) -> bool:
         """Whether compaction explains the difference: the target is what the receipt says, and what the source still
         has of the segment is a part of it. What the target holds before that may have been deleted otherwise, and was
-        counted, if the source has only a tail.
+        counted, if the source has only a tail. `read`: what the source had of it before, (records, digest).
         """
         if not self._plan.is_compacted:
             return False
-        part = is_subsequence(self._expected(pair, segment), self._stored(pair, segment))
-        if not part.is_whole or part.keyless_inside or (tail is None and part.keyless_before):
+        now = SequenceDigest(self._spec.recovery, pair[1])
+        part = is_subsequence(self._expected(pair, segment, now), self._stored(pair, segment))
+        gone = max(0, read[0] - now.count)  # since then, by compaction or not
+        keyless = part.keyless_inside if is_tail else part.keyless_inside + part.keyless_before
+        if not part.is_whole or keyless > gone:
             return False
-        finding.by_receipts += part.more if tail is None else max(0, part.more - tail.before)
+        finding.taken += 0 if is_tail else part.more - gone
+        if any(read[1]) and read != (now.count, now.digest()):
+            finding.uncompared += gone or read[0]
         return True
 
     def _tell(self, pair: Pair, segment: tuple[int, int], finding: PairFinding, tail: Tail | None = None) -> None:
@@ -147,13 +158,19 @@ class Look:
         found = differences(self._expected(pair, segment), chain([first], stored))
         return (item for item in found if item.kind != "extra" or item.target != first.offset)
 
-    def _expected(self, pair: Pair, segment: tuple[int, int]) -> Iterator[ComparedRecord]:
+    def _expected(
+        self, pair: Pair, segment: tuple[int, int], digest: SequenceDigest | None = None
+    ) -> Iterator[ComparedRecord]:
+        """`digest` gets all that is read."""
         partition, target = pair
         start, stop = segment[0], min(segment[1], self._plan.log_end(partition, segment[1], self._asked[SOURCE]))
         for messages in self._read(SOURCE, partition, start, stop):
             columns = self._read_columns(self._selection.expected(messages))
             to = self._selection.targets(partition, columns.keys, columns.offsets)
-            yield from compared(columns if to is None else columns.only([t == target for t in to]))
+            chosen = columns if to is None else columns.only([t == target for t in to])
+            if digest is not None:
+                digest.extend(chosen.keys, chosen.values, chosen.times, chosen.headers)
+            yield from compared(chosen)
 
     def _stored(self, pair: Pair, segment: tuple[int, int]) -> Iterator[ComparedRecord]:
         for columns in self._stored_columns(pair, segment[0]):

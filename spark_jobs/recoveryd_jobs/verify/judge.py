@@ -6,6 +6,9 @@ exactly what the receipt says; the report counts these records. Where only the e
 source, its last records must be the last ones in the target too; the closer look finds that out. What was read before
 it was deleted counts as well: no receipt excuses a difference that was seen, and what was read and could not be
 compared is named.
+
+Compaction takes from the source only. So what was read of a segment is never more than the target holds of an honest
+copy, and where it is as much, both are the same.
 """
 
 import hashlib
@@ -18,6 +21,7 @@ from recoveryd_jobs.contract import Difference, JobSpec, Verification
 from recoveryd_jobs.verify.shown import DIFFERENCES_MAX, ROW, Pair, Shown
 
 _NAMED_MAX = 5
+_NO_ROW = (0, b"")
 NOTHING = "neither side holds a record of the range, so nothing was compared"
 
 
@@ -33,22 +37,26 @@ class Tail(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The first records of a segment, which were read in the source before others of it were deleted."""
+    """The first records of a segment, which were read in the source before others of it were deleted. `room`: how many
+    the target has of the segment besides all that were read; negative when it has fewer.
+    """
 
     start: int
     records: int
     digest: bytes
+    room: int
 
 
 class PairQuestion(NamedTuple):
     """Segments of a pair, by their start, where source and target differ. `agreed`: those of them, and of `tails`,
-    where the target is what the receipt says, and nothing was seen that compaction does not explain. `tails` and
+    where the target is what the receipt says, and nothing was seen that compaction does not explain; with what was read
+    in the source, (records, digest), the digest being zeros or nothing where no record is left to compare. `tails` and
     `heads` are still to be compared.
     """
 
     pair: Pair
     starts: tuple[int, ...]
-    agreed: frozenset[int]
+    agreed: Mapping[int, tuple[int, bytes]]
     tails: tuple[Tail, ...] = ()
     heads: tuple[Head, ...] = ()
 
@@ -78,16 +86,30 @@ class PairRows(NamedTuple):
     def is_cut(self, start: int) -> bool:
         return any(first <= start < stop for first, stop in self.cuts)
 
+    def read(self, start: int) -> tuple[int, bytes]:
+        """What was read in the source of a segment, or of its end where that is all that is left."""
+        return self.tails.get(start) or self.source.get(start, _NO_ROW)
+
+    def room(self, start: int) -> int:
+        """How many records compaction can have taken before the source was read: as many as the target has of the
+        segment besides those that were read.
+        """
+        read = (side.get(start, _NO_ROW)[0] for side in (self.source, self.heads, self.tails))
+        return self.target.get(start, _NO_ROW)[0] - sum(read)
+
 
 @dataclass(slots=True)
 class PairFinding:
-    """What a closer look showed. `by_receipts`: records that compaction has since taken from the source, so that only
-    receipts prove them.
+    """What a closer look showed of records that only receipts prove. `taken`: compaction took them before the source
+    was read. `uncompared`: they were read there, and were gone when they were to be compared. `heads`: they are in
+    heads that could not be compared; the verdict counts these as proved by receipts already.
     """
 
     differences: list[Difference] = field(default_factory=list)
     more: int = 0
-    by_receipts: int = 0
+    taken: int = 0
+    uncompared: int = 0
+    heads: int = 0
 
 
 @dataclass(slots=True)
@@ -211,12 +233,11 @@ def _compare(verdict: ProofVerdict, pair: Pair, rows: PairRows, doubts: Doubts, 
     """Compare the rows of a pair. Takes from `doubts.dissent` what the closer look will report. `kept`: the copy has
     receipts.
     """
-    nothing = (0, b"")
     starts, tails = [], []
     for start in sorted(rows.source.keys() | rows.target.keys() | rows.tails.keys() | rows.denied):
-        left, right = rows.source.get(start, nothing), rows.target.get(start, nothing)
+        left, right = rows.source.get(start, _NO_ROW), rows.target.get(start, _NO_ROW)
         if left[0] == 0 and rows.is_cut(start):
-            records, digest = rows.tails.get(start, nothing)
+            records, digest = rows.tails.get(start, _NO_ROW)
             if records:
                 tails.append(Tail(start, records, digest, right[0] - records))
             if start in rows.denied:
@@ -226,10 +247,10 @@ def _compare(verdict: ProofVerdict, pair: Pair, rows: PairRows, doubts: Doubts, 
                 _by_receipt(verdict, pair, start, right[0] - records, doubts)
         elif left != right and (left[0] or right[0]):
             starts.append(start)
-    heads = tuple(Head(start, *head) for start, head in sorted(rows.heads.items()))
+    heads = tuple(Head(start, *head, rows.room(start)) for start, head in sorted(rows.heads.items()))
     if starts or tails or heads:
         asked = {*starts, *(t.start for t in tails)} - rows.denied
-        agreed = frozenset(s for s in asked if kept and s in rows.target and not doubts.has((pair, s)))
+        agreed = {s: rows.read(s) for s in asked if kept and rows.room(s) > 0 and not doubts.has((pair, s))}
         verdict.questions.append(PairQuestion(pair, tuple(starts), agreed, tuple(tails), heads))
         doubts.dissent.difference_update({(pair, s) for s in starts})
 
@@ -308,30 +329,35 @@ def _whole(folds: Mapping[Pair, bytes]) -> str:
 
 def report(verdict: ProofVerdict, findings: Iterable[PairFinding]) -> Verification:
     differences, more, by_receipts = list(verdict.differences), verdict.more, verdict.by_receipts
-    source_records, taken = verdict.source_records, 0
+    taken = uncompared = heads = 0
     for finding in findings:
         differences += finding.differences
         more += finding.more
-        taken += finding.by_receipts
+        taken += finding.taken
+        uncompared += finding.uncompared
+        heads += finding.heads
     notes = list(verdict.notes)
     if taken:
         notes.append(f"{taken} records were compacted away in the source since")
+    if uncompared + heads:
+        why = "were read and were gone when they were to be compared, so only receipts prove them"
+        notes.append(f"{uncompared + heads} records {why}")
     total = len(differences) + more
     if total > DIFFERENCES_MAX:
         notes.append(f"{total} differences, the first {DIFFERENCES_MAX} are listed")
-    is_whole = verdict.has_read_all and not taken
+    is_whole = verdict.has_read_all and not taken + uncompared + heads
     scope = "source" if is_whole else "mixed" if verdict.has_read_some else "receipts"
     ordered = sorted(differences, key=_place)
     return Verification(
         result="mismatch" if differences else "match",
-        source_records=source_records + taken,
+        source_records=verdict.source_records + taken,
         target_records=verdict.target_records,
         digest=verdict.digest,
         differences=tuple(ordered[:DIFFERENCES_MAX]),
         why="; ".join(notes),
         scope=scope,
         extra_records=sum(verdict.extra.values()),
-        records_by_receipts=by_receipts + taken,
+        records_by_receipts=by_receipts + taken + uncompared,
         uncopied=verdict.uncopied,
     )
 
