@@ -60,7 +60,7 @@ def _book(readers: tuple[Reader, ...], partitions: int) -> LagBook:
 def _report(partitions: int, turn: int) -> list[tuple[int, LagSample]]:
     at_ms = _START_MS + turn * _PERIOD_MS
     positions = ((p, turn * 100 + p % 7 * (turn % 3)) for p in range(partitions))
-    return [(p, LagSample(at, at_ms, 9_000 + turn * (100 + p % 5), at_ms, 0)) for p, at in positions]
+    return [(p, LagSample(at, at_ms, 200 + turn * (100 + p % 5), at_ms, 0)) for p, at in positions]
 
 
 def _sums(windows: Mapping[int, Window]) -> int:
@@ -85,13 +85,13 @@ def _control(repeat: int) -> tuple[Sample, Sample]:
         told = (lag_reading(r.group, evaluate_reader(book, r, range(each), now_ms, _LAG), now_ms) for r in readers)
         return DomainSignals((Reading("produce_latency", 0.013, now_ms), *(t for t in told if t is not None)))
 
-    def decide(now_ms: int, signals: DomainSignals) -> Throttled:
-        return throttle(states, {"main": signals}, claimants, now_ms, params)
+    def decide(now_ms: int, signals: DomainSignals, *, at_rest: bool = False) -> Throttled:
+        return throttle(states, {"main": signals}, {} if at_rest else claimants, now_ms, params)
 
     now_ms = _START_MS + (_REPORTS - 1) * _PERIOD_MS
-    for _ in range(20):  # until every track has its full length
+    for step in range(40):  # until the latency at rest is known, and every track has its full length
         now_ms += 250
-        states = decide(now_ms, read(now_ms)).states
+        states = decide(now_ms, read(now_ms), at_rest=step < 20).states
     found = decide(now_ms + 250, read(now_ms + 250))
     if len(found.grants) != _RECOVERIES or len(found.decisions["main"].pressures) < _GROUPS:
         raise RuntimeError(f"{len(found.grants)} grants by {len(found.decisions['main'].pressures)} signals")
