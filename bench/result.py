@@ -28,6 +28,9 @@ class Sample:
     def high(self) -> float:
         return max(self.values)
 
+    def less(self, each: float) -> "Sample":
+        return Sample(tuple(v - each for v in self.values), self.unit)
+
     def scaled(self, factor: float, unit: str) -> "Sample":
         return Sample(tuple(v * factor for v in self.values), unit)
 

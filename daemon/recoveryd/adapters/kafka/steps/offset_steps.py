@@ -38,7 +38,7 @@ from recoveryd.workflows.model.facts import WantedFacts
 from recoveryd.workflows.model.workflow import OffsetUndo, UndoState
 
 _STABLE_S: Final = 3.0
-_COMMIT_S: Final = 6.0  # Kafka's consumers commit each 5 s when nothing else is said
+COMMIT_S: Final = 6.0  # Kafka's consumers commit each 5 s when nothing else is said
 
 _Found = Mapping[str, Mapping[int, Committed]]
 _Key = tuple[str, int]
@@ -84,7 +84,7 @@ class OffsetSteps:
     async def _who_commits(self, effect: TakeStep, action: TakeSnapshot) -> StepReported | None:
         """Somebody who is no member of the group can be told only by what is committed for it."""
         before = _numbers(await self._reach.run(action.cluster, self._committed, action))
-        await asyncio.sleep(_COMMIT_S)
+        await asyncio.sleep(COMMIT_S)
         after = _numbers(await self._reach.run(action.cluster, self._committed, action))
         moved = [(t, p) for t, there in after.items() for p, at in there.items() if before.get(t, {}).get(p) != at]
         if not moved:
