@@ -20,8 +20,7 @@ from recoveryd_sandbox.seed import seed
 NAME = "many-small"
 _SOURCE, _PARTITIONS, _RECORDS = "bench.small", 2, 10_000
 _RECOVERIES, _QUICK_RECOVERIES = 60, 12
-_EARLY = 5
-_WARM_SHARE = 3  # after a third of them pools are full and caches are warm
+_WARM_SHARE = 3  # after a third of them pools are full, all clients are made and caches are warm
 _EACH_S, _EACH_MB = 3.0, 0.05
 _MORE_CHILDREN, _MORE_FILES = 0, 12  # connections come and go
 _DEADLINE_S = 600.0
@@ -57,16 +56,17 @@ def measure(bed: Bed, *, quick: bool) -> list[Report]:
             _await_spare(daemon)
             sizes.append(_Size.of(daemon))
         all_s = time.monotonic() - began_s
-    early, end, warm = sizes[_EARLY - 1], sizes[-1], sizes[count // _WARM_SHARE :]
+    warm = sizes[count // _WARM_SHARE :]
+    early, end, first = warm[0], warm[-1], f"after {count - len(warm) + 1}"
     rows = (
         Row("command to completed and verified", Sample(tuple(seconds), "s"), at_most=_EACH_S),
         Row("the same and until a spare driver is ready again", Sample((all_s / count,), "s")),
         Row(f"growth of the daemon, each after number {count - len(warm)}",
             Sample((_slope([size.mb for size in warm]),), "MB"), at_most=_EACH_MB),
-        Row(f"memory of the daemon after {count}", _one(end.mb, "MB"), f"after {_EARLY}", _one(early.mb, "MB")),
-        Row(f"child processes of the daemon after {count}", _one(end.children), f"after {_EARLY}", _one(early.children),
+        Row(f"memory of the daemon after {count}", _one(end.mb, "MB"), first, _one(early.mb, "MB")),
+        Row(f"child processes of the daemon after {count}", _one(end.children), first, _one(early.children),
             at_most=early.children + _MORE_CHILDREN),
-        Row(f"open files of the daemon after {count}", _one(end.files), f"after {_EARLY}", _one(early.files),
+        Row(f"open files of the daemon after {count}", _one(end.files), first, _one(early.files),
             at_most=early.files + _MORE_FILES),
     )  # fmt: skip
     note = f"{count} replays of {_RECORDS:,} records in {_PARTITIONS} partitions, each verified, one daemon, one spare driver"
