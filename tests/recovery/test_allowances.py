@@ -3,6 +3,7 @@ neither exceeds the cap nor ends below it while records are left.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -230,17 +231,8 @@ def test_no_partition_is_left_alone_whichever_lanes_hear_of_the_pause_only(late:
     rests_s=st.integers(0, 10),
     pauses=st.integers(1, 3),
 )
-def test_no_partition_is_left_alone_however_pauses_overtake_the_word_to_return(
-    stop: CaughtUp | Never,
-    is_bytes: bool,
-    late: set[int],
-    pause_after_s: int,
-    busy_s: int,
-    resumes_at_rest: bool,
-    rests_s: int,
-    pauses: int,
-) -> None:
-    pause_and_go_on(stop, is_bytes, late, pause_after_s, busy_s, resumes_at_rest, rests_s, pauses)
+def test_no_partition_is_left_alone_however_pauses_overtake_the_word_to_return(**drawn: Any) -> None:
+    pause_and_go_on(**drawn)
 
 
 def pause_and_go_on(

@@ -53,13 +53,8 @@ def _samples(usual_s: float, most_s: float | None) -> tuple[float, ...]:
 def kept_of(states: Mapping[str, ControllerState], places: Mapping[str, float] | None = None) -> dict[str, Numbers]:
     """What to keep of these controllers; a domain of which nothing is known is left out. `places`: by domain."""
     found = {domain: _of(state) for domain, state in list(states.items())[:_DOMAINS_MOST]}
-    known = {domain: numbers for domain, numbers in found.items() if any(numbers.values())}
-    told = {domain: place for domain, place in (places or {}).items() if place}
-    return {domain: {**numbers, **_placed(told.get(domain))} for domain, numbers in known.items()}
-
-
-def _placed(place: float | None) -> Numbers:
-    return {} if place is None else {"place": {_ID: place}}
+    told = {domain: {"place": {_ID: place}} for domain, place in (places or {}).items() if place}
+    return {domain: {**known, **told.get(domain, {})} for domain, known in found.items() if any(known.values())}
 
 
 def is_worth_keeping(kept: Mapping[str, Any], now: Mapping[str, Any]) -> bool:

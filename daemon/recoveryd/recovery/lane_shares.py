@@ -9,10 +9,10 @@ among those that still have records. Lanes that follow the live head never retur
 """
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from recoveryd.recovery.model import Allowance, PlannedPartition, Progress, Recovery
+from recoveryd.recovery.model import Allowance, PartitionProgress, PlannedPartition, Progress, Recovery
 from recoveryd.recovery.observed import Observed
 
 FOLLOWING_WEIGHT = 1  # a lane that follows the head has no known end
@@ -120,7 +120,7 @@ def shared_out_again(recovery: Recovery, ends: Mapping[int, int] = NOTHING_SAMPL
         return ()
     by_number = {p.partition: p for p in progress.partitions}
     lanes = [[by_number[m] for m in lane] for lane in plan.lanes]
-    copied = [(sum(p.copied for p in lane), sum(p.bytes for p in lane)) for lane in lanes]
+    copied = [_copied(lane) for lane in lanes]
     weights = [sum(FOLLOWING_WEIGHT if p.stop is None else _left(p.stop, p.position) for p in lane) for lane in lanes]
     before = allowances(recovery)
     if not any(left and before[n].is_used_up(*copied[n]) for n, left in enumerate(weights)):
@@ -153,8 +153,8 @@ def returned_at(recovery: Recovery, observed: Observed) -> Mapping[int, int]:
     found: dict[int, int] = {}
     for number, (members, allowed) in enumerate(zip(plan.lanes, allowances(recovery), strict=True)):
         heard = observed.lanes.get(number)
-        copied, size = sum(rows[m].copied for m in members), sum(rows[m].bytes for m in members)
-        if heard.heartbeat.state == "done" if heard is not None else allowed.is_used_up(copied, size):
+        copied = _copied(rows[m] for m in members)
+        if heard.heartbeat.state == "done" if heard is not None else allowed.is_used_up(*copied):
             found |= {m: rows[m].position for m in members}
     return found
 
@@ -168,11 +168,14 @@ def returned_early(recovery: Recovery, observed: Observed) -> int | None:
     if plan is None or not done or not plan.is_following:  # the last one looks at all partitions
         return None
     rows, allowed = {p.partition: p for p in recovery.progress.partitions}, allowances(recovery)
-    for number in done:
-        lane = [rows[m] for m in plan.lanes[number]]
-        if not allowed[number].is_used_up(sum(p.copied for p in lane), sum(p.bytes for p in lane)):
-            return number
-    return None
+    early = (n for n in done if not allowed[n].is_used_up(*_copied(rows[m] for m in plan.lanes[n])))
+    return next(early, None)
+
+
+def _copied(lane: Iterable[PartitionProgress]) -> tuple[int, int]:
+    """Records and bytes."""
+    rows = list(lane)
+    return sum(p.copied for p in rows), sum(p.bytes for p in rows)
 
 
 def _by_need(records: int | None, size: int | None, behind: Sequence[int], record_bytes: int) -> tuple[Allowance, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Final
 
+from recoveryd.live.budget_shares import Claim
 from recoveryd.live.budgets import Mode
 from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.params import Params
@@ -60,6 +61,12 @@ def ceiling_bytes_per_s(limits: Limits, params: Params) -> float:
     """The most that a controlled recovery may be granted."""
     most = params.control.max_bytes_per_s
     return most if limits.max_bytes_per_s is None else min(most, limits.max_bytes_per_s)
+
+
+def claim_of(recovery: Recovery, params: Params, least: float) -> Claim:
+    """What a controlled recovery wants of a budget; `least`: its part of the configured floor."""
+    limits, ceiling = recovery.limits, ceiling_bytes_per_s(recovery.limits, params)
+    return Claim(floor_bytes_per_s(recovery, params, least), ceiling, limits.weight, limits.tier)
 
 
 def at_floor_at_most(recovery: Recovery, params: Params) -> Recovery:

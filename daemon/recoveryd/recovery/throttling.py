@@ -15,7 +15,6 @@ from recoveryd.kernel.effects import WakeAt
 from recoveryd.kernel.numbers import finite
 from recoveryd.kernel.states import State
 from recoveryd.live.admission import refuse_start
-from recoveryd.live.budget_shares import Claim
 from recoveryd.live.budgets import Claimant, DomainSignals, Grant, Mode, throttle
 from recoveryd.live.evidence import decision_evidence, is_worth_telling
 from recoveryd.live.freshness import Reading
@@ -31,7 +30,7 @@ from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.holding import is_let_go
 from recoveryd.recovery.lane_shares import worker_shares
 from recoveryd.recovery.left_out import LeftOut, domains_now, left_out, told_left_out
-from recoveryd.recovery.limits import ceiling_bytes_per_s, floor_bytes_per_s, mode_of, touched_domains, with_limits
+from recoveryd.recovery.limits import claim_of, mode_of, touched_domains, with_limits
 from recoveryd.recovery.model import WORKING, Recovery
 from recoveryd.recovery.observed import Heard
 from recoveryd.recovery.pausing import LIVE_SLO, TELEMETRY, begin_resume, hold
@@ -56,8 +55,8 @@ def control(draft: RecoveryDraft) -> None:
     recoveries = [r for r in draft.live() if r.state in WORKING or (r.state in _DRAINED and r.held == TELEMETRY)]
     if not params.live.domains:
         rates = unwatched_rates(params, recoveries)
+        why = "nothing is listed to be protected any more"
         for recovery in recoveries:
-            why = "nothing is listed to be protected any more"
             _without_controller(Case(draft, recovery.id), why, rates.get(recovery.id))
         return
     period_ms = params.control.period_ms
@@ -146,8 +145,6 @@ def claimants_of(draft: RecoveryDraft, recoveries: Iterable[Recovery]) -> dict[s
 
 
 def _claimant(draft: RecoveryDraft, recovery: Recovery, domains: Sequence[str], floor: float) -> Claimant:
-    limits = recovery.limits
-    ceiling = ceiling_bytes_per_s(limits, draft.params)
     seen = draft.observed(recovery.id)
     by_number = seen.readers if recovery.is_proving else seen.lanes
     workers = by_number.values()
@@ -157,7 +154,7 @@ def _claimant(draft: RecoveryDraft, recovery: Recovery, domains: Sequence[str], 
     has_settled = is_resting or (is_heard and draft.now_ms - begun_ms >= _SETTLED_MS)
     return Claimant(
         mode=Mode.CONTROLLED,
-        claim=Claim(floor_bytes_per_s(recovery, draft.params, floor), ceiling, limits.weight, limits.tier),
+        claim=claim_of(recovery, draft.params, floor),
         parts={domain: crowding(draft, recovery, domain) for domain in domains},
         writes=frozenset({recovery.spec.target.cluster} if recovery.brings_records else ()),
         achieved_bytes_per_s=recovery.progress.bytes_per_s if is_heard else None,

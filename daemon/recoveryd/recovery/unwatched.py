@@ -5,9 +5,9 @@ that all of them may take of a cluster holds all the same.
 from collections.abc import Iterable
 from typing import Final
 
-from recoveryd.live.budget_shares import Claim, Spread, share_over_domains
+from recoveryd.live.budget_shares import Spread, share_over_domains
 from recoveryd.live.budgets import Mode
-from recoveryd.recovery.limits import ceiling_bytes_per_s, floor_bytes_per_s, mode_of, touched_domains
+from recoveryd.recovery.limits import claim_of, mode_of, touched_domains
 from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.params import Params
 
@@ -24,13 +24,11 @@ def unwatched_rates(params: Params, recoveries: Iterable[Recovery]) -> dict[str,
         if mode_of(r.limits, r.spec, params) is Mode.CONTROLLED and not touched_domains(r.spec, params)
     ]
     floor = params.control.min_bytes_per_s / max(1, len(alone))
-    spreads = {r.id: _spread(r, params, floor) for r in alone}
+    spreads = {r.id: Spread(claim_of(r, params, floor), _clusters(r)) for r in alone}
     clusters = {cluster for spread in spreads.values() for cluster in spread.parts}
     return share_over_domains(dict.fromkeys(clusters, params.control.max_bytes_per_s), spreads)
 
 
-def _spread(recovery: Recovery, params: Params, floor: float) -> Spread:
-    limits, spec = recovery.limits, recovery.spec
-    ceiling = ceiling_bytes_per_s(limits, params)
-    claim = Claim(floor_bytes_per_s(recovery, params, floor), ceiling, limits.weight, limits.tier)
-    return Spread(claim, dict.fromkeys((spec.source.cluster, spec.target.cluster), 1.0))
+def _clusters(recovery: Recovery) -> dict[str, float]:
+    """Each byte passes through both, and counts fully in both."""
+    return dict.fromkeys((recovery.spec.source.cluster, recovery.spec.target.cluster), 1.0)

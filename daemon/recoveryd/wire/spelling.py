@@ -58,11 +58,11 @@ def meant(text: str, words: Collection[str]) -> str | None:
     return None if word in {_BEGINNING, _END} else nearest(text, words)
 
 
-def is_the_beginning(text: str, words: Collection[str] = ()) -> bool:
-    """Whether it is a word of any tool for the first record there is, at which no range can end. `words`: what may
-    stand there, of which it may be a slip.
+def is_the_beginning(text: str, words: Collection[str]) -> bool:
+    """Whether it is a word of any tool for the first record there is, where one of `words` must stand and that is none
+    of them: no range can end there.
     """
-    return _known(text, words) == _BEGINNING
+    return _BEGINNING not in words and _known(text, words) == _BEGINNING
 
 
 def _known(text: str, words: Collection[str]) -> str | None:

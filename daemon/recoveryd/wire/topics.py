@@ -11,6 +11,7 @@ from recoveryd_jobs.contract import REPORT_BYTES_MAX
 
 DEFAULT_PREFIX = "recovery."
 DEFAULT_RECEIPTS_PARTITIONS = 8
+PARTITIONS = "partitions"  # the setting of a difference in their number
 
 # Above what the codec accepts, so that a command which is too large comes in: in binary mode it gets an answer, in
 # structured mode, in which only its value says who sent it, a dead letter.
@@ -160,7 +161,7 @@ def differences(wanted: OwnTopic, partitions: int, configs: Mapping[str, str]) -
     is_enough = wanted.per_broker and partitions > wanted.partitions
     if partitions != wanted.partitions and not is_enough:
         is_fatal = wanted.is_single
-        found.append(TopicDifference(wanted.name, "partitions", str(wanted.partitions), str(partitions), is_fatal))
+        found.append(TopicDifference(wanted.name, PARTITIONS, str(wanted.partitions), str(partitions), is_fatal))
     for setting, value in wanted.configs.items():
         actual = configs.get(setting)
         if actual is not None and actual != value:

@@ -186,7 +186,7 @@ class KafkaClusters:
     async def inspect_own_topics(self, cluster: str = MAIN) -> tuple[TopicReport, ...]:
         """What exists and what differs of the topics that the daemon uses there, for `doctor`."""
         return await self._questions.of(cluster).run(
-            own_topics.inspect, self._admins.of(cluster), self._used_on(cluster)
+            own_topics.inspect_leaders, self._admins.of(cluster), self._used_on(cluster)
         )
 
     async def apply_own_topics(self, cluster: str = MAIN, replication_factor: int = -1) -> tuple[TopicReport, ...]:

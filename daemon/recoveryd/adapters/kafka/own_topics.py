@@ -15,7 +15,7 @@ from recoveryd.adapters.kafka.client import Properties, make_transactional_produ
 from recoveryd.adapters.kafka.topic_admin import await_topic, create, describe, read_configs
 from recoveryd.errors import ClusterProblem, OwnTopicProblem
 from recoveryd.kernel.catalogue import Code
-from recoveryd.wire.topics import OwnTopic, TopicDifference, differences
+from recoveryd.wire.topics import PARTITIONS, OwnTopic, TopicDifference, differences
 from recoveryd_jobs.shared.meeting import meet
 
 LEAD_NONE = "brokers that lead none"
@@ -26,7 +26,7 @@ _TIMEOUT_S = 45.0  # a broker that answered once may take long to make topics
 @dataclass(frozen=True, slots=True)
 class TopicReport:
     """What was found for one own topic. `created` just now; else its `differences` from what is wanted. `leaders`: of
-    one of which each broker shall lead a partition.
+    one of which each broker shall lead a partition, where they were asked for.
     """
 
     topic: str
@@ -49,12 +49,24 @@ def inspect(admin: AdminClient, wanted: Iterable[OwnTopic]) -> tuple[TopicReport
             reports.append(TopicReport(topic.name, exists=False, is_required=topic.is_required))
             continue
         found = differences(topic, shape.partitions, read_configs(admin, topic.name, _TIMEOUT_S))
-        leaders = _leaders(admin, topic.name) if topic.per_broker else None
-        if leaders is not None and leaders.silent and shape.partitions >= topic.partitions:
-            silent = ", ".join(map(str, leaders.silent))
-            found = (TopicDifference(topic.name, LEAD_NONE, "none", silent, fatal=False), *found)
-        reports.append(TopicReport(topic.name, True, False, found, topic.is_required, leaders))
+        reports.append(TopicReport(topic.name, exists=True, differences=found, is_required=topic.is_required))
     return tuple(reports)
+
+
+def inspect_leaders(admin: AdminClient, wanted: Iterable[OwnTopic]) -> tuple[TopicReport, ...]:
+    """As `inspect`, and who leads topics of which each broker shall lead a partition: for people, who can mend it."""
+    topics = list(wanted)
+    reports = zip(topics, inspect(admin, topics), strict=True)
+    return tuple(_with_leaders(admin, r) if topic.per_broker and r.exists else r for topic, r in reports)
+
+
+def _with_leaders(admin: AdminClient, report: TopicReport) -> TopicReport:
+    leaders, found = _leaders(admin, report.topic), report.differences
+    are_enough = all(difference.setting != PARTITIONS for difference in found)
+    if leaders is not None and leaders.silent and are_enough:
+        silent = ", ".join(map(str, leaders.silent))
+        found = (TopicDifference(report.topic, LEAD_NONE, "none", silent, fatal=False), *found)
+    return replace(report, differences=found, leaders=leaders)
 
 
 def _leaders(admin: AdminClient, topic: str) -> CanaryLeaders | None:
@@ -77,7 +89,7 @@ def apply(admin: AdminClient, wanted: Iterable[OwnTopic], replication_factor: in
             made.add(topic.name)
     for name in made:
         await_topic(admin, name, _TIMEOUT_S)
-    after = inspect(admin, topics)
+    after = inspect_leaders(admin, topics)
     return tuple(replace(report, created=report.topic in made) for report in after)
 
 

@@ -40,7 +40,7 @@ def parse_position(text: str, flag: str, words: Sequence[str]) -> Position:
         return spelled
     if _LOOKS_LIKE_TIME.match(text) or _LOOKS_LIKE_DURATION.match(text):
         return text
-    if "earliest" not in words and is_the_beginning(text, words):
+    if is_the_beginning(text, words):
         told = f"{flag} `{text}` is the beginning, and no range can end there."
         raise invalid(Code.INVALID_VALUE, told, f"Use {', '.join(words)}, {_FORMS}; --from says where it begins.")
     near = meant(text, words)

@@ -32,12 +32,12 @@ from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.settings.model import SettingsModel
 from recoveryd.units.features import judge_features
 from recoveryd.wire.acls import Acl, Role, own_acls, replay_acls
-from recoveryd.wire.topics import TopicNames
+from recoveryd.wire.topics import PARTITIONS, TopicNames
 
 MAIN = "main"
 _CLOCK_TOLERANCE_MS = 2_000
 _NOBODY = "doctor-probe"
-_MENDED = frozenset({"partitions", LEAD_NONE})  # where each broker shall lead a partition
+_MENDED = frozenset({PARTITIONS, LEAD_NONE})  # where each broker shall lead a partition
 
 
 def check_clusters(

@@ -17,11 +17,11 @@ def pressed_on(known: Pressed | None, seen: Assessment, now_ms: int) -> Pressed 
         return None
     since_ms = now_ms if known is None else known.since_ms
     before = {} if known is None else known.signals
-    now = {p.name: _standing(before.get(p.name), p, since_ms, now_ms) for p in over}
+    now = {p.name: _signal(before.get(p.name), p, since_ms, now_ms) for p in over}
     return Pressed(since_ms, {**before, **now}, frozenset(now))
 
 
-def _standing(known: PressedSignal | None, pressure: Pressure, pressed_ms: int, now_ms: int) -> PressedSignal:
+def _signal(known: PressedSignal | None, pressure: Pressure, pressed_ms: int, now_ms: int) -> PressedSignal:
     share = pressure.share
     if known is None:
         return PressedSignal(pressed_ms, share, now_ms if pressure.kind is SignalKind.LAG else pressed_ms, share)

@@ -169,7 +169,7 @@ class Inputs:
 
 class PressedSignal(NamedTuple):
     """Of one signal, with shares of its SLO: since `since_ms` it was `share` and did not get less than that by much.
-    `least` is the least of this time, from `least_ms`.
+    `least` is the least of this time, from `least_ms`, which is no earlier.
     """
 
     since_ms: int
@@ -194,7 +194,7 @@ class Pressed(NamedTuple):
 
     def unmoved(self, now_ms: int, for_ms: int) -> frozenset[str]:
         """Those over their SLO that have not become less at all for so long."""
-        return frozenset(n for n in self.over if now_ms - max(self.signals[n][::2]) >= for_ms)
+        return frozenset(n for n in self.over if now_ms - self.signals[n].least_ms >= for_ms)
 
 
 @dataclass(frozen=True, slots=True)

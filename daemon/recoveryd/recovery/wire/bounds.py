@@ -156,7 +156,7 @@ def moment_before(text: str, info: ValidationInfo) -> int:
 def _parse_moment(text: str, info: ValidationInfo, words: dict[str, Any]) -> int:
     if text.startswith("-"):
         return moment_before(text, info)
-    if "earliest" not in words and is_the_beginning(text, words):
+    if is_the_beginning(text, words):
         raise wrong(
             f"is {shown(text)}, the beginning, where no range can end", f"Write {', '.join(words)} or an offset."
         )
