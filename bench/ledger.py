@@ -1,8 +1,8 @@
 """What pause, stop and the next attempt wait for: reading the ledger of one recovery of a thousand and of a million
-receipts, next to ten million of others.
+receipts, next to ten million of others; and what the proof does with each of them.
 
 The receipts and heads are those of one lane with 500 records per chunk, written in bulk; they are read by the daemon's
-reader and by the lanes'.
+reader and by the lanes'. The proof is given them without a broker.
 """
 
 import asyncio
@@ -21,11 +21,17 @@ from recoveryd.recovery.model import Plan, PlannedPartition, PlannedTopic
 from recoveryd_jobs import contract, receipts
 from recoveryd_jobs.contract import ReceiptsHome
 from recoveryd_jobs.lane.heads import OFFSETS_MAX, RECEIPTS_MAX
+from recoveryd_jobs.verify.ledger import ProofLedger
+from recoveryd_jobs.verify.plan import ProofPlan
+from recoveryd_jobs.verify.reader import Range
+from recoveryd_jobs.verify.shown import Shown
+from recoveryd_jobs.verify.tasks import audit_only
 
 NAME = "ledger"
 FEW, MANY, OTHERS = 1_000, 1_000_000, 10_000_000
 _CHUNK = 500
 FLAT = 1.5
+_DEEPER = 3.0  # trees of a thousand times as many rows
 _DEADLINE_S = 600.0
 
 
@@ -41,6 +47,9 @@ def measure(bed: Bed, repeat: int, *, quick: bool) -> list[Report]:
         rows.append(Row(f"{what}, {many.own:,} receipts", large, f"{few.own:,} receipts", small, ratio_at_most=FLAT))
     whole = Sample((many.daemon_s(with_head=False) * 1000,), "ms")
     rows.append(Row(f"the same {many.own:,} receipts without a head known (daemon)", whole))
+    short, long = Sample(tuple(_proof_us(few.own) for _ in range(repeat)), "us"), Sample((_proof_us(many.own),), "us")
+    what = f"the proof takes a receipt of {many.own:,} apart and looks at it"
+    rows.append(Row(what, long, f"of {few.own:,}", short, ratio_at_most=_DEEPER))
     note = f"in one partition with {many.others:,} receipts of others, half of them before the recovery was planned"
     bed.delete(few.topic)
     bed.delete(many.topic)
@@ -144,6 +153,26 @@ class _Ledger:
             contract.Directive("rx", 2, 1, "run", 60_000),
             receipts=contract.ReceiptsHome(self.topic, self._id, 0, 1, self.others // 2),
         )  # fmt: skip
+
+
+def _proof_us(own: int) -> float:
+    """The time for each of so many receipts of one partition, once they are read."""
+    ledger, whole = ProofLedger(), Range(0, 0, own * _CHUNK)
+    try:
+        for number in range(own):
+            receipt = _receipt("rx", number)
+            ledger.put(0, receipt.start, contract.encode(receipt))
+        began_s, shown = time.monotonic(), Shown()
+        ledger.settle()
+        ledger.index()
+        target = Range(0, 0, own * (_CHUNK + 1))
+        plan = ProofPlan((whole,), (target,), {}, is_stamped=False, is_compacted=False, is_open=frozenset())
+        audit_only(plan, [whole], ledger, shown, lambda: None)
+        took_s = time.monotonic() - began_s
+    finally:
+        ledger.close()
+    assert (shown.promised, shown.differences) == (own * _CHUNK, [])
+    return took_s * 1e6 / own
 
 
 def _receipt(recovery: str, number: int) -> contract.Receipt:

@@ -30,13 +30,14 @@ settings.register_profile("untimed", deadline=None)  # the time of an example de
 settings.load_profile("untimed")
 
 _MARK, _WORD = re.compile(r"\bmark\.(\w+)"), re.compile(r"\w+")
-_OURS = frozenset({"broker", "spark", "e2e", "faults", "containers", "scenario", "cluster"})
+_OURS = frozenset({"broker", "spark", "e2e", "faults", "containers", "scenario", "cluster", "wide"})
 _OF_TESTS = {
     "log.cleaner.backoff.ms": "500",  # who waits for compaction would wait for 15 s
     # A group without members or offsets is forgotten each ten minutes: a test that counts on it shall fail each time.
     "offsets.retention.check.interval.ms": "1000",
     # Nobody kills this one, and where all work at once it may be silent to itself for longer than the sandbox allows.
     "broker.session.timeout.ms": "60000",
+    "broker.heartbeat.interval.ms": "2000",  # half of what the sandbox's broker does at rest is telling that it lives
 }
 
 

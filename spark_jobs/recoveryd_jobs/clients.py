@@ -36,6 +36,9 @@ _SHUT_OUT = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL})  # noqa: SL
 # fetches must return soon.
 QUICK_FETCH_WAIT_MS = 10
 FETCH_WAIT_MS = 200
+# For following a topic as long as a lane lives: a record comes at once nevertheless, and there are as many such readers
+# as lanes.
+FOLLOWING_FETCH_WAIT_MS = 500
 _ANSWER_BYTES_MIN = 1024 * 1024  # the client takes no less than its largest message
 _BATCH_BYTES = 1_000_000
 _BATCH_OVERHEAD_BYTES = 4096
@@ -157,7 +160,7 @@ def make_writer(
         "message.timeout.ms": max(1000, int(transaction_timeout_ms * 0.8)),
         "enable.idempotence": True,
         "compression.type": compression,
-        "linger.ms": 20,
+        "linger.ms": 200,  # nobody sees a record before its chunk commits, and that waits for no linger
         "batch.size": max(1, min(_BATCH_BYTES, batch_bytes_max - _BATCH_OVERHEAD_BYTES)),
         "batch.num.messages": 100_000,
         "message.max.bytes": _RECORD_BYTES_MAX,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from recoveryd_jobs import errors
-from recoveryd_jobs.clients import FETCH_WAIT_MS, QUICK_FETCH_WAIT_MS, make_reader, meet
+from recoveryd_jobs.clients import FOLLOWING_FETCH_WAIT_MS, QUICK_FETCH_WAIT_MS, make_reader, meet
 from recoveryd_jobs.contract import ContractError, Directive, JobSpec, decode
 from recoveryd_jobs.errors import JobError
 
@@ -126,7 +126,7 @@ class Directives:
         """
         quick_until_s = time.monotonic() + _QUICK_S
         self._read(QUICK_FETCH_WAIT_MS, lambda: self._fresh_s > 0 or time.monotonic() > quick_until_s)
-        self._read(FETCH_WAIT_MS, lambda: False)
+        self._read(FOLLOWING_FETCH_WAIT_MS, lambda: False)
 
     def _read(self, fetch_wait_ms: int, is_over: Callable[[], bool]) -> None:
         """Read on until `is_over()` or closed. A client that cannot be made, as while its files are being replaced, is

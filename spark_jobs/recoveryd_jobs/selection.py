@@ -5,8 +5,10 @@ header rules. Records come as columns, because a loop in C over a column costs a
 record.
 """
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from itertools import compress
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from confluent_kafka import Message
@@ -21,6 +23,7 @@ _key_of, _value_of, _time_of, _headers_of, _offset_of = (
 )  # fmt: skip
 _LOW, _HIGH = -(2**63), 2**63
 NO_TIME = -1
+_FEW = 3  # target partitions
 
 
 class Columns(NamedTuple):
@@ -42,8 +45,33 @@ class Columns(NamedTuple):
 
     def after(self, count: int) -> "Columns":
         """Without the first `count` records."""
-        headers = None if self.headers is None else self.headers[count:]
-        return Columns(self.offsets[count:], self.keys[count:], self.values[count:], self.times[count:], headers)
+        return self._between(count, None)
+
+    def split(self, to: Sequence[int]) -> Iterator[tuple[int, "Columns"]]:
+        """By target partition, of which `to` names one for each record: in their order, and the records of each in
+        theirs. Sorted once where targets are many; a look at all of them for each target is quicker for a few.
+        """
+        targets = sorted(set(to))
+        if len(targets) == 1:
+            yield targets[0], self
+            return
+        if len(targets) <= _FEW:
+            yield from ((target, self.only([t == target for t in to])) for target in targets)
+            return
+        pick = itemgetter(*sorted(range(len(to)), key=to.__getitem__))
+        headers = None if self.headers is None else list(pick(self.headers))
+        keys, values = list(pick(self.keys)), list(pick(self.values))
+        by_target = Columns(list(pick(self.offsets)), keys, values, list(pick(self.times)), headers)
+        at, places = 0, pick(to)
+        for target in targets:
+            stop = bisect_right(places, target, at)
+            yield target, by_target._between(at, stop)
+            at = stop
+
+    def _between(self, first: int, stop: int | None) -> "Columns":
+        part = slice(first, stop)
+        headers = None if self.headers is None else self.headers[part]
+        return Columns(self.offsets[part], self.keys[part], self.values[part], self.times[part], headers)
 
 
 class Selection:

@@ -54,7 +54,7 @@ def verify(
     found += [shown_by(spec, rest, share) for share in share_rest(rest, len(shares))]
     verdict = judge(spec, found, rest.notes)
     shown()
-    return report(verdict, look_closer(spec, plan, verdict.questions, 0, 1) if verdict.questions else ())
+    return report(verdict, [look_closer(spec, plan, verdict.questions, 0, 1)] if verdict.questions else ())
 
 
 def shown_by(spec: JobSpec, plan: ProofPlan, share: ProofShare) -> Shown:

@@ -114,6 +114,25 @@ def test_a_difference_between_large_records_is_found_in_little_memory() -> None:
     assert peak < 10 * LARGE
 
 
+def peak_of_swapped(count: int) -> int:
+    """Bytes held at most while so many records are compared, of which the target has each two in the other order."""
+
+    def turned(by: int) -> Iterator[ComparedRecord]:
+        return (ComparedRecord(at, b"%d" % (at ^ by), has_key=True) for at in range(count))
+
+    tracemalloc.start()
+    try:
+        assert sum(f.kind == "reordered" for f in differences(turned(0), turned(1))) > 0.9 * count
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_does_not_grow_with_records_in_another_place() -> None:
+    few, many = peak_of_swapped(4_000), peak_of_swapped(12_000)
+    assert many <= 1.2 * few
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [

@@ -130,6 +130,9 @@ def test_an_attempt_copies_verifies_when_told_and_leaves_when_told(
     ]
 
 
+@pytest.mark.wide(
+    "tests/faults/test_topics_changed.py::test_row_15_records_deleted_past_the_position_fail_with_the_exact_range"
+)
 def test_a_lane_that_cannot_go_on_ends_the_attempt_with_its_code(
     recovery: Recovery, cluster: Cluster, start: Callable[..., Application], tmp_path: Path
 ) -> None:
@@ -174,6 +177,7 @@ def test_a_newer_attempt_or_a_signal_ends_a_driver(
     assert second.wait(10.0) == 143
 
 
+@pytest.mark.wide("tests/faults/test_orphans.py::test_row_32_an_application_without_daemon_and_broker_ends_itself")
 def test_a_spare_driver_waits_with_a_warm_session_and_ends_with_its_parent(
     recovery: Recovery, start: Callable[..., Application], tmp_path: Path
 ) -> None:

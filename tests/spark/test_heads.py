@@ -248,7 +248,6 @@ def test_a_lane_that_ended_early_does_not_make_others_receipts_be_read(
         assert ask(recovery, cluster, (early, late), positions) == whole
         assert sum(stop - start for start, stop in bounds) < 15
     bounds.clear()
-    bounds.clear()
     # One that died before it told of its last head is read from the one before.
     before = max(
         r.offset

@@ -29,7 +29,15 @@ def stay_away(seconds: float) -> None:
     time.sleep(seconds)
 
 
-@pytest.mark.parametrize("fault", ["hangs", "is killed", "is away for longer than a transaction may last"])
+@pytest.mark.parametrize("fault", [
+    pytest.param("hangs", marks=pytest.mark.wide(
+        "tests/faults/test_standstill.py::test_row_31_a_broker_that_stands_still_leaves_the_same_daemon_leading"
+    )),
+    pytest.param("is killed", marks=pytest.mark.wide(
+        "tests/spark/test_lane_broker.py::test_the_copy_stays_exact_when_the_broker"
+    )),
+    "is away for longer than a transaction may last",
+])  # fmt: skip
 def test_the_copy_stays_exact_when_the_broker(own_broker: Broker, unique: str, fault: str) -> None:
     cluster = Cluster(own_broker.bootstrap, unique)
     source, target = cluster.topic("in", 2), cluster.topic("out", 2)

@@ -283,8 +283,9 @@ def test_following_the_head_ends_only_when_told(cluster: Cluster) -> None:
     recovery = Recovery(cluster, source, target, ranges=[[PartitionRange(0, 50, None)]])
     lane = LaneThread(recovery.spec)
     recovery.await_heartbeat(lambda h: h.positions[0].position == 100)
-    cluster.fill(source, rows(20))
-    caught_up = recovery.await_heartbeat(lambda h: h.positions[0].position == 120)
+    cluster.foreign(source, *rows(20)).commit_transaction(60)
+    head = cluster.settled_end(source)  # behind the marker, which is no record
+    caught_up = recovery.await_heartbeat(lambda h: h.positions[0].position == head == 121)
     assert (caught_up.positions[0].stop, caught_up.positions[0].copied) == (None, 70)
     assert lane.is_running
     recovery.direct("stop")

@@ -19,6 +19,10 @@ pytestmark = pytest.mark.broker
 COUNT = 3_000
 FIRST_OR_THIRD = ("lane.after_consume", "lane.after_produce", "lane.after_flush", "lane.after_receipt_produced", "lane.before_commit", "lane.after_commit")  # fmt: skip
 
+IN_THE_FIRST = pytest.mark.wide(
+    "tests/spark/test_lane_crash.py::test_the_next_attempt_goes_on_where_the_killed_one_stopped"
+)
+
 
 @pytest.fixture
 def recovery(cluster: Cluster) -> Recovery:
@@ -49,7 +53,7 @@ def test_every_point_of_a_lane_is_tried() -> None:
         "lane.after_init",
         "lane.after_receipts_read",
         "lane.drained",
-        *(f"{p}:{n}" for p in FIRST_OR_THIRD for n in (1, 3)),
+        *(pytest.param(f"{p}:{n}", marks=IN_THE_FIRST if n == 1 else ()) for p in FIRST_OR_THIRD for n in (1, 3)),
     ],
 )
 def test_the_next_attempt_goes_on_where_the_killed_one_stopped(
@@ -62,6 +66,7 @@ def test_the_next_attempt_goes_on_where_the_killed_one_stopped(
     assert_all_there_once(recovery, cluster)
 
 
+@pytest.mark.wide("tests/spark/test_lane_crash.py::test_the_next_attempt_goes_on_where_the_killed_one_stopped")
 def test_killed_again_and_again_it_still_ends_exact(recovery: Recovery, cluster: Cluster) -> None:
     for attempt, point in enumerate(
         ["lane.before_commit:2", "lane.after_commit", "lane.after_init", "lane.after_flush:2"], 1

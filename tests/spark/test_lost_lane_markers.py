@@ -10,7 +10,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,6 +30,7 @@ from recoveryd_sandbox.broker import Broker
 from tests.builders.copying import Cluster, LaneThread, Recovery, assert_exact, rows
 from tests.builders.lost_markers import forget_markers
 from tests.builders.records import make_ledger_question, make_plan
+from tests.chosen import chosen
 from tests.e2e.log_reader import offsets
 from tests.e2e.transactions import await_ended
 from tests.patience import patient_s
@@ -55,7 +56,10 @@ CASES: list[Case] = [
     ("key_hash", "the ledger's"),
     ("key_hash", "all"),
 ]
-lost_markers = pytest.mark.parametrize(("mapping", "lost"), CASES)
+_WIDE = pytest.mark.wide("tests/spark/test_lost_lane_markers.py::test_the_next_attempt_goes_on_exactly")
+lost_markers = pytest.mark.parametrize(
+    ("mapping", "lost"), [pytest.param(*case, marks=_WIDE if case in {CASES[0], CASES[2]} else ()) for case in CASES]
+)
 
 
 def make_recovery(broker: Broker, mapping: str) -> Recovery:
@@ -95,13 +99,11 @@ class Half:
 def halves(request: pytest.FixtureRequest, own_broker: Broker) -> Mapping[str, Half]:
     """One for each chosen test that wants a half, by its id."""
     made: dict[str, Half] = {}
-    for test in request.session.items:
-        if isinstance(test, pytest.Function) and test.path == request.path and "half" in test.fixturenames:
-            recovery = make_recovery(own_broker, test.callspec.params["mapping"])
-            copy_half(recovery)
-            heard = {p.partition: p.position for p in recovery.heartbeats()[-1].positions}
-            lost = places_of(recovery, test.callspec.params["lost"])
-            made[test.nodeid] = Half(recovery, recovery.ledger(), heard, lost)
+    for test, params in chosen(request, "half").items():
+        recovery = make_recovery(own_broker, params["mapping"])
+        copy_half(recovery)
+        heard = {p.partition: p.position for p in recovery.heartbeats()[-1].positions}
+        made[test] = Half(recovery, recovery.ledger(), heard, places_of(recovery, params["lost"]))
     forget_markers(own_broker, *(place for each in made.values() for place in each.lost))
     return made
 
@@ -113,14 +115,14 @@ def half(request: pytest.FixtureRequest, halves: Mapping[str, Half], mapping: st
 
 
 class LanesThatLose:
-    """A lane for each case, all at work at the same time. Once every one of them has come to where it loses its
+    """A lane for each of the cases, all at work at the same time. Once every one of them has come to where it loses its
     markers, all lose them and go on.
     """
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, cases: Iterable[Case]) -> None:
         self._broker = broker
-        self._all_there = threading.Barrier(len(CASES), self._forget, patient_s(60))
-        self.recoveries = {case: make_recovery(broker, case[0]) for case in CASES}
+        self.recoveries = {case: make_recovery(broker, case[0]) for case in cases}
+        self._all_there = threading.Barrier(len(self.recoveries), self._forget, patient_s(60))
         self.came: Counter[str] = Counter()  # by recovery, how often its lane came there
         self.ended: dict[Case, LaneOutcome] = {}
 
@@ -136,6 +138,10 @@ class LanesThatLose:
     def _forget(self) -> None:
         lost = [place for (_, lost), recovery in self.recoveries.items() for place in places_of(recovery, lost)]
         forget_markers(self._broker, *lost)
+
+
+def cases_for(request: pytest.FixtureRequest, fixture: str) -> list[Case]:
+    return [(params["mapping"], params["lost"]) for params in chosen(request, fixture).values()]
 
 
 def waiting(recovery: Recovery) -> dict[tuple[str, int], int]:
@@ -223,9 +229,9 @@ def test_the_next_attempt_brings_back_what_the_abort_of_the_one_before_took(half
 
 
 @pytest.fixture(scope="module")
-def lost_at_the_end(own_broker: Broker) -> LanesThatLose:
+def lost_at_the_end(request: pytest.FixtureRequest, own_broker: Broker) -> LanesThatLose:
     """The markers are lost after the last commit, before the lane looks for them."""
-    lanes, look = LanesThatLose(own_broker), LaneLoop._await_markers
+    lanes, look = LanesThatLose(own_broker, cases_for(request, "lost_at_the_end")), LaneLoop._await_markers
 
     def look_after_a_loss(loop: LaneLoop) -> None:
         lanes.came[loop._spec.recovery] += 1
@@ -250,9 +256,9 @@ def test_a_lane_at_its_end_does_not_leave_readers_waiting(
 
 
 @pytest.fixture(scope="module")
-def lost_before_an_abort(own_broker: Broker) -> LanesThatLose:
+def lost_before_an_abort(request: pytest.FixtureRequest, own_broker: Broker) -> LanesThatLose:
     """The markers of the first chunk are lost, and the lane aborts the second one."""
-    lanes, commit = LanesThatLose(own_broker), Committer.commit
+    lanes, commit = LanesThatLose(own_broker, cases_for(request, "lost_before_an_abort")), Committer.commit
 
     def lose_then_give_up(committer: Committer, *args: Any) -> Any:
         recovery = committer._spec.recovery

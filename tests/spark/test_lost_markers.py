@@ -97,6 +97,25 @@ def test_a_chunk_without_visible_receipts_landed_if_its_records_or_somebody_say_
     assert landed(unseen, seen, {0: position}, {0: floor}, stable, sees) == found, what
 
 
+@pytest.mark.parametrize("partitions", [1, 50])
+def test_a_reader_is_asked_once_for_a_chunk_of_many_source_partitions(partitions: int) -> None:
+    """Each record of it goes to the same target partition, in any order."""
+    chunk = [Unseen(p, receipt(0, 1, (0, 7 * p % 50, 1), partition=p), "a", partitions) for p in range(partitions)]
+    asked: list[Mapping[int, Runs]] = []
+    seen: list[int] = []
+
+    def sees(wanted: Mapping[int, Runs]) -> list[int]:
+        asked.append(wanted)
+        return seen
+
+    positions = dict.fromkeys(range(partitions), 0)
+    assert landed(chunk, [], positions, {}, partitions, sees) == []
+    assert asked == [{0: tuple((at, 1) for at in range(partitions))}]
+    seen.append(0)
+    assert landed(chunk, [], positions, {}, partitions, sees) == [each.receipt for each in chunk]
+    assert len(asked) == 2
+
+
 def test_what_lies_before_a_piece_that_is_seen_is_not_looked_at() -> None:
     pieces = pieces_of([OLD, NEXT, LATER])
     assert not_seen(pieces, {}, lambda _wanted: {0, 1}) == []

@@ -144,11 +144,20 @@ DAMAGE: dict[str, tuple[Edit, set[str]]] = {
     "one for another": (lambda r: [*r[:-2], r[-2], r[-2]], {"altered"}),
     "all gone": (lambda r: r[:0], {"missing", "ledger"}),
 }
+FIRST = {
+    "same": {"nothing", "altered", "one gone", "reordered", "all gone"},
+    "key_hash": {"nothing", "altered", "one gone"},
+}
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("mapping", ["same", "key_hash"])
-@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize(("damage", "mapping"), [
+    (damage, mapping) if damage in FIRST[mapping] else pytest.param(damage, mapping, marks=pytest.mark.wide(
+        "tests/spark/test_proof_boundary.py::test_a_readable_end_of_a_receipt_is_compared_whatever_the_receipt_says"
+    ))
+    for damage in DAMAGE
+    for mapping in FIRST
+])  # fmt: skip
 def test_a_readable_end_of_a_receipt_is_compared_whatever_the_receipt_says(
     cluster: Cluster, damage: str, mapping: str
 ) -> None:

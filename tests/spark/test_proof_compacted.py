@@ -32,7 +32,7 @@ from recoveryd_jobs.verify.closer_look import Look
 from recoveryd_jobs.verify.judge import judge, report
 from recoveryd_jobs.verify.ledger import ProofLedger
 from recoveryd_jobs.verify.match import Matches
-from recoveryd_jobs.verify.plan import ProofPlan
+from recoveryd_jobs.verify.plan import Asked, ProofPlan
 from recoveryd_jobs.verify.reader import Range
 from recoveryd_jobs.verify.shown import Shown
 from recoveryd_jobs.verify.sides import SourceSide, TargetSide
@@ -44,7 +44,7 @@ MAPPINGS = ["same", "key_hash"]
 
 
 class Item(NamedTuple):
-    key: bytes
+    key: bytes | None
     value: bytes
 
 
@@ -59,6 +59,10 @@ def honest(sent: Sent) -> Sent:
 
 def altering(*offsets: int) -> Lane:
     return lambda sent: [(at, item._replace(value=b"x") if at in offsets else item) for at, item in sent]
+
+
+def losing_keys(*offsets: int) -> Lane:
+    return lambda sent: [(at, item._replace(key=None) if at in offsets else item) for at, item in sent]
 
 
 def dropping(*offsets: int) -> Lane:
@@ -109,12 +113,14 @@ class Copy:
         return (self.selection.targets(0, [item.key], [at]) or [0])[0]
 
     def compact(self, *offsets: int) -> None:
+        """A record without a key stays."""
         for at in offsets:
-            self.source.pop(at, None)
+            if at in self.source and self.source[at].key is not None:
+                del self.source[at]
 
     def delete_before(self, log_start: int) -> None:
         self.log_start = max(self.log_start, log_start)
-        self.compact(*range(self.log_start))
+        self.source = {at: item for at, item in self.source.items() if at >= self.log_start}
 
     def proved(self, meanwhile: Mapping[int, Callable[[], object]], batch: int = 1) -> Verification:
         """`meanwhile`: what happens when the source was read up to an offset; at the end of the range, before the
@@ -143,6 +149,7 @@ class Copy:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(closer_look, "make_reader", lambda *_, **__: Reader(self))
             patch.setattr(closer_look, "meet", lambda *_: None)
+            patch.setattr(Asked, "log_start", lambda *_: self.log_start)
             found = [look.answer(question) for question in verdict.questions]
         self.ledger.close()
         return report(verdict, found)
@@ -282,6 +289,19 @@ def test_the_end_of_a_segment_that_is_compacted_before_the_closer_look_is_compar
         assert (f"2 records {GONE}" in found.why, found.records_by_receipts) == (True, 3)
 
 
+@pytest.mark.parametrize("later", [(), (2,), (2, 3, 4)])
+def test_a_record_without_its_key_is_a_mismatch_whatever_else_is_compacted(later: tuple[int, ...]) -> None:
+    copy = Copy("key_hash", log("aaaaaaaa"), losing_keys(1))
+    copy.compact(0)
+    assert told(copy.proved({copy.stop: lambda: copy.compact(*later)}))[0] == "mismatch"
+
+
+def test_a_record_without_its_key_may_be_gone_only_where_the_log_start_has_passed() -> None:
+    copy = Copy("key_hash", log("aaaaaaaa"), losing_keys(1))
+    copy.compact(0, 4)
+    assert told(copy.proved({copy.stop: lambda: copy.delete_before(2)})) == ("match", True)
+
+
 def test_an_end_that_the_target_has_no_room_for_is_a_mismatch() -> None:
     """As many are read as the target holds, and not the same."""
     copy = Copy("key_hash", log("aaaaaa"), lambda sent: altering(3)(dropping(0)(sent)))
@@ -312,8 +332,13 @@ def changing(random: Random, copy: Copy) -> dict[int, Callable[[], object]]:
 
 
 def anything(random: Random, lane: Lane) -> tuple[Copy, dict[int, Callable[[], object]]]:
+    """Equal records, or some without a key: of equal ones it cannot be told which are left, and so not where in the
+    target one without a key is that is gone.
+    """
+    has_keyless = random.random() < 0.5
+    keys = (b"a", b"b", b"c", None) if has_keyless else (b"a", b"b", b"c")
     source = {
-        at: Item(random.choice((b"a", b"b", b"c")), b"v%d" % random.randint(0, 9))
+        at: Item(random.choice(keys), b"v%d" % (at if has_keyless else random.randint(0, 9)))
         for at in range(random.randint(1, 24))
         if random.random() < 0.9 or at == 0
     }
@@ -336,7 +361,7 @@ def test_an_honest_copy_matches_whatever_compaction_and_deletion_take_and_when(r
 def test_what_was_read_and_is_no_part_of_the_target_is_a_mismatch_or_named(random: Random) -> None:
     def lane(sent: Sent) -> Sent:
         at = random.choice([at for at, _ in sent]) if sent and random.random() < 0.6 else -1
-        return random.choice((altering(at), dropping(at)))(sent)
+        return random.choice((altering(at), dropping(at), losing_keys(at)))(sent)
 
     copy, meanwhile = anything(random, lane)
     found = copy.proved(meanwhile)

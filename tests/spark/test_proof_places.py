@@ -36,10 +36,10 @@ def test_a_claim_of_a_partition_that_is_not_read_is_a_difference() -> None:
 COUNT = 20_000
 
 
-def long_ledger() -> ProofLedger:
+def long_ledger(count: int = COUNT) -> ProofLedger:
     """Receipts of one offset each."""
     ledger = ProofLedger()
-    for at in range(COUNT):
+    for at in range(count):
         said = Receipt("s", "r", 0, 1, 0, 0, at, at + 1, 1, 0, 0, 0, 0, (TargetRun(0, 1, ((at, 1),)),))
         ledger.put(0, at, encode(said))
     return ledger
@@ -83,3 +83,29 @@ def test_it_obeys_and_reports_while_it_looks_at_receipts_alone() -> None:
     audit_only(plan, [whole], ledger, again := Shown(), lambda: None)
     assert (again.promised, again.differences) == (COUNT, [])
     ledger.close()
+
+
+def work_on(count: int) -> int:
+    """How often a hundred thousand instructions of SQLite were over while each of so many receipts of one partition was
+    looked at, and asked for by all that the proof asks of one.
+    """
+    ledger, shown, over = long_ledger(count), Shown(), list[None]()
+    ledger.settle()
+    ledger.index()
+    whole = Range(0, 0, count)
+    plan = ProofPlan((whole,), (whole,), {}, is_stamped=False, is_compacted=False, is_open=frozenset())
+    with ledger.in_steps(lambda: over.append(None)):
+        audit_only(plan, [whole], ledger, shown, lambda: None)
+        for at in range(count):
+            assert ledger.claim(0, at) is not None
+            assert ledger.digest(0, 0, at) is not None
+            assert [run.first for run in ledger.runs_of(0, 0, at)] == [at]
+            assert ledger.held(0, 0, at) == 1
+        assert len(list(ledger.runs(0))) == count
+    ledger.close()
+    return len(over)
+
+
+def test_the_work_on_a_receipt_does_not_grow_with_their_number() -> None:
+    few, many = work_on(1_000), work_on(8_000)
+    assert many <= 16 * (few + 1)

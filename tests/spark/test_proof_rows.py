@@ -16,6 +16,8 @@ from recoveryd_jobs.driver import kinds
 from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from recoveryd_jobs.verify.judge import differing, judge
 from recoveryd_jobs.verify.match import SOURCE, TARGET
+from recoveryd_jobs.verify.plan import ProofPlan, ProofShare
+from recoveryd_jobs.verify.reader import Range
 from recoveryd_jobs.verify.shown import ROW, RowSpool, Shown
 from tests.builders.copying import Cluster, Recovery, Row, rows
 from tests.builders.proving import agreed, places, verify
@@ -98,7 +100,12 @@ def test_a_task_holds_few_rows_however_many_it_tells(monkeypatch: pytest.MonkeyP
     assert (taken, list(pickle.loads(pickle.dumps(shown)).take_rows())) == (told, [])
 
 
-@pytest.fixture(params=[2**20, 1], ids=["held", "on disk"])
+@pytest.fixture(params=[
+    pytest.param(2**20, id="held", marks=pytest.mark.wide(
+        "tests/spark/test_proof_rows.py::test_of_a_damaged_copy_by_key_the_rows_that_differ_come_to_the_driver"
+    )),
+    pytest.param(1, id="on disk"),
+])  # fmt: skip
 def jobs(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> LocalJobs:
     """`param`: so many bytes of rows a task holds before they go to its disk."""
     monkeypatch.setattr("recoveryd_jobs.verify.shown._HELD_BYTES", request.param)
@@ -127,6 +134,49 @@ def test_rows_of_a_long_range_meet_in_more_tasks_than_it_has_partitions(
     monkeypatch.setattr(kinds, "_EACH_OFFSETS", 100)
     assert kinds.run_verification(jobs, copied(cluster).spec, is_whole=True) is not None
     assert sorted(map(sorted, jobs.met)) == [[(source, target)] for source in range(2) for target in range(3)]
+
+
+def rows_met(monkeypatch: pytest.MonkeyPatch, targets: int, each_offsets: int) -> list[int]:
+    """By task, how many it gets of one side: 20 source partitions of 1,000 offsets have receipts of 25 records."""
+    sources, met = tuple(Range(p, 0, 1_000) for p in range(20)), list[int]()
+
+    def shown(_spec: object, _plan: object, share: ProofShare) -> Shown:
+        found = Shown()
+        for at in range(0, 1_000, 25) if share.task == 0 else ():
+            for pair in ((r.partition, (at + n) % targets) for r in sources for n in range(min(targets, 25))):
+                found.tell(pair, SOURCE, ROW.pack(at, 1, b"d" * 16))
+        return found
+
+    def counted(items: Iterable[Any]) -> Iterable[Any]:
+        told = [item for item in items if isinstance(item[0], tuple)]
+        met.append(sum(len(rows) for _, (_, rows) in told) // ROW.size)
+        return []
+
+    monkeypatch.setattr(kinds, "show_share", shown)
+    monkeypatch.setattr(kinds, "_differing_task", counted)
+    monkeypatch.setattr(kinds, "_EACH_OFFSETS", each_offsets)
+    spec = replace(spec_of("key_hash", 1), verify="source")
+    spec = replace(spec, target=replace(spec.target, partitions=targets))
+    plan = ProofPlan(sources, (), {}, is_stamped=False, is_compacted=False, is_open=frozenset(), width=targets)
+    kinds._show(LocalJobs(), spec, plan, [ProofShare(n, 2) for n in range(2)])
+    return met
+
+
+@pytest.mark.parametrize("targets", [1, 5, 25, 500])
+def test_rows_that_meet_in_a_task_do_not_grow_with_the_partitions_of_the_target(
+    monkeypatch: pytest.MonkeyPatch, targets: int
+) -> None:
+    assert max(rows_met(monkeypatch, targets, 25 * 200)) <= 200
+
+
+def test_rows_meet_in_no_more_tasks_than_there_are_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert rows_met(monkeypatch, 3, 500) == [1_000 // 25] * 60
+
+
+def test_rows_meet_in_few_tasks_for_each_that_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They tell nothing, so many of them would look like a proof that stands still."""
+    monkeypatch.setattr(kinds, "_SLOT_TASKS", 7)
+    assert len(rows_met(monkeypatch, 25, 25 * 200)) == 2 * 7
 
 
 @pytest.mark.broker

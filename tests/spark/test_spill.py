@@ -36,3 +36,22 @@ def test_a_comparison_on_disk_stops_when_told(latest: bool) -> None:
 
     with pytest.raises(Stopped):
         filled(Spill(told), latest=latest).compare(latest=latest)
+
+
+def work_on(count: int) -> int:
+    """Steps of comparing so many records of one partition and a tenth of them in a second one."""
+    steps: list[None] = []
+    spill = Spill(lambda: steps.append(None))
+    for side in (SOURCE, TARGET):
+        hashes = [hashlib.sha256(b"%d" % n).digest()[:16] for n in range(count)]
+        for partition, some in enumerate((hashes, hashes[: count // 10])):
+            spill.put_records([(side, 0, found, found, partition, n) for n, found in enumerate(some)])
+    assert spill.compare(latest=False).total == 0
+    spill.close()
+    return len(steps)
+
+
+def test_the_work_on_a_record_does_not_grow_with_what_several_partitions_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recoveryd_jobs.verify.disk._STEP_INSTRUCTIONS", 1_000)
+    few, many = work_on(1_000), work_on(4_000)
+    assert many <= 6 * few

@@ -28,7 +28,11 @@ from recoveryd_jobs.verify.shown import Pair, Shown
 from recoveryd_jobs.verify.spill import report_spilled
 from recoveryd_jobs.verify.tasks import look_closer, show_share, spill_share
 
-_EACH_OFFSETS = 25_000_000  # so many offsets of the source leave rows of some 50 MB, where chunks are small
+# So many offsets of the source, copied to one partition in receipts of 25 records, leave a million rows on each side,
+# 66 MB in all; copied to more partitions, as many times more, until each record has a row of its own.
+_EACH_OFFSETS = 25_000_000
+_SPREAD_MAX = 25
+_SLOT_TASKS = 500  # each is a process of its own; and all are silent, as a proof that stands still
 
 
 def run_lane_job(context: Any, spec: JobSpec, lane: int) -> LaneOutcome:
@@ -82,7 +86,7 @@ def _verify(context: Any, spec: JobSpec, plan: ProofPlan) -> Verification | None
     tasks, first = min(slots, len(verdict.questions)), len(shares) + 1  # after that of `share_rest`
     questions = [(first + n, first + tasks, first, verdict.questions[n::tasks]) for n in range(tasks)]
     found = _run(context, questions, partial(_look_task, encode(spec), plan))
-    return None if found is None else report(verdict, [finding for findings in found for finding in findings])
+    return None if found is None else report(verdict, found)
 
 
 def _judge(context: Any, spec: JobSpec, plan: ProofPlan, shares: list[ProofShare]) -> ProofVerdict | None:
@@ -107,7 +111,7 @@ def _show(context: Any, spec: JobSpec, plan: ProofPlan, shares: list[ProofShare]
         return []
     shown = context.parallelize(shares, len(shares)).mapPartitions(partial(_show_task, encode(spec), plan))
     if is_apart(spec):
-        tasks = max(len(shares), sum(r.stop - r.start for r in plan.sources) // _EACH_OFFSETS)
+        tasks = _meetings(plan, spec.target.partitions, len(shares))
         shown = shown.partitionBy(tasks, partial(_place_of, plan.width)).mapPartitions(_differing_task)
     odd, outcomes = Shown(), dict[int, Any]()
     for key, found in shown.collect():
@@ -117,6 +121,15 @@ def _show(context: Any, spec: JobSpec, plan: ProofPlan, shares: list[ProofShare]
             odd.sources[key], odd.targets[key] = found
     seen = _outcomes([found for _, found in sorted(outcomes.items())])
     return None if seen is None else [*seen, odd]
+
+
+def _meetings(plan: ProofPlan, targets: int, slots: int) -> int:
+    """How many tasks rows have to meet in, so that each holds few. Those of a pair meet in one, so no more are of use
+    than there are pairs.
+    """
+    offsets, pairs = sum(r.stop - r.start for r in plan.sources), len(plan.sources) * targets
+    wanted = offsets * min(targets, _SPREAD_MAX) // _EACH_OFFSETS
+    return max(slots, offsets // _EACH_OFFSETS, min(wanted, pairs, slots * _SLOT_TASKS))
 
 
 def _run(context: Any, items: list[Any], task: Any) -> list[Any] | None:

@@ -18,7 +18,7 @@ from recoveryd_jobs.lane.asking import Errand, go_on
 from recoveryd_jobs.receipts import LaneLedger, Standing
 from recoveryd_jobs.topics import NoAnswer, Topic
 
-RECEIPTS_MAX = 2_000  # receipts of the lane between two heads
+RECEIPTS_MAX = 2_000  # receipts of the lane between two heads; one with many runs counts as so many
 OFFSETS_MAX = 50_000  # offsets of the topic's partition between two heads, receipts of others included
 ASK_S = 60.0  # how often a lane that commits nothing asks how much others have put there
 
@@ -31,7 +31,7 @@ class Heads:
         self._ranges = {r.partition: r for r in ranges}
         self._began = spec.receipts.start if spec.receipts is not None else 0
         self.offset = offset
-        self._receipts = 0  # since the newest head
+        self._receipts = 0  # since the newest head, as `_count` counts them
         self._claimed: dict[int, int] = {}
         self._made: int | None = None  # offset of a head in the open chunk
         self._newest = 0  # offset of the last receipt
@@ -45,7 +45,7 @@ class Heads:
         self.offset = head_at
         for receipt in receipts:
             if receipt.lane == self._lane:
-                self._receipts += 1
+                self._receipts += _count([receipt])
                 self._claim(receipt)
 
     @property
@@ -58,7 +58,7 @@ class Heads:
         if self._spec.receipts is None:
             return None  # without a pinned place nobody knows where a reading that begins at a head must begin
         after = ledger.with_receipts(receipts)
-        if not self._is_due(self._receipts + len(receipts)) and not self._is_last(after):
+        if not self._is_due(self._receipts + _count(receipts)) and not self._is_last(after):
             return None
         claimed = dict(self._claimed)
         for receipt in receipts:
@@ -109,7 +109,7 @@ class Heads:
         if self._made is not None:
             self.offset, self._made, self._receipts = self._made, None, 0
         else:
-            self._receipts += len(receipts)
+            self._receipts += _count(receipts)
         for receipt in receipts:
             self._claim(receipt)
 
@@ -150,6 +150,13 @@ def _ask_end(topic: Topic, partition: int, answers: list[int]) -> Errand:
     except NoAnswer:
         return  # it is asked again
     answers.append(bounds[partition].high)
+
+
+def _count(receipts: Iterable[Receipt]) -> int:
+    """Receipts, as a reader has work with them: keys spread one over a thousand target partitions, and each run of its
+    records there is another thing to take apart.
+    """
+    return sum(max(1, sum(len(run.runs) for run in receipt.targets)) for receipt in receipts)
 
 
 def _claim(claimed: dict[int, int], receipt: Receipt) -> None:

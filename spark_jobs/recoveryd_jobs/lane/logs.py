@@ -5,6 +5,7 @@ seen or not, and writes as the lane. Nothing is judged here.
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Final, Self
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
@@ -67,15 +68,16 @@ class ClusterLogs:
         if home is None:
             return []
         bounds = {home.partition: (max(first, home.start), stop)}
-        found: list[Unseen] = []
+        found: dict[bytes | None, list[Unseen]] = {}  # by key
         for message in self._read("read_uncommitted", home.topic, bounds):
             if message.value() is None:  # somebody deleted what has this key
-                found = [each for each in found if each.receipt.key.encode() != message.key()]
+                found.pop(message.key(), None)
             receipt = self._receipt(message)
             if receipt is not None:
                 [headers] = headers_of([message])
-                found.append(Unseen(message.offset() or 0, receipt, *read_chunk_header(headers or ())))
-        return found
+                each = Unseen(message.offset() or 0, receipt, *read_chunk_header(headers or ()))
+                found.setdefault(receipt.key.encode(), []).append(each)
+        return sorted(chain.from_iterable(found.values()), key=lambda each: each.offset)
 
     def is_ours(self, offset: int) -> bool:
         home = self._spec.receipts

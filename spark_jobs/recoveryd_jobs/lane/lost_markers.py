@@ -88,7 +88,7 @@ def landed(
     """Receipts of chunks that landed and that no reader sees, in order: those that continue the ledger from
     `positions`, and those that correct one of `seen` after its records were written again. `floors`: by source
     partition, what somebody counts on. `stable`: the last stable offset of the ledger. `sees`: the target partitions in
-    which a reader sees a record there.
+    which a reader sees a record there; it is asked once for a chunk.
     """
     known, counted = {r.key: r for r in seen}, dict(floors)
     found: list[list[Receipt]] = []
@@ -96,7 +96,7 @@ def landed(
         receipts = sorted((u.receipt for u in chunk), key=lambda r: r.start)
         is_whole = len(chunk) == chunk[0].count and chunk[0].offset >= stable
         is_known = any(positions.get(r.partition, r.stop) < r.stop <= counted.get(r.partition, 0) for r in receipts)
-        if is_whole or is_known or any(sees(_new_runs(r, known.get(r.key))) for r in receipts):
+        if is_whole or is_known or sees(_new_runs(receipts, known)):
             found.append(receipts)
             for receipt in receipts:  # whoever began there counted on what came before
                 counted[receipt.partition] = max(counted.get(receipt.partition, 0), receipt.start)
@@ -155,9 +155,15 @@ def _followed(
     return then
 
 
-def _new_runs(receipt: Receipt, known: Receipt | None) -> dict[int, Runs]:
-    old = {run.partition: run.runs for run in known.targets} if known is not None else {}
-    return {run.partition: run.runs for run in receipt.targets if run.runs and run.runs != old.get(run.partition)}
+def _new_runs(receipts: Iterable[Receipt], known: Mapping[str, Receipt]) -> dict[int, Runs]:
+    """By target partition, what receipts of one chunk say and those that they correct do not."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for receipt in receipts:
+        old = {run.partition: run.runs for run in known[receipt.key].targets} if receipt.key in known else {}
+        for run in receipt.targets:
+            if run.runs and run.runs != old.get(run.partition):
+                found.setdefault(run.partition, []).extend(run.runs)
+    return {partition: tuple(sorted(runs)) for partition, runs in found.items()}
 
 
 class Open(NamedTuple):

@@ -22,7 +22,7 @@ from recoveryd_jobs import errors
 from recoveryd_jobs.contract import JobSpec, Times
 from recoveryd_jobs.digest import Headers, SequenceDigest
 from recoveryd_jobs.errors import JobError, Redo
-from recoveryd_jobs.selection import Selection, header_size, headers_before, headers_of
+from recoveryd_jobs.selection import Columns, Selection, header_size, headers_before, headers_of
 from recoveryd_jobs.sinks.transactional import TransactionalTarget
 
 _key_of, _value_of, _time_of, _offset_of = Message.key, Message.value, Message.timestamp, Message.offset
@@ -208,18 +208,17 @@ class Copier:
         self, partition: int, messages: list[Message], keys: list[Any], values: list[Any], times: list[int],
         headers: list[Any] | None, delivered: dict[int, Delivered],
     ) -> None:  # fmt: skip
-        offsets: list[Any] = list(map(_offset_of, messages))
-        to = self._selection.targets(partition, keys, offsets)
+        columns = Columns(list(map(_offset_of, messages)), keys, values, times, headers)
+        to = self._selection.targets(partition, keys, columns.offsets)
         assert to is not None
-        for number in sorted(set(to)):
+        each: dict[int, Callable[..., None]] = {}
+        for number, own in columns.split(to):
             part = delivered.get(number) or self._new(number, delivered)
-            chosen = [t == number for t in to]
-            part.count += sum(chosen)
-            part.sources += compress(offsets, chosen)
+            part.count += len(own.offsets)
+            part.sources += own.offsets
+            each[number] = part.on_each
             if part.digest is not None:
-                columns: Iterable[Any] = (keys, values, times, headers or [None] * len(keys))
-                self._digest(part.digest, *(list(compress(c, chosen)) for c in columns))
-        each = {number: part.on_each for number, part in delivered.items()}
+                self._digest(part.digest, own.keys, own.values, own.times, own.headers)
         self._send(values, keys, to, partition, [each[t] for t in to], None, times, headers)
 
     def _send(

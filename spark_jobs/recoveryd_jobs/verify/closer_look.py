@@ -24,7 +24,7 @@ from recoveryd_jobs.verify.judge import Head, PairFinding, PairQuestion, Tail, g
 from recoveryd_jobs.verify.ledger import ProofLedger
 from recoveryd_jobs.verify.match import SOURCE, TARGET
 from recoveryd_jobs.verify.plan import Asked, ProofPlan
-from recoveryd_jobs.verify.segments import segments
+from recoveryd_jobs.verify.segments import SegmentWalk, segments
 from recoveryd_jobs.verify.shown import DIFFERENCES_MAX, Pair, Shown
 from recoveryd_jobs.verify.silence import Silence
 from recoveryd_jobs.verify.spill import content_hash
@@ -50,6 +50,7 @@ class Look:
         self._asked = Asked(spec, SOURCE), Asked(spec, TARGET)
         self._readers: dict[int, Consumer] = {}  # by side
         self._fetching = Fetching(), Fetching()
+        self._walks: dict[int, SegmentWalk] = {}  # by source partition, of which it has the last one
 
     def close(self) -> None:
         for reader in self._readers.values():
@@ -70,14 +71,16 @@ class Look:
                 finding.heads += head.records
             else:
                 finding.differences.append(gone_since(pair, head.start))
-        for start, stop in self._segments(pair[0], frozenset(left)):
+        for start, stop in self._segments(pair[0], sorted(left)):
             left.discard(start)
             tail, read = tails.get(start), question.agreed.get(start)
             if tail is not None and self._is_held(pair, tail):
                 continue
             if len(finding.differences) >= DIFFERENCES_MAX:
                 finding.more += 1
-            elif read is None or not self._is_compacted(pair, (start, stop), finding, read, is_tail=tail is not None):
+            elif read is None or not self._is_compacted(
+                question, (start, stop), finding, read, is_tail=tail is not None
+            ):
                 self._tell(pair, (start, stop), finding, tail)
         for start in sorted(left):  # only in the target: no part of the source's range begins there
             self._tell(pair, (start, start), finding)
@@ -93,11 +96,18 @@ class Look:
             meet(reader, place.topic)
             return reader
 
-    def _segments(self, partition: int, wanted: frozenset[int]) -> Iterator[tuple[int, int]]:
-        for planned in (r for r in self._plan.sources if r.partition == partition):
-            for segment in segments(partition, planned.start, planned.stop, self._ledger, Shown(), kept=False):
-                if segment.start in wanted:
-                    yield segment.start, segment.stop
+    def _segments(self, partition: int, wanted: list[int]) -> Iterator[tuple[int, int]]:
+        """Those that begin at a `wanted` offset. Questions about the pairs of a source partition follow each other, so
+        one walk through its receipts, of which there may be millions, answers them all.
+        """
+        if partition not in self._walks:
+            found = (
+                segments(partition, planned.start, planned.stop, self._ledger, Shown(), kept=False)
+                for planned in self._plan.sources
+                if planned.partition == partition
+            )
+            self._walks = {partition: SegmentWalk(chain.from_iterable(found))}
+        return chain.from_iterable(map(self._walks[partition].begin_at, wanted))
 
     def _is_held(self, pair: Pair, tail: Tail) -> bool:
         """Whether the last records of the segment in the target are those that were read in the source."""
@@ -120,7 +130,13 @@ class Look:
         return (left, digest.digest()) == (0, head.digest)
 
     def _is_compacted(
-        self, pair: Pair, segment: tuple[int, int], finding: PairFinding, read: tuple[int, bytes], *, is_tail: bool
+        self,
+        question: PairQuestion,
+        segment: tuple[int, int],
+        finding: PairFinding,
+        read: tuple[int, bytes],
+        *,
+        is_tail: bool,
     ) -> bool:
         """Whether compaction explains the difference: the target is what the receipt says, and what the source still
         has of the segment is a part of it. What the target holds before that may have been deleted otherwise, and was
@@ -128,16 +144,25 @@ class Look:
         """
         if not self._plan.is_compacted:
             return False
+        pair = question.pair
         now = SequenceDigest(self._spec.recovery, pair[1])
         part = is_subsequence(self._expected(pair, segment, now), self._stored(pair, segment))
         gone = max(0, read[0] - now.count)  # since then, by compaction or not
         keyless = part.keyless_inside if is_tail else part.keyless_inside + part.keyless_before
-        if not part.is_whole or keyless > gone:
+        if not part.is_whole or (keyless and keyless > min(gone, self._deleted(question, segment))):
             return False
         finding.taken += 0 if is_tail else part.more - gone
         if any(read[1]) and read != (now.count, now.digest()):
             finding.uncompared += gone or read[0]
         return True
+
+    def _deleted(self, question: PairQuestion, segment: tuple[int, int]) -> int:
+        """Offsets of the segment at which the log start has passed since they were read. Only there may a record be
+        gone that has no key, which compaction does not take.
+        """
+        start, stop = segment
+        read_from = max((to for since, to in question.cuts if since < stop), default=0)
+        return max(0, min(self._asked[SOURCE].log_start(question.pair[0]), stop) - max(read_from, start))
 
     def _tell(self, pair: Pair, segment: tuple[int, int], finding: PairFinding, tail: Tail | None = None) -> None:
         """`tail`: what can be compared, when the source lost the beginning of the segment."""

@@ -176,8 +176,14 @@ def _moved(steps: Iterable[_Step]) -> Iterator[FoundDifference]:
 
 
 def _claim(pool: _Pool, record: ComparedRecord) -> ComparedRecord | None:
-    found = pool.get(record.content)
-    return found.popleft() if found else None
+    """Take the first one of the same content from the pool, and its queue when it was the last."""
+    queue = pool.get(record.content)
+    if queue is None:
+        return None
+    found = queue.popleft()
+    if not queue:
+        del pool[record.content]
+    return found
 
 
 def _told(step: _Step, lost: _Pool, odd: _Pool, gone: set[int]) -> Iterator[FoundDifference]:
@@ -198,11 +204,7 @@ def _left(item: tuple[int, ComparedRecord] | None, pool: _Pool, gone: set[int]) 
     if id(record) in gone:
         gone.discard(id(record))
         return None
-    queue = pool.get(record.content)
-    if queue:
-        queue.popleft()
-        if not queue:
-            del pool[record.content]
+    _claim(pool, record)
     return item
 
 

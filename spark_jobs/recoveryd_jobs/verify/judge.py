@@ -51,7 +51,7 @@ class PairQuestion(NamedTuple):
     """Segments of a pair, by their start, where source and target differ. `agreed`: those of them, and of `tails`,
     where the target is what the receipt says, and nothing was seen that compaction does not explain; with what was read
     in the source, (records, digest), the digest being zeros or nothing where no record is left to compare. `tails` and
-    `heads` are still to be compared.
+    `heads` are still to be compared. `cuts`: the offsets that were deleted when the source was read.
     """
 
     pair: Pair
@@ -59,6 +59,7 @@ class PairQuestion(NamedTuple):
     agreed: Mapping[int, tuple[int, bytes]]
     tails: tuple[Tail, ...] = ()
     heads: tuple[Head, ...] = ()
+    cuts: tuple[tuple[int, int], ...] = ()
 
 
 class Doubts(NamedTuple):
@@ -100,9 +101,11 @@ class PairRows(NamedTuple):
 
 @dataclass(slots=True)
 class PairFinding:
-    """What a closer look showed of records that only receipts prove. `taken`: compaction took them before the source
-    was read. `uncompared`: they were read there, and were gone when they were to be compared. `heads`: they are in
-    heads that could not be compared; the verdict counts these as proved by receipts already.
+    """What a closer look showed of one pair or of many (`summed`): differences, and how many `more` are not listed.
+
+    The rest counts records that only receipts prove. `taken`: compaction took them before the source was read.
+    `uncompared`: they were read there, and were gone when they were to be compared. `heads`: they are in heads that
+    could not be compared; the verdict counts these as proved by receipts already.
     """
 
     differences: list[Difference] = field(default_factory=list)
@@ -251,7 +254,7 @@ def _compare(verdict: ProofVerdict, pair: Pair, rows: PairRows, doubts: Doubts, 
     if starts or tails or heads:
         asked = {*starts, *(t.start for t in tails)} - rows.denied
         agreed = {s: rows.read(s) for s in asked if kept and rows.room(s) > 0 and not doubts.has((pair, s))}
-        verdict.questions.append(PairQuestion(pair, tuple(starts), agreed, tuple(tails), heads))
+        verdict.questions.append(PairQuestion(pair, tuple(starts), agreed, tuple(tails), heads, rows.cuts))
         doubts.dissent.difference_update({(pair, s) for s in starts})
 
 
@@ -328,38 +331,45 @@ def _whole(folds: Mapping[Pair, bytes]) -> str:
 
 
 def report(verdict: ProofVerdict, findings: Iterable[PairFinding]) -> Verification:
-    differences, more, by_receipts = list(verdict.differences), verdict.more, verdict.by_receipts
-    taken = uncompared = heads = 0
-    for finding in findings:
-        differences += finding.differences
-        more += finding.more
-        taken += finding.taken
-        uncompared += finding.uncompared
-        heads += finding.heads
+    found = summed((PairFinding(verdict.differences, verdict.more), *findings))
     notes = list(verdict.notes)
-    if taken:
-        notes.append(f"{taken} records were compacted away in the source since")
-    if uncompared + heads:
+    if found.taken:
+        notes.append(f"{found.taken} records were compacted away in the source since")
+    if found.uncompared + found.heads:
         why = "were read and were gone when they were to be compared, so only receipts prove them"
-        notes.append(f"{uncompared + heads} records {why}")
-    total = len(differences) + more
+        notes.append(f"{found.uncompared + found.heads} records {why}")
+    total = len(found.differences) + found.more
     if total > DIFFERENCES_MAX:
         notes.append(f"{total} differences, the first {DIFFERENCES_MAX} are listed")
-    is_whole = verdict.has_read_all and not taken + uncompared + heads
+    is_whole = verdict.has_read_all and not found.taken + found.uncompared + found.heads
     scope = "source" if is_whole else "mixed" if verdict.has_read_some else "receipts"
-    ordered = sorted(differences, key=_place)
     return Verification(
-        result="mismatch" if differences else "match",
-        source_records=verdict.source_records + taken,
+        result="mismatch" if found.differences else "match",
+        source_records=verdict.source_records + found.taken,
         target_records=verdict.target_records,
         digest=verdict.digest,
-        differences=tuple(ordered[:DIFFERENCES_MAX]),
+        differences=tuple(found.differences),
         why="; ".join(notes),
         scope=scope,
         extra_records=sum(verdict.extra.values()),
-        records_by_receipts=by_receipts + taken + uncompared,
+        records_by_receipts=verdict.by_receipts + found.taken + found.uncompared,
         uncopied=verdict.uncopied,
     )
+
+
+def summed(findings: Iterable[PairFinding]) -> PairFinding:
+    """All of them in one, with the differences that a report lists, in its order. However many there are, it is small;
+    and it is the same where parts of them were summed before.
+    """
+    whole, total = PairFinding(), 0
+    for finding in findings:
+        total += len(finding.differences) + finding.more
+        whole.differences = sorted([*whole.differences, *finding.differences], key=_place)[:DIFFERENCES_MAX]
+        whole.taken += finding.taken
+        whole.uncompared += finding.uncompared
+        whole.heads += finding.heads
+    whole.more = total - len(whole.differences)
+    return whole
 
 
 def _place(d: Difference) -> tuple[bool, int, int, int, int]:

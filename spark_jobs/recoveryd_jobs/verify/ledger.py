@@ -33,7 +33,7 @@ _TABLES = """
     CREATE TABLE raw (p INT, start INT, value BLOB, PRIMARY KEY (p, start)) WITHOUT ROWID;
     CREATE TABLE claim (p INT, start INT, stop INT, copied INT, filtered INT, skipped INT, lost INT,
         PRIMARY KEY (p, start)) WITHOUT ROWID;
-    CREATE TABLE target (p INT, t INT, start INT, count INT, digest BLOB, PRIMARY KEY (p, t, start)) WITHOUT ROWID;
+    CREATE TABLE target (p INT, t INT, start INT, count INT, digest BLOB, PRIMARY KEY (p, start, t)) WITHOUT ROWID;
     CREATE TABLE run (t INT, first INT, count INT, p INT, start INT, PRIMARY KEY (t, first, p, start)) WITHOUT ROWID;
 """
 

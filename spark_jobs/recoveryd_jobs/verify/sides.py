@@ -158,8 +158,8 @@ class SourceSide:
             if match is not None and segment is not None and not self._is_cut(partition):
                 match.feed(SOURCE, segment.start, columns)
         else:
-            for target in set(to):
-                self._piece(partition, target).take(columns.only([t == target for t in to]))
+            for target, part in columns.split(to):
+                self._piece(partition, target).take(part)
         return columns.header_bytes
 
     def _piece(self, partition: int, target: int) -> _Piece:

@@ -150,11 +150,12 @@ class Spill:
 
     def _descents(self) -> Iterator[tuple[int, int, int, int]]:
         """Records that are in the target before a record which they follow in the source, per pair of partitions."""
+        # Content of several source partitions is joined: SQLite looks through all of it for each row that is NOT IN it.
         rows = self._db.execute(
             "SELECT w.p, s.p, w.offset, s.offset FROM wanted w JOIN stored s USING (t, hash, n)"
-            " WHERE (w.t, w.hash) NOT IN (SELECT t, hash FROM wanted GROUP BY t, hash"
-            " HAVING min(p) < max(p) OR (t < 0 AND count(*) > 1))"
-            " ORDER BY w.p, s.p, w.offset"
+            " LEFT JOIN (SELECT t, hash FROM wanted GROUP BY t, hash"
+            " HAVING min(p) < max(p) OR (t < 0 AND count(*) > 1)) d ON d.t = w.t AND d.hash = w.hash"
+            " WHERE d.t IS NULL ORDER BY w.p, s.p, w.offset"
         )
         pair, last = None, -1
         for p, target, offset, at in rows:

@@ -22,7 +22,7 @@ from recoveryd_jobs.verify import ledger as proof_ledger
 from recoveryd_jobs.verify.closer_look import Look
 from recoveryd_jobs.verify.disk import naming_folder
 from recoveryd_jobs.verify.guest import Guest
-from recoveryd_jobs.verify.judge import PairFinding, PairQuestion
+from recoveryd_jobs.verify.judge import PairFinding, PairQuestion, summed
 from recoveryd_jobs.verify.ledger import ProofLedger
 from recoveryd_jobs.verify.match import SOURCE, TARGET
 from recoveryd_jobs.verify.plan import ProofPlan, ProofShare, check_topics, is_apart, make_topics
@@ -75,17 +75,17 @@ def _spill(spec: JobSpec, plan: ProofPlan, share: ProofShare, guest: Guest) -> S
 
 def look_closer(
     spec: JobSpec, plan: ProofPlan, questions: list[PairQuestion], task: int, tasks: int, first: int = 0
-) -> list[PairFinding]:
-    """Find out, record by record, how these segments differ. The tasks from `first` up to `tasks` do so at the same
-    time.
+) -> PairFinding:
+    """Find out, record by record, how these segments differ: the first differences of all, since there may be millions
+    of pairs. The tasks from `first` up to `tasks` do so at the same time.
     """
 
-    def look(guest: Guest) -> list[PairFinding]:
+    def look(guest: Guest) -> PairFinding:
         planned = {r.partition for r in plan.sources}
         ledger = proof_ledger.load(spec, lambda p: p in planned, guest.turn, guest.took_aside, guest.step)
         closer = Look(spec, plan, ledger, guest)
         try:
-            found = [closer.answer(question) for question in questions]
+            found = summed(map(closer.answer, questions))
         finally:
             closer.close()
             ledger.close()
