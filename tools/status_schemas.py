@@ -27,6 +27,7 @@ from tools.noun_schemas import INTERNAL, NATURAL, Schema, Told, finished, list_o
 
 _STOP_WORDS: Final[Told] = {
     "Stop.mode": {"enum": ["bounded", "caught_up"], "description": "of zero_lag"},
+    "Stop.reason": "`live_slo` never stands here, since it pauses: it is in `why` and in the event `auto_pause`",
     "Stop.evidence": "the numbers the rule saw",
 }
 _RECOVERY_WORDS: Final[Told] = {

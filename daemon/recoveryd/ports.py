@@ -242,6 +242,10 @@ class Jobs(Protocol):
 
     async def kill(self, recovery: str, attempt: int) -> None: ...
 
+    async def kill_all(self) -> None:
+        """Whatever this daemon launched."""
+        ...
+
     async def forget(self, recoveries: Collection[str]) -> None:
         """Remove what their attempts left on disk."""
         ...

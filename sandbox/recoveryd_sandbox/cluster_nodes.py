@@ -127,8 +127,9 @@ def _shared(shape: Shape, credentials: Credentials | None) -> dict[str, str]:
         "share.coordinator.state.topic.replication.factor": replicas,
         "share.coordinator.state.topic.min.isr": min_isr,
         "share.coordinator.state.topic.num.partitions": "1",
-        # Kafka's default: with several brokers, a busy one must not be taken for dead.
+        # Kafka's defaults: with several brokers, a busy one must not be taken for dead.
         "broker.session.timeout.ms": "9000",
+        "broker.heartbeat.interval.ms": "2000",
     }
     if credentials is None:
         return common | {"listener.security.protocol.map": "CLIENT:PLAINTEXT,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT"}

@@ -21,6 +21,7 @@ import yaml
 
 from recoveryd_sandbox.errors import SandboxError
 from recoveryd_sandbox.ports import free_ports
+from recoveryd_sandbox.waiting import rest_s
 
 READY_DEADLINE_S = 300.0
 STOP_DEADLINE_S = 45.0
@@ -120,16 +121,20 @@ class DaemonProcess:
             raise SandboxError(f"{error} (/readyz: {self.get('/readyz')})") from None
 
     def wait_for(self, condition: Callable[[], object], what: str, deadline_s: float, every_s: float = _POLL_S) -> None:
-        """Ask until `condition()` is true-ish. Raises `SandboxError` with the end of the log past the deadline, or when
-        the process is gone.
+        """Ask until `condition()` is true-ish, and less often where an answer takes long.
+        Raises `SandboxError` with the end of the log past the deadline, or when the process is gone.
         """
         give_up_s = time.monotonic() + deadline_s
-        while not condition():
+        while True:
+            asked_s = time.monotonic()
+            if condition():
+                return
+            took_s = time.monotonic() - asked_s
             if not self.is_running():
                 raise SandboxError(f"{self.name} left with {self.exit_code()} and did not {what}:", self.tail())
             if time.monotonic() > give_up_s:
                 raise SandboxError(f"{self.name} did not {what} within {deadline_s:.0f} s:", self.tail())
-            time.sleep(every_s)
+            time.sleep(rest_s(took_s, every_s))
 
     def await_exit(self, deadline_s: float = READY_DEADLINE_S) -> int:
         """The exit code; negative = the signal that ended it. Raises `SandboxError`."""

@@ -364,6 +364,10 @@ def test_who_chooses_a_context_is_told_which_variable_comes_before_it(home: Home
         (("add", "x", "-b", "b"), "RCV-4003", "HOST:PORT"),
         (("add", "x"), "RCV-4008", "--bootstrap HOST:PORT"),
         (("add", "x", "-b", "b:1", "--http", "https://u:hunter2@h"), "RCV-4008 --http holds", "neither"),
+        *(
+            (("add", "x", "-b", "b:1", "--http", url), "RCV-4008", f"--http `{url}` is no address.")
+            for url in ("", "http://", "https:///metrics", "http://:8712", "http://h:port", "h:99999", "http://[::1")
+        ),
         (("add", "../x", "-b", "b:1"), "RCV-4008", "no name of a context"),
         (("add", "x", "-b", "b:1", "--property", "nothing"), "RCV-4008", "NAME=VALUE"),
         (("add", "x", "-b", "b:1", "--property", "a=1", "--property", "a =2"), "RCV-4008", "`a` more than once"),
@@ -554,6 +558,22 @@ def test_a_flag_that_is_not_taken_is_named_as_it_was_typed(home: Home, args: tup
     assert result.exit_code == 2
     assert result.stderr.startswith(said)
     assert not any(word in result.stderr for word in ("clusters.main", "x.yaml"))
+
+
+def test_a_name_that_is_like_the_place_of_a_property_is_told_as_it_is(home: Home, tmp_path: Path) -> None:
+    folder = tmp_path / "clusters.main.d"
+    folder.mkdir()
+    file = folder / "clusters.main.properties"
+    file.write_text("a=1\n")
+    by_file = home("context", "add", "x", "-b", "b:1", "--properties", str(file))
+    gone = ("--property", f"ssl.key.password=${{file:{folder}/clusters.main.key}}")
+    by_flag = home("context", "add", "x", "-b", "b:1", "--property", "security.protocol=SSL", *gone)
+    by_brokers = home("context", "add", "x", "-b", "clusters.main.brokers")
+
+    assert by_file.stderr.startswith(f"RCV-4002 {file}:1: a is not a client property")
+    assert f"{folder}/clusters.main.key" in by_flag.stderr
+    assert by_flag.stderr.startswith("RCV-4003 --property ssl.key.password is not usable: ")
+    assert by_brokers.stderr.startswith("RCV-4003 --bootstrap: bootstrap.servers 'clusters.main.brokers' is not HOST")
 
 
 def test_one_spoiled_context_costs_its_own_line_only(home: Home) -> None:

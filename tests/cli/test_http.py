@@ -136,6 +136,8 @@ def test_a_command_still_needs_kafka(daemon: Daemon) -> None:
         ("ftp://x", 2, "RCV-4008"),
         ("http://[::1", 2, "RCV-4008"),
         ("[::1", 2, "RCV-4008"),
+        ("http://", 2, "RCV-4008"),
+        ("", 2, "RCV-4008"),
         ("http://127.0.0.1:1", 1, "RCV-2011"),
     ],
 )

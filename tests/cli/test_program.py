@@ -24,10 +24,13 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State, StopReason
 from recoveryd.live.lag.verdicts import LagVerdict
 from recoveryd.live.law.types import ControlVerdict, Rule
+from recoveryd.recovery.model import Recovery
 from recoveryd.recovery.pausing import PauseReason
 from recoveryd.units.compatibility import VersionVerdict
 from recoveryd.workflows.kinds.runbook.truths import TruthVerdict
 from recoveryd_sandbox.errors import BrokerFailed
+from tests.builders import core
+from tests.builders.world import World
 from tests.cli.recoveries import in_state
 from tests.cli.scripted import ScriptedBackend, run
 
@@ -303,6 +306,78 @@ def test_the_rule_of_what_no_pressure_moves_does_not_say_that_nothing_limits_and
 
 def test_a_group_that_is_stopped_may_have_members_that_hang() -> None:
     assert "hang" in run(None, "explain", "stopped").stdout.split("\n\n")[-1]
+
+
+def test_a_verification_with_differences_is_completed_too_and_so_is_a_copy_without_proof() -> None:
+    told = run(None, "explain", "completed").stdout
+    assert all(word in told for word in ("RCV-3007", "`--verify none`", "9 where a `verify` found differences"))
+    assert "was verified" not in told
+
+
+@pytest.mark.parametrize("state", ["completed", "failed", "stopped"])
+def test_what_can_be_rolled_back_is_not_told_to_be_final_and_no_more(state: str) -> None:
+    told = run(None, "explain", state).stdout.split("\n\n")[0]
+    assert "Final, but for `rollback` of a workflow." in told
+    assert "\n  try: recoveryctl rollback ID --reason TEXT" in told
+
+
+def test_the_first_status_record_is_that_of_planning() -> None:
+    assert "no status record says so" in run(None, "explain", "requested").stdout
+    world = World()
+    decision = world.feed(core.command("replay", "r"))
+    assert [noun.state for noun in decision.changed if isinstance(noun, Recovery)] == [State.PLANNING]
+    assert [told.data["from"] for told in decision.notices if told.type == "recovery_planning"] == ["requested"]
+
+
+def test_who_may_have_to_approve_is_told_by_the_keys_that_there_are() -> None:
+    told = run(None, "explain", "awaiting_approval").stdout
+    assert all(f"`{key}`" in told for key in ("approvers", "approvals:"))
+    assert "whose `approvals:`" not in told
+
+
+def test_too_many_errors_are_told_with_all_their_bounds_and_both_codes() -> None:
+    told = run(None, "explain", "error_rate").stdout
+    bounds = ("attempts.max_failures:", "attempts.max_failures_per_hour", "max_failed_chunks_per_hour")
+    assert all(bound in told for bound in bounds)
+    assert all(f"\n  try: recoveryctl explain {code}" in told for code in ("RCV-3006", "RCV-3043"))
+
+
+def test_a_reason_of_pauses_is_not_told_to_end_anything() -> None:
+    assert "never in `stop.reason`" in run(None, "explain", "live_slo").stdout
+
+
+@pytest.mark.parametrize(("code", "told"), [("3045", "log start"), ("4016", "/metrics"), ("4017", "standby")])
+def test_what_has_another_cause_than_its_family_has_one_of_its_own(code: str, told: str) -> None:
+    assert code in FAMILIES
+    assert told in run(None, "explain", code).stdout.splitlines()[2]
+
+
+def test_no_command_is_advised_twice_or_without_what_it_needs() -> None:
+    told = run(None, "explain", "RCV-1001").stdout
+    assert "recoveryctl replay --print-record" not in told
+    assert told.count("recoveryctl replay ... --print-record\n") == 1
+
+
+@pytest.mark.parametrize("number", ["0", "10", "rule-10", "Rule 0"])
+def test_a_number_of_no_rule_says_which_there_are(number: str) -> None:
+    result = run(None, "explain", number)
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "\n  next: Rules are 1 to 9, and a code has four digits." in result.stderr
+
+
+@pytest.mark.parametrize(
+    "args", [("explain", "{}"), ("{}",), ("context", "use", "{}"), ("list", "-o", "{}"), ("logs", "--{}")]
+)
+@pytest.mark.parametrize("text", ["a" * 100_000, "RCV-" * 25_000])
+def test_a_file_taken_for_a_word_is_not_shown_whole(args: tuple[str, ...], text: str) -> None:
+    result = run(None, *(arg.format(text) for arg in args))
+    assert result.exit_code in {2, 3}
+    assert text[:50] in result.stderr
+    assert len(result.stderr) < 1_000
+
+
+def test_nor_is_one_of_many_words() -> None:
+    assert len(run(None, "explain", "hello world " * 10_000).stderr) < 1_000
 
 
 @pytest.mark.parametrize("written", ["slow_start", "SLOW_START", "slow-start", "Slow Start"])

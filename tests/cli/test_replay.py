@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from recoveryd.cli.render.output import confirm
+from recoveryd.cli.verbs.flag_table import FlagTable
+from recoveryd.cli.verbs.flags import REPLAY, VERIFY
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.states import State
 from recoveryd.replay.spec import Replay
@@ -89,6 +91,10 @@ def test_each_form_of_position_reaches_the_record(flag: str, text: str, value: o
         (("--to", "earliest"), "RCV-1005", "--to `earliest` is the beginning, and no range can end there."),
         (("--to", "EARLIEST"), "RCV-1005", "is the beginning, and no range can end there."),
         (("--to", "beginning"), "RCV-1005", "is the beginning, and no range can end there."),
+        (("--to", "head"), "RCV-1005", "--to `head` is no position.\n"),
+        (("--to", "realtime"), "RCV-1005", "--to `realtime` is no position.\n"),
+        (("--from", "head"), "RCV-1005", "--from `head` is no position.\n"),
+        (("--from", "rest"), "RCV-1005", "--from `rest` is no position.\n"),
         (("--from", "2026-11-21T06:00:00"), "RCV-1015", "has no time zone"),
         (("--from", "offset:-1"), "RCV-1005", "no whole number"),
         (("--target", "flights"), "RCV-1019", "flights"),
@@ -113,6 +119,13 @@ def test_a_wrong_flag_is_told_before_anything_is_sent(wrong: tuple[str, ...], co
     assert result.stderr.startswith(code)
     assert said in result.stderr
     assert "\n  next: " in result.stderr
+
+
+@pytest.mark.parametrize("table", [REPLAY, VERIFY])
+def test_the_time_to_run_is_told_to_go_on_in_a_pause(table: FlagTable) -> None:
+    (told,) = [flag.help for flag in table.rows if flag.name == "max-runtime"]
+    assert all(word in told for word in ("first attempt", "pauses", "restarts"))
+    assert "of running" not in told
 
 
 @pytest.mark.parametrize("flag", ["--source", "--from", "--to", "--target", "--reason"])

@@ -174,11 +174,29 @@ def test_files_are_about_the_group_of_a_unit(tmp_path: Path) -> None:
     file.write_text('"connect-files","orders",0,17\n"files","orders",0,1\n')
     known = ("--unit", "sink", "--config", str(config))
     assert data_of(*known, "--from-file", str(file))["to"] == {"offsets": {"orders": {"0": 17}}}
-    backend = ScriptedBackend(becomes=[to_document(PLANNED)])
-    result = run(backend, "reset", "--reason", "r", *known, "--export")
-    assert result.stdout.startswith("connect-files,orders,0,61200\n"), result.stderr
-    result = run(backend, "reset", "--reason", "r", "--unit", "sinc", "--config", str(config), "--from-file", str(file))
+    result = run(None, "reset", "--reason", "r", "--unit", "sinc", "--config", str(config), "--from-file", str(file))
     assert (result.exit_code, "no unit 'sinc'" in result.stderr) == (3, True)
+
+
+def test_an_export_of_a_unit_that_only_the_daemon_knows_has_its_group() -> None:
+    backend = ScriptedBackend(becomes=[to_document(replace(PLANNED, unit="sink"))])
+    result = run(backend, "reset", "--unit", "sink", "--export", "--id", ID, env=ENV)
+    assert (result.exit_code, result.stdout) == (0, "reports,orders,0,61200\nreports,orders,1,0\n"), result.stderr
+
+
+def test_a_file_without_groups_is_about_a_unit_that_only_the_daemon_knows(tmp_path: Path) -> None:
+    file = tmp_path / "offsets.csv"
+    file.write_text("orders,0,17\norders,1,4\n")
+    assert data_of("--unit", "sink", "--from-file", str(file))["to"] == {"offsets": {"orders": {"0": 17, "1": 4}}}
+
+
+def test_a_file_with_groups_is_not_sent_where_nobody_knows_which_is_that_of_the_unit(tmp_path: Path) -> None:
+    backend, file = ScriptedBackend(), tmp_path / "offsets.csv"
+    file.write_text("orders,0,17\nfiles,orders,1,4\n")
+    result = run(backend, "reset", "--reason", "r", "--unit", "sink", "--from-file", str(file), env=ENV)
+    assert (result.exit_code, backend.sent) == (3, [])
+    assert result.stderr.startswith(f"RCV-1040 {file}: line 2 is of the group 'files', and the config here has no unit")
+    assert "\n  next: Give --group instead, or --config" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -439,6 +439,7 @@ def test_the_clock_of_the_daemon_is_compared_with_ours(date: str | None, verdict
     assert doctor_machine.judge_daemon_clock(date, now_s).verdict.value == verdict
 
 
+@pytest.mark.wide("tests/cli/test_on_broker.py::test_a_daemon_plans_refuses_and_tells_and_the_exit_codes_say_so")
 @pytest.mark.spark
 def test_executors_of_a_profile_are_started_and_tell_what_they_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -27,6 +27,7 @@ from tests.builders.records import make_directive, make_launch, make_ledger_ques
 from tests.contract.harness import Harness, KafkaHarness, MemoryHarness
 
 DEADLINE_S = 300.0
+SPARK = (pytest.mark.broker, pytest.mark.spark)
 
 
 class Applications(Protocol):
@@ -63,7 +64,7 @@ class OnSpark:
         """Nothing to do: real time passes by itself."""
 
 
-@pytest.fixture(params=["memory", pytest.param("spark", marks=[pytest.mark.broker, pytest.mark.spark])])
+@pytest.fixture(params=["memory", pytest.param("spark", marks=SPARK)])
 def harness(request: pytest.FixtureRequest, unique: str) -> Iterator[Harness]:
     is_memory = request.param == "memory"
     made = MemoryHarness(unique) if is_memory else KafkaHarness(request.getfixturevalue("bootstrap"), unique)
@@ -111,6 +112,12 @@ def phases(applications: Applications) -> list[str]:
     return list(dict.fromkeys(heard))
 
 
+@pytest.mark.parametrize("harness", [
+    "memory",
+    pytest.param("spark", marks=(*SPARK, pytest.mark.wide(
+        "tests/spark/test_driver.py::test_an_attempt_copies_verifies_when_told_and_leaves_when_told"
+    ))),
+], indirect=True)  # fmt: skip
 async def test_an_attempt_copies_verifies_and_leaves_as_directives_say(
     harness: Harness, applications: Applications, unique: str
 ) -> None:
@@ -147,6 +154,12 @@ async def test_an_attempt_copies_verifies_and_leaves_as_directives_say(
     assert exits == [("r1", 1, 0)]
 
 
+@pytest.mark.parametrize("harness", [
+    "memory",
+    pytest.param("spark", marks=(*SPARK, pytest.mark.wide(
+        "tests/faults/test_jobs_killed.py::test_rows_4_and_5_a_driver_or_lane_killed_at_any_step_loses_and_doubles_nothing"
+    ))),
+], indirect=True)  # fmt: skip
 async def test_a_killed_attempt_is_told_of_and_the_next_one_goes_on_where_its_receipts_end(
     harness: Harness, applications: Applications, unique: str
 ) -> None:

@@ -91,7 +91,7 @@ class Lost:
 
 
 @pytest.fixture(scope="module")
-def journals(own_broker: Broker) -> Mapping[str, Lost]:
+def journals(own_broker: Broker) -> Iterator[Mapping[str, Lost]]:
     """By what comes next."""
 
     async def prepare() -> dict[str, Lost]:
@@ -106,7 +106,8 @@ def journals(own_broker: Broker) -> Mapping[str, Lost]:
 
     made = asyncio.run(prepare())
     forget_markers(own_broker, *((topic, 0) for each in made.values() for topic in each.topics))
-    return made
+    yield made
+    made.clear()  # clients of a broker that is gone would go on connecting, and log that
 
 
 async def acknowledged(broker: Broker, *lost: str, leader_twice: bool = True) -> Lost:

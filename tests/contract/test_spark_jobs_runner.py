@@ -247,6 +247,16 @@ def test_an_application_is_as_nice_as_can_be_and_no_nicer(tmp_path: Path) -> Non
             process.wait(DEADLINE_S)
 
 
+async def test_all_that_was_launched_can_be_ended_at_once(tmp_path: Path) -> None:
+    async with rig_of(tmp_path, "time.sleep(0 if job[1].endswith('/1/spec.json') else 600)") as rig:
+        await rig.jobs.kill_all()
+        await asyncio.gather(*(rig.jobs.launch(make_launch(PLAN, attempt=n)) for n in (1, 2, 3)))
+        await until(lambda: rig.exits() == [(1, 0)])
+        await rig.jobs.kill_all()
+        await until(lambda: len(rig.exits()) == 3)
+        assert sorted(rig.exits()) == [(1, 0), (2, -signal.SIGTERM), (3, -signal.SIGTERM)]
+
+
 async def test_kill_takes_the_whole_group(tmp_path: Path) -> None:
     body = (
         "import subprocess; p = subprocess.Popen(['sleep', '600']); print('child', p.pid, flush=True); time.sleep(600)"

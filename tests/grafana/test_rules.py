@@ -19,7 +19,10 @@ from tests.builders.core import BOOK
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "grafana" / "prometheus"
 RULES: list[dict[str, Any]] = yaml.safe_load((FOLDER / "recoveryd.rules.yml").read_text())["groups"][0]["rules"]
-CASES: list[dict[str, Any]] = yaml.safe_load((FOLDER / "recoveryd.rules.test.yml").read_text())["tests"]
+UNIT_TESTS = "recoveryd.rules.test.yml", "recoveryd.rules.days.test.yml"
+CASES: list[dict[str, Any]] = [
+    case for name in UNIT_TESTS for case in yaml.safe_load((FOLDER / name).read_text())["tests"]
+]
 WANTED = {
     "RecoverydDown", "RecoverydNoLeader", "RecoverydCommitsStalled", "RecoverydRecoveryStalled", "RecoverydDataLost",
     "RecoverydRecoveryFailed", "RecoverydPausedForLiveTraffic", "RecoverydWorkflowFailed",
@@ -83,8 +86,11 @@ def test_promtool_finds_nothing_wrong_with_the_configuration_beside_the_compose_
     assert f"{len(WANTED)} rules found" in said
 
 
-def test_the_alerts_fire_when_they_should_and_not_when_they_should_not(prometheus_binaries: Binaries) -> None:
-    assert "SUCCESS" in promtool(prometheus_binaries, "test", "rules", "recoveryd.rules.test.yml")
+@pytest.mark.parametrize("name", UNIT_TESTS)
+def test_the_alerts_fire_when_they_should_and_not_when_they_should_not(
+    prometheus_binaries: Binaries, name: str
+) -> None:
+    assert "SUCCESS" in promtool(prometheus_binaries, "test", "rules", name)
 
 
 def test_a_label_of_prometheus_makes_the_addresses_of_sections_absolute() -> None:

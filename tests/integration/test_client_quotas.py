@@ -5,10 +5,13 @@ tool is the judge.
 import asyncio
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from aiokafka.protocol.admin import DescribeClientQuotasRequest_v0
+from aiokafka.protocol.api import RequestStruct
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import (
     AclBinding,
@@ -22,6 +25,8 @@ from confluent_kafka.admin import (
 )
 
 from recoveryd.adapters.kafka.client_quotas import CONSUME, PRODUCE, KafkaClientQuotas
+from recoveryd.adapters.kafka.raw_forms import AlterQuotas
+from recoveryd.adapters.kafka.raw_requests import Change, Entity, connected
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
 from recoveryd.recovery.effects import SetQuota, SweepQuotas
@@ -36,6 +41,7 @@ from tests.patience import patient_s
 
 pytestmark = pytest.mark.broker
 
+EVERY = DescribeClientQuotasRequest_v0([], False)  # also those of users
 HUGE = 1e12  # quotas of others must not slow the tests that share the broker
 
 
@@ -71,11 +77,13 @@ async def test_between_clusters_the_source_limits_reading_and_the_target_writing
         quotas = KafkaClientQuotas(accesses, scope)
         await quotas.set(SetQuota("r1", "main", "other", 7e6))
         assert of_clients(bootstrap)[entity(scope, "r1")] == {"consumer_byte_rate": 7e6}
-        assert kafka_configs.quotas(other.bootstrap) == {
+        assert of_clients(other.bootstrap) == {
             entity(scope, "r1"): {"producer_byte_rate": 7e6, "consumer_byte_rate": 7e6}
         }
+        assert len((await ask(other.bootstrap, EVERY)).entries) == 1
         await quotas.set(SetQuota("r1", "main", "other", None))
-        assert kafka_configs.quotas(other.bootstrap) == {}
+        assert of_clients(other.bootstrap) == {}
+        assert len((await ask(other.bootstrap, EVERY)).entries) == 0
 
 
 async def test_a_sweep_takes_what_is_ours_and_over_and_nothing_else(bootstrap: str, scope: str) -> None:
@@ -83,27 +91,34 @@ async def test_a_sweep_takes_what_is_ours_and_over_and_nothing_else(bootstrap: s
     ours = ("going", "ended", "unknown.1")
     for recovery in ours:
         await quotas.set(SetQuota(recovery, "main", "main", 3e6))
-    foreign = [
-        ("--entity-type", "clients", "--entity-name", copy_client_id(f"{scope}x", "ended")),  # another installation
-        ("--entity-type", "clients", "--entity-name", f"{scope}-someone"),
-        ("--entity-type", "clients", "--entity-default"),
-        (
-            "--entity-type", "users", "--entity-name", f"{scope}-bob",
-            "--entity-type", "clients", "--entity-name", copy_client_id(scope, "ended"),
-        ),
-    ]  # fmt: skip
+    foreign: list[Entity] = [
+        [("client-id", copy_client_id(f"{scope}x", "ended"))],  # another installation
+        [("client-id", f"{scope}-someone")],
+        [("client-id", None)],  # the default
+        [("user", f"{scope}-bob"), ("client-id", copy_client_id(scope, "ended"))],
+    ]
     try:
-        for one in foreign:
-            kafka_configs.add(bootstrap, f"producer_byte_rate={HUGE:.0f}", *one)
+        await alter(bootstrap, foreign, (PRODUCE, HUGE, False))
         before = kafka_configs.quotas(bootstrap)
+        assert sum(found == {PRODUCE: HUGE} for found in before.values()) >= len(foreign)
         swept = await quotas.sweep(SweepQuotas("main", ("going", "not-there")))
         assert swept == QuotasSwept("main", (("going", 3e6),), ("ended", "unknown.1"))
         gone = {entity(scope, "ended"), entity(scope, "unknown.1")}
         assert kafka_configs.quotas(bootstrap) == {name: v for name, v in before.items() if name not in gone}
     finally:
-        for one in foreign:
-            kafka_configs.run(bootstrap, "--alter", "--delete-config", "producer_byte_rate", *one)
+        await alter(bootstrap, foreign, (PRODUCE, 0.0, True))
         await quotas.sweep(SweepQuotas("main", ()))
+
+
+async def ask(bootstrap: str, form: RequestStruct) -> Any:
+    async with connected(ClientAccess(bootstrap), "test", "ask about quotas", 60.0) as client:
+        return await client._ask_any(form)
+
+
+async def alter(bootstrap: str, entities: Iterable[Entity], change: Change) -> None:
+    """In one request, where the tool would be started for each of them."""
+    answer = await ask(bootstrap, AlterQuotas([(entity, [change]) for entity in entities], False))
+    assert [(code, message) for code, message, _ in answer.entries] == [(0, None)] * len(answer.entries)
 
 
 async def test_the_broker_holds_a_client_that_ignores_its_lease(bootstrap: str, scope: str) -> None:
@@ -172,7 +187,12 @@ async def test_a_cluster_that_refuses_is_told_apart_from_one_that_is_away(guarde
         assert (silent.value.code, silent.value.retriable) == (Code.CLUSTER_UNREACHABLE, True)
 
 
-@pytest.mark.parametrize("source", ["main", "guarded"])
+@pytest.mark.parametrize("source", [
+    "main",
+    pytest.param("guarded", marks=pytest.mark.wide(
+        "tests/integration/test_client_quotas.py::test_after_a_refusal_by_one_cluster_the_other_is_left_without_a_quota"
+    )),
+])  # fmt: skip
 async def test_after_a_refusal_by_one_cluster_the_other_is_left_without_a_quota(
     bootstrap: str, guarded: Broker, scope: str, source: str
 ) -> None:

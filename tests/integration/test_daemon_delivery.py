@@ -161,6 +161,9 @@ def test_a_standby_that_comes_and_goes_disturbs_nothing(stack: Stack) -> None:
             wait_for(leader.is_leader, 30)
 
 
+@pytest.mark.wide(
+    "tests/faults/test_two_daemons.py::test_row_2_a_leader_frozen_past_its_session_wakes_fenced_and_does_nothing"
+)
 @pytest.mark.faults
 def test_a_frozen_leader_is_replaced_and_leaves_when_it_wakes(stack: Stack) -> None:
     frozen = stack.daemon("frozen")
@@ -177,6 +180,9 @@ def test_a_frozen_leader_is_replaced_and_leaves_when_it_wakes(stack: Stack) -> N
     assert standby.terminate() == 0
 
 
+@pytest.mark.wide(
+    "tests/faults/test_bad_control.py::test_row_18_what_cannot_be_read_goes_to_the_dead_letters_as_it_was"
+)
 @pytest.mark.faults
 def test_bad_records_between_good_ones_get_their_trace_and_stop_nothing(stack: Stack) -> None:
     bad: list[bytes | None] = [

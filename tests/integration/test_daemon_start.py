@@ -170,7 +170,12 @@ class TestADaemonThatIsLookedAt:
         assert (about["recovery_id"], about["level"]) == ("nothing", "info")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [
+    signal.SIGTERM,
+    pytest.param(signal.SIGINT, marks=pytest.mark.wide(
+        "tests/integration/test_daemon_start.py::test_a_signal_ends_it_cleanly_also_in_the_middle_of_three_hundred_commands"
+    )),
+])  # fmt: skip
 def test_a_signal_ends_it_cleanly_also_in_the_middle_of_three_hundred_commands(
     stack: Stack, number: signal.Signals
 ) -> None:

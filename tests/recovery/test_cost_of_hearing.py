@@ -1,18 +1,29 @@
 """The cost of heartbeats of a recovery with many partitions, in counts instead of time."""
 
+from dataclasses import replace
+
 import pytest
 
+from recoveryd.kernel.draft import Draft
 from recoveryd.kernel.states import State
-from recoveryd.live.events import TopicSample
+from recoveryd.live.events import OffsetsSampled, TopicSample
 from recoveryd.live.slice import SampleHistory
-from recoveryd.recovery import forecast_run
+from recoveryd.recovery import forecast_run, quotas
+from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.forecasting import ForecastQuestion, LaneWork, Stretch, ask
+from recoveryd.recovery.lane_shares import allowances, lane_shares
+from recoveryd.recovery.model import PlannedPartition
 from recoveryd.recovery.observed import Heard, Observed
+from recoveryd.recovery.on_observations import on_offsets
+from recoveryd.recovery.recoveries import Recoveries
+from recoveryd.recovery.slice import RECOVERY
+from recoveryd.recovery.spec import Limits
 from recoveryd.recovery.stops.caught_up import evaluate_caught_up
 from recoveryd_jobs.contract import LaneHeartbeat, LanePosition
-from tests.builders.core import NOW_MS, command, make_facts
+from tests.builders.core import NOW_MS, command, make_facts, make_spec
 from tests.builders.records import make_plan, make_recovery
 from tests.builders.world import PARAMS, World
+from tests.patience import lines_of
 
 MINUTE_S = 60
 
@@ -105,3 +116,65 @@ def test_until_a_lane_has_three_samples_of_its_pace_the_rates_of_partitions_are_
     world.second(19)
     assert world.recovery().progress.forecast is None
     assert len(looks) == 2
+
+
+def test_a_topic_more_in_a_sample_costs_the_same_however_many_recoveries_there_are() -> None:
+    def lines(recoveries: int, topics: int) -> int:
+        plan, world = make_plan((0, 0, 10)), World()
+        found = {f"r{n}": make_recovery(f"r{n}", state=State.RUNNING, plan=plan) for n in range(recoveries)}
+        kept = world.state.of(RECOVERY)
+        state = world.state.having(RECOVERY, replace(kept, recoveries=Recoveries(found)))
+        samples = tuple(TopicSample("main", f"t{n}", "id", {}, {0: 9}, {0: 9}, NOW_MS, 1) for n in range(topics))
+        draft = Draft(state, NOW_MS, world.decider._views).view(RecoveryDraft)
+        return lines_of(lambda: on_offsets(draft, OffsetsSampled(samples)))
+
+    assert lines(20, 50) - lines(20, 5) == lines(2, 50) - lines(2, 5)
+
+
+class Planned(tuple[PlannedPartition, ...]):
+    """A tuple that counts how often it is iterated."""
+
+    __slots__ = ()
+    visits = 0
+
+    def __iter__(self):
+        Planned.visits += 1
+        return super().__iter__()
+
+
+def test_shares_are_told_by_one_look_at_the_partitions_however_many_lanes_there_are() -> None:
+    def visits(lanes: int) -> tuple[int, int]:
+        plan = make_plan(*((p, 0, 1_000) for p in range(lanes)))
+        recovery = make_recovery(plan=replace(plan, partitions=Planned(plan.partitions)))
+        Planned.visits = 0
+        assert len(lane_shares(recovery, Observed())) == lanes
+        of_shares, Planned.visits = Planned.visits, 0
+        assert len(allowances(recovery)) == lanes
+        return of_shares, Planned.visits
+
+    assert visits(40) == visits(2)
+
+
+def test_the_share_of_one_broker_is_worked_out_when_positions_or_leaders_change_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+    monkeypatch.setattr(quotas, "lane_shares", lambda *told: asked.append(told) or lane_shares(*told))
+    world = World(make_facts((100_000, 100_000)), replace(PARAMS, quotas_enabled=True))
+    world.leaders, world.target_partitions = {0: 1, 1: 2}, 2
+    world.feed(command("replay", spec=make_spec(limits=Limits(max_bytes_per_s=1e6))))
+    world.run_until(State.RUNNING)
+    world.second(MINUTE_S)
+    assert world.quotas == {"r1": 0.75e6}
+    app = world.applications["r1"]
+    app.stuck = set(range(len(app.lanes)))
+    asked.clear()
+    world.second(9)
+    assert asked == []
+    world.leaders = {0: 1, 1: 1}
+    world.second(6)
+    assert (len(asked), world.quotas) == (1, {"r1": 1.5e6})
+    app.stuck = set()
+    asked.clear()
+    world.second(9)
+    assert len(asked) == 9 * len(app.lanes)

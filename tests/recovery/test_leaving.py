@@ -4,6 +4,7 @@ import pytest
 
 from recoveryd.kernel.events import Leaving, Tick
 from recoveryd.kernel.states import State
+from recoveryd.recovery.events import AttemptExited
 from recoveryd.recovery.pausing import LEAVING
 from tests.builders.core import command, make_facts, make_spec, make_verification
 from tests.builders.world import World, illegal_moves
@@ -75,6 +76,25 @@ def test_it_rests_from_any_moment_of_its_life(seconds: int) -> None:
     assert not any(app.alive for app in world.applications.values())
     world.restart_daemon()
     assert world.run_until(State.COMPLETED).progress.records == 500
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_an_application_that_does_not_come_up_and_is_ended_with_its_daemon_costs_no_failure(*, is_told: bool) -> None:
+    world = World(make_facts((300, 200)), speed=50)
+    world.feed(command("replay"))
+    world.run_until(State.STARTING)
+    application = world.applications["r1"]
+    application.silent, application.frozen = True, {0, 1}
+    world.feed(Leaving())
+    world.second(5)
+    assert moving(world) == ["r1"]
+    application.alive = False
+    if is_told:
+        world.feed(AttemptExited("r1", 1, -15, "ended"))
+    world.restart_daemon()
+    done = world.run_until(State.COMPLETED)
+    assert (done.progress.records, done.attempt.failures) == (500, 0)
+    assert illegal_moves(world) == []
 
 
 def test_a_verification_rests_too() -> None:

@@ -1,5 +1,6 @@
 """The conditions on what is around a recovery: each fires for its reason, with numbers, and not earlier."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -41,6 +42,27 @@ def test_live_slo_waits_for_a_group_that_reads_off_what_came_up() -> None:
         rig.tick(0.0, lag_s=lag_s)
         assert live_slo(rig.state, rig.now_ms) is None, lag_s
         lag_s -= 1.5
+
+
+@pytest.mark.parametrize("canary", [lambda n: n == 240, lambda n: n % 7 == 0, lambda n: n > 540])
+def test_live_slo_waits_for_it_whoever_else_is_over_for_a_while(canary: Callable[[int], bool]) -> None:
+    rig, lag_s, n = started(2.0), 900.0, 0
+    while lag_s >= 30.0:
+        rig.tick(1.2 if canary(n) else 0.0, lag_s=lag_s)
+        assert live_slo(rig.state, rig.now_ms) is None, (n, lag_s)
+        lag_s, n = lag_s - 1.5, n + 1
+
+
+def test_live_slo_adds_up_signals_that_take_turns() -> None:
+    rig, begun_ms, found = started(2.0), 0, None
+    for n in range(200):
+        rig.tick(1.2 if n // 10 % 2 else 0.0, lag_s=29.0 if n // 10 % 2 else 45.0)
+        begun_ms = begun_ms or (rig.now_ms if rig.state.pressed else 0)
+        found = live_slo(rig.state, rig.now_ms)
+        if found is not None:
+            break
+    assert found is not None
+    assert rig.now_ms - begun_ms == pytest.approx(660_000, abs=10_000)
 
 
 @pytest.mark.parametrize("phase_ms", [0, 1_500, 3_000, 4_500])

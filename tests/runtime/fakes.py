@@ -220,6 +220,9 @@ class ScriptedJobs:
     async def kill(self, recovery: str, attempt: int) -> None:
         self.log.append(("kill", recovery, attempt))
 
+    async def kill_all(self) -> None:
+        self.log.append(("kill", "*", 0))
+
     async def forget(self, recoveries: Collection[str]) -> None:
         self.log.append(("forget folders", tuple(recoveries), 0))
 

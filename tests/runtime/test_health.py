@@ -102,6 +102,39 @@ async def test_ready_means_leading_with_a_journal(
     )
 
 
+class Looked:
+    """A noun that counts how often it is asked when it was made."""
+
+    looks = 0
+    state = State.COMPLETED
+
+    def __init__(self, number: int) -> None:
+        self.id = f"r{number}"
+        self._created_ms = number
+
+    @property
+    def created_ms(self) -> int:
+        Looked.looks += 1
+        return self._created_ms
+
+
+async def test_for_all_pages_of_a_state_each_recovery_is_looked_at_once(rig: Rig) -> None:
+    state = object()
+    rig.server._sources = replace(rig.server._sources, state=lambda: state)
+
+    async def listed() -> tuple[list[str], int]:
+        """All ids, page by page, and how many looks that took."""
+        Looked.looks = 0
+        pages = [(await rig.get(f"/api/v1/recoveries?limit=2&offset={at}"))[1] for at in range(0, 8, 2)]
+        return [row["recovery"] for page in pages for row in page["recoveries"]], Looked.looks
+
+    rig.recoveries = {f"r{n}": Looked(n) for n in range(6)}
+    assert await listed() == (["r5", "r4", "r3", "r2", "r1", "r0"], 6)
+    state, rig.recoveries = object(), {f"r{n}": Looked(n) for n in range(1, 8)}
+    assert await listed() == (["r7", "r6", "r5", "r4", "r3", "r2", "r1"], 7)
+    assert await listed() == (["r7", "r6", "r5", "r4", "r3", "r2", "r1"], 0)
+
+
 async def test_recoveries_are_listed_newest_first_in_pages(rig: Rig) -> None:
     world = World()
     for i in range(3):
@@ -122,14 +155,47 @@ async def test_recoveries_are_listed_newest_first_in_pages(rig: Rig) -> None:
     assert [r["recovery"] for r in rest["recoveries"]] == ["r0"]
 
 
+async def test_who_looks_again_and_again_asks_for_the_last_few_that_ended(rig: Rig) -> None:
+    world = World()
+    for i in range(6):
+        world.now_ms += 1_000
+        world.feed(command("replay", f"r{i}", offset=i))
+    known = world.state.of(RECOVERY).recoveries
+    now = [
+        (State.COMPLETED, 9), (State.RUNNING, 1), (State.FAILED, 7), (State.PLANNED, 8), (State.PAUSED, 2), (State.STOPPED, 6),
+    ]  # fmt: skip
+    rig.recoveries = {f"r{i}": replace(known[f"r{i}"], state=state, updated_ms=at) for i, (state, at) in enumerate(now)}
+
+    async def listed(query: str) -> list[str]:
+        _, body = await rig.get(f"/api/v1/recoveries?{query}")
+        assert body["total"] == len(body["recoveries"])
+        return [row["recovery"] for row in body["recoveries"]]
+
+    assert await listed("ended=0") == ["r4", "r1"]
+    assert await listed("ended=2") == ["r4", "r3", "r1", "r0"]
+    assert await listed("ended=9") == await listed("") == ["r5", "r4", "r3", "r2", "r1", "r0"]
+
+
 @pytest.mark.parametrize("path", ["", "?limit=2", "/r0", "/none", "/r0/logs"])
-@pytest.mark.parametrize("role", ["standby", "taking_over"])
-async def test_a_daemon_that_has_not_read_what_is_known_does_not_say_that_there_is_nothing(
-    rig: Rig, role: str, path: str
+@pytest.mark.parametrize(("role", "is_loaded"), [("standby", False), ("taking_over", False), ("standby", True)])
+async def test_a_daemon_that_does_not_know_what_is_known_says_neither_nothing_nor_what_was(
+    rig: Rig, role: str, path: str, *, is_loaded: bool
 ) -> None:
-    rig.health = replace(LEADS, role=role, is_loaded=False)
+    many(rig, 2)
+    rig.health = replace(LEADS, role=role, is_loaded=is_loaded)
     status, body = await rig.get(f"/api/v1/recoveries{path}")
     assert (status, body["error"]["code"]) == (503, "RCV-4017")
+
+
+async def test_a_leader_that_begins_anew_still_answers(rig: Rig) -> None:
+    many(rig, 2)
+    rig.health = replace(LEADS, role="taking_over")
+    assert (await rig.get("/api/v1/recoveries"))[1]["total"] == 2
+
+
+async def test_a_page_that_there_is_not_is_not_told_to_be_unread(rig: Rig) -> None:
+    rig.health = replace(LEADS, role="standby", is_loaded=False)
+    assert (await rig.get("/api/v1/recoveriesfoo"))[0] == 404
 
 
 async def test_a_list_without_a_limit_has_as_many_as_one_page_may_have(rig: Rig) -> None:
@@ -235,6 +301,8 @@ def test_whatever_a_status_record_holds_is_served_as_the_status_topic_has_it(rec
         ("GET", "/api/v1/recoveries?limit=many", 400, "RCV-1005"),
         ("GET", "/api/v1/recoveries?limit=0", 400, "RCV-1005"),
         ("GET", "/api/v1/recoveries?offset=-1", 400, "RCV-1005"),
+        ("GET", "/api/v1/recoveries?ended=-1", 400, "RCV-1005"),
+        ("GET", "/api/v1/recoveries?ended=few", 400, "RCV-1005"),
         ("POST", "/api/v1/recoveries", 405, "RCV-4008"),
         ("GET", "/elsewhere", 404, "RCV-4008"),
     ],

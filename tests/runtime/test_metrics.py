@@ -21,7 +21,7 @@ from recoveryd.recovery.model import PartitionProgress, Recovery
 from recoveryd.recovery.own_traffic import copied_by_all
 from recoveryd.recovery.progress import progress_ratio
 from recoveryd.recovery.recoveries import Recoveries
-from recoveryd.recovery.slice import RECOVERY
+from recoveryd.recovery.slice import RECOVERY, RecoverySlice
 from tests.builders.core import BOOK, FOLLOWING, NOW_MS, command, make_facts, make_spec, state_of
 from tests.builders.world import World
 
@@ -51,6 +51,7 @@ CONTRACT = {
     "recoveryd_signal_stale_after_seconds": ("domain", "signal"),
     "recoveryd_signal_left_out": ("domain", "signal"),
     "recoveryd_loop_delay_seconds": ("domain",),
+    "recoveryd_recovery_progress_timestamp_seconds": ("recovery",),
     "recoveryd_stop_candidate": ("recovery",),
     "recoveryd_lag_verdict": ("topic", "group", "verdict"),
     "recoveryd_coverage_ratio": ("topic", "group"),
@@ -137,6 +138,16 @@ def test_recoveries_are_counted_by_state_also_where_there_are_none() -> None:
     found = values(BOOK.gauges(state_of(Recoveries({"r1": running_world().recovery()})), NOW_MS))
     counts = {state: found["recoveries", "replay", state.value] for state in State}
     assert counts == dict.fromkeys(State, 0) | {State.RUNNING: 1}
+
+
+def test_when_a_recovery_made_progress_last_is_told_while_it_works() -> None:
+    world = running_world()
+    seen = replace(world.state.of(RECOVERY).observed["r1"], progress_ms=NOW_MS)
+    for state, told in ((State.RUNNING, NOW_MS / 1000), (State.VERIFYING, NOW_MS / 1000), (State.PAUSED, None)):
+        recoveries = Recoveries({"r1": replace(world.recovery(), state=state)})
+        known = CoreState().having(RECOVERY, RecoverySlice(recoveries, {"r1": seen}))
+        found = values(BOOK.gauges(known, NOW_MS + 60_000))
+        assert found.get(("recovery_progress_timestamp_seconds", "r1")) == told, state
 
 
 def test_series_of_an_ended_recovery_go_an_hour_later() -> None:

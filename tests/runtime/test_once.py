@@ -25,14 +25,17 @@ class Scripted:
 
     def __init__(self, role: str = "leader", remaining: Sequence[str] = (), moving: Sequence[str] = ()) -> None:
         self.vitals = Vitals(role)
-        self.runtime = self.intake = self.interpreter = self.posts = self
+        self.runtime = self.intake = self.interpreter = self.posts = self.jobs = self
         self.waiting: dict[str, int] = {"ops": 0}
         self.is_passed_over = False
         self.is_caught_up = self.is_idle = True
         self.ids, self.moving_ids = list(remaining), list(moving)
         self.events: list[object] = []
         self.inbox = self
-        self.looks = 0
+        self.looks = self.ended = 0
+
+    async def kill_all(self) -> None:
+        self.ended += 1
 
     def emit(self, event: object) -> None:
         self.events.append(event)
@@ -104,11 +107,18 @@ async def test_it_waits_until_webhooks_have_heard_of_everything() -> None:
     assert made.is_done
 
 
-async def test_what_does_not_come_to_rest_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("role", "ended"), [("leader", 1), ("taking_over", 0)])
+async def test_what_does_not_come_to_rest_in_time_is_ended_unless_another_may_lead(
+    monkeypatch: pytest.MonkeyPatch, role: str, ended: int
+) -> None:
     monkeypatch.setattr(once, "REST_LIMIT_S", 0.02)
-    made = shot(Scripted(remaining=["r1"], moving=["r1"]), 0.0)
-    await within(made.run())
-    assert not made.is_done
+    daemon = Scripted(remaining=["r1"], moving=["r1"])
+    made = shot(daemon, 0.05)
+    running = asyncio.create_task(made.run())
+    await until(lambda: daemon.looks > 0)
+    daemon.vitals.role = role
+    await within(running)
+    assert (made.is_done, daemon.ended) == (False, ended)
 
 
 async def test_what_is_being_journaled_is_waited_for() -> None:

@@ -11,7 +11,9 @@ from recoveryd.live.lag.window import LagParams
 from recoveryd.live.law.types import ControllerParams
 from recoveryd.live.params import ControlParams, LiveParams
 from recoveryd.live.pressure import Protection, SignalKind
+from recoveryd.recovery.stops.conditions import PRESSED_MOST_MS
 from recoveryd.settings import Settings, load
+from recoveryd.settings.live import ControlSection
 
 MINIMAL = "clusters: {main: {bootstrap.servers: 127.0.0.1:9092}, dr: {bootstrap.servers: 127.0.0.1:9093}}\n"
 
@@ -20,6 +22,11 @@ def loaded(tmp_path: Path, text: str) -> Settings:
     path = tmp_path / "c.yaml"
     path.write_text(MINIMAL + text)
     return load(path, env={})
+
+
+def test_the_key_that_allows_pauses_says_after_how_long() -> None:
+    told = ControlSection.model_fields["pause_allowed"].description or ""
+    assert f"for {PRESSED_MOST_MS // 60_000}m." in told
 
 
 def test_nothing_listed_protects_nothing(tmp_path: Path) -> None:

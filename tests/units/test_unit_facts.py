@@ -35,7 +35,7 @@ class Cluster:
     def __init__(self, groups: Sequence[str] = ("app",)) -> None:
         self.groups = list(groups)
         self.topics, self.hidden = ["in", "out"], frozenset[str]()
-        self.list_errors: list[KafkaException] = []
+        self.list_errors: list[KafkaError] = []
         self.described: dict[str, KafkaError] = {}
         self.committed: dict[str, KafkaException | KafkaError | dict[str, int]] = {"app": {"in": 5}}
         self.end = 10
@@ -136,7 +136,7 @@ def test_a_group_that_is_nowhere_is_none(cluster: Cluster, described: dict[str, 
 
 
 def test_a_group_of_a_broker_that_did_not_list_its_groups_is_found(cluster: Cluster) -> None:
-    cluster.groups, cluster.list_errors = ["other"], [KafkaException(AWAY)]
+    cluster.groups, cluster.list_errors = ["other"], [AWAY]
     facts = read()
     assert facts.group is not None
     assert facts.group.committed["in"][0].offset == 5

@@ -7,12 +7,14 @@ from pydantic import ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from recoveryd.recovery.spec import AtOffset
-from recoveryd.wire.spelling import SpellingProblem, meant, read_position
+from recoveryd.wire.spelling import SpellingProblem, is_the_beginning, meant, read_position
 from recoveryd.workflows.model.positions import OfSavepoint, OfSnapshot, Shift
 from recoveryd.workflows.wire.positions import parse_to
 
 NOWHEN: Any = None
 WORDS = ("latest", "caught_up", "never")
+RESET_WORDS = ("earliest", "latest", "current")
+SOMEWHAT_LIKE = ["realtime", "real-time", "rest", "reset", "nearest", "earlier", "early", "restart"]
 
 
 @pytest.mark.parametrize(
@@ -61,13 +63,40 @@ def test_what_only_begins_like_a_position_is_refused(text: str) -> None:
         ("1_000", WORDS, "offset:1000"),
         ("caughtup", WORDS, "caught_up"),
         ("forever", WORDS, "never"),
+        ("nevr", WORDS, "never"),
         ("xyz", WORDS, None),
+        ("head", ("earliest",), None),
+        ("head", WORDS, None),
+        ("head", RESET_WORDS, None),
+        ("beginning", RESET_WORDS, "earliest"),
+        ("end", RESET_WORDS, "latest"),
+        ("currnt", RESET_WORDS, "current"),
     ],
 )
 def test_a_word_of_another_tool_is_understood_but_not_taken(
     text: str, words: tuple[str, ...], wanted: str | None
 ) -> None:
     assert meant(text, words) == wanted
+
+
+@pytest.mark.parametrize("words", [("earliest",), ("latest",), WORDS, RESET_WORDS])
+@pytest.mark.parametrize("text", SOMEWHAT_LIKE)
+def test_no_end_of_the_log_is_advised_or_told_for_what_is_only_somewhat_like_it(
+    text: str, words: tuple[str, ...]
+) -> None:
+    assert meant(text, words) not in {"earliest", "latest", "-1s"}
+    assert not is_the_beginning(text, words)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_so"),
+    [
+        *((text, True) for text in ("earliest", "BEGINNING", "to-earliest", "earlyest", "earilest")),
+        *((text, False) for text in ("head", "latest", "now")),
+    ],
+)
+def test_the_beginning_is_a_word_for_it_or_a_slip_of_one(text: str, *, is_so: bool) -> None:
+    assert is_the_beginning(text, WORDS) is is_so
 
 
 @pytest.mark.parametrize(
@@ -88,6 +117,8 @@ def test_a_reset_takes_the_same_spelling_in_records_as_in_flags(text: str, to: o
     [
         ("100", "Did you mean offset:100?"),
         ("end", "Did you mean latest?"),
+        ("head", "It is one of earliest, latest, current"),
+        ("reset", "It is one of earliest, latest, current"),
         ("shift:x", "Write shift:-100"),
         ("offsets:0=1", "names no topic"),
     ],

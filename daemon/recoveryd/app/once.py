@@ -3,6 +3,7 @@
     joined -> leads -> every waiting command decided, and what waits for people looked at once
       -> works until nothing is left, or the time is over
       -> `Leaving`: lanes drain, positions are exact, applications are let go -> ends
+                    after a minute at most, with the applications that this daemon launched
 
 All state is in Kafka, so any number of such runs, on any machines, add up to what one long run does. Commands that come
 while this one ends are either decided, and begin with the next run, or not read, and wait on the control topic.
@@ -77,13 +78,20 @@ class OneShot:
                 log.info("leaves everything to another daemon", remaining=self.left)
                 return
             if time.monotonic() >= give_up_s:
-                # Nothing is lost: chunks that are open then are not visible, and are copied again.
-                untold = {name: waiting for name, waiting in self.daemon.posts.waiting.items() if waiting}
-                moving = list(self.daemon.moving())
-                log.warning("did not come to rest in time", moving=moving, untold=untold, limit_s=REST_LIMIT_S)
+                await self._break_off()
                 return
             await asyncio.sleep(LOOK_EVERY_S)
         log.info("is at rest", remaining=self.left)
+
+    async def _break_off(self) -> None:
+        """End the applications that do not come to rest, as one that was still starting: without a daemon they would
+        wait for one for long. Nothing is lost: chunks that are open then are not visible, and are copied again.
+        """
+        untold = {name: waiting for name, waiting in self.daemon.posts.waiting.items() if waiting}
+        moving = list(self.daemon.moving())
+        log.warning("did not come to rest in time", moving=moving, untold=untold, limit_s=REST_LIMIT_S)
+        if self._leads():  # of another leader it is not known whether it goes on with them
+            await self.daemon.jobs.kill_all()
 
     def _is_at_work(self) -> bool:
         """Also while a webhook has not heard of a transition: the next run does not know of it."""

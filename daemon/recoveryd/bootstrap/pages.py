@@ -28,6 +28,7 @@ from recoveryd.ports import Clock
 from recoveryd.runtime import Runtime
 from recoveryd.runtime.health import Health, Sources
 from recoveryd.runtime.loop import Core
+from recoveryd.runtime.vitals import knows_recoveries
 from recoveryd.wire.status_topic import StatusTopic
 
 
@@ -61,6 +62,7 @@ def make_sources(
     return Sources(
         health=lambda: _health(runtime, collector, pulse, clock.monotonic_s()),
         recoveries=lambda: core.known(runtime.state),
+        state=lambda: runtime.state,
         metrics=metrics.render,
         document=status.document,
         metrics_content_type=CONTENT_TYPE,
@@ -91,7 +93,7 @@ def own_samples(
     for name, waiting in posts.waiting.items():
         yield Sample(WEBHOOK_WAITING, (name,), float(waiting))
     yield Sample(JOURNAL_FAILING, (), runtime.vitals.journal_failing_for_s(clock.monotonic_s()) or 0.0)
-    if runtime.vitals.is_loaded and runtime.vitals.role != "standby":
+    if knows_recoveries(runtime.vitals.role, is_loaded=runtime.vitals.is_loaded):
         yield from book.gauges(runtime.state, clock.now_ms())
 
 

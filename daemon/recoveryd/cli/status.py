@@ -6,14 +6,10 @@ For those who send and those who show: plain JSON as the contract spells it.
 from collections.abc import Callable
 from typing import Any
 
-from recoveryd.kernel.states import TERMINAL, State
+from recoveryd.kernel.states import ENDED, State
 
 # A status record or an event as the contract spells it: parsed JSON.
 Document = dict[str, Any]
-
-
-# A dry run ends in `planned`, which is not terminal in the sense of the core, but nothing follows it.
-ENDED = TERMINAL | {State.PLANNED}
 OnChange = Callable[[Document], None]
 
 

@@ -49,7 +49,7 @@ def make_holds(params: HoldParams) -> Capability[HoldDraft]:
         status=StatusForm(Hold, lambda kind: kind == KIND, _FORM.write, _FORM.read),
         measures=make_measures(),
         restore=_restore,
-        known=lambda state: {hold.id: hold for hold in state.of(HOLDS)},
+        known=lambda state: state.of(HOLDS).by_id,
         is_active=lambda state: any(hold.expires_ms is not None for hold in state.of(HOLDS).live.values()),
     )
 

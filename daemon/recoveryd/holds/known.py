@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from recoveryd.holds.model import Hold
-from recoveryd.kernel.known import KnownNouns
+from recoveryd.kernel.known import KnownNouns, live_and_ended
 
 Topic = tuple[str, str]  # cluster and name
 
@@ -29,10 +29,9 @@ class Holds(KnownNouns[Hold]):
 
     @staticmethod
     def of(holds: Iterable[Hold]) -> "Holds":
-        made = Holds()
-        for hold in sorted(holds, key=lambda one: (one.created_ms, one.id)):
-            made = made.with_hold(hold)
-        return made
+        in_order = sorted(holds, key=lambda one: (one.created_ms, one.id))
+        live, ended = live_and_ended(in_order, lambda hold: hold.is_terminal)
+        return Holds(live, ended, _index(live.values()))
 
     def __len__(self) -> int:
         return len(self.live) + len(self.ended)

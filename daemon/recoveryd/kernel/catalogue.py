@@ -27,8 +27,8 @@ class Code(StrEnum):
         "RCV-1001",
         "The control record is not a readable CloudEvent.",
         (
-            "Send a JSON object with specversion, id, source, type and data; `recoveryctl replay --print-record` shows "
-            "one."
+            "Send a JSON object with specversion, id, source, type and data; `recoveryctl replay ... --print-record` "
+            "shows one."
         ),
     )
     MISSING_ATTRIBUTE = (

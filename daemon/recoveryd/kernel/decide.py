@@ -7,10 +7,9 @@ The capabilities come as one tuple. What they can do is looked up by type, and c
 raises KeyError.
 """
 
-from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from recoveryd.kernel.capability import Capability, Subject, Verb, steers_nothing
 from recoveryd.kernel.catalogue import Code
@@ -27,6 +26,7 @@ from recoveryd.kernel.events import (
     ControlUnreadable,
     SignalRefused,
 )
+from recoveryd.kernel.known import Joined
 from recoveryd.kernel.refusals import id_in_use
 from recoveryd.kernel.refused import Refused
 from recoveryd.kernel.state import CoreState, DaemonRecord
@@ -104,7 +104,7 @@ class Decider:
 
     def known(self, state: CoreState) -> Mapping[str, Noun]:
         """Everything that has a status, by id."""
-        return ChainMap(*(cast("dict[str, Noun]", c.known(state)) for c in self._capabilities))
+        return Joined(*(c.known(state) for c in self._capabilities))
 
     def is_active(self, state: CoreState) -> bool:
         """Whether the passing of time alone can change something."""

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from recoveryd.kernel.events import ControlUnreadable
 from recoveryd.kernel.state import CoreState, DaemonRecord
+from recoveryd.kernel.states import State
 from recoveryd_jobs.contract import Directive
 
 
@@ -16,7 +17,13 @@ class Noun(Protocol):
     def id(self) -> str: ...
 
     @property
+    def state(self) -> State: ...
+
+    @property
     def created_ms(self) -> int: ...
+
+    @property
+    def updated_ms(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,8 @@ class State(StrEnum):
 
 
 TERMINAL = frozenset({State.COMPLETED, State.STOPPED, State.FAILED, State.REJECTED, State.EXPIRED, State.ROLLED_BACK})
+# A dry run ends in `planned`, which is not terminal, but nothing follows it.
+ENDED = TERMINAL | {State.PLANNED}
 
 
 class StopReason(StrEnum):

@@ -7,6 +7,7 @@ fixed. Nothing here reads a clock.
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
 
 MAX_TIME_MS = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z
 MAX_DURATION_MS = 100 * 366 * 86_400_000
@@ -34,6 +35,7 @@ class ZoneMissing(TimeProblem):
     """The text is a time but does not say its zone."""
 
 
+@lru_cache(maxsize=64)  # a report about many partitions tells the same time for each; what is no time is not kept
 def parse_time_ms(text: str) -> int:
     """RFC 3339 with zone to milliseconds since the epoch. Finer fractions round up, so that `>= time` and `< time` keep
     their meaning for records.

@@ -47,13 +47,21 @@ class LiveDraft(View):
         self._before = draft.before.of(LIVE)
         self.protecting = self._before.protecting
         self._samples: dict[Topic, SampleHistory] = {}
+        self._brokers: dict[str, frozenset[int]] = {}
 
     def history(self, topic: Topic) -> SampleHistory:
         return self._samples.get(topic) or self._before.samples.get(topic) or SampleHistory()
 
-    def newest_of(self, cluster: str) -> list[TopicSample]:
-        """The newest sample of each topic of a cluster, from before this step."""
-        return [h.samples[-1] for (where, _), h in self._before.samples.items() if where == cluster and h.samples]
+    def brokers_of(self, cluster: str) -> frozenset[int]:
+        """The brokers that lead any sampled partition of a cluster, by the newest samples from before this step. Each
+        recovery asks for them, and there may be many partitions.
+        """
+        found = self._brokers.get(cluster)
+        if found is None:
+            newest = [h.newest for (where, _), h in self._before.samples.items() if where == cluster]
+            leaders = (broker for sample in newest if sample for broker in sample.leaders.values())
+            found = self._brokers[cluster] = frozenset(broker for broker in leaders if broker >= 0)
+        return found
 
     def remember(self, sample: TopicSample) -> None:
         """Add a sample of a topic; of too many the oldest is dropped."""

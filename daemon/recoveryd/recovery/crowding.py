@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from recoveryd.recovery.draft import RecoveryDraft
-from recoveryd.recovery.model import PlannedTopic, Recovery
+from recoveryd.recovery.model import Recovery
 
 _FOLLOWED = 1  # weight of a followed partition, of which nobody knows how much is left
 
@@ -28,25 +28,13 @@ def crowding(draft: RecoveryDraft, recovery: Recovery, cluster: str) -> float:
         left = {p.partition: p.copied for p in rows}
     else:
         left = {p.partition: _FOLLOWED if p.stop is None else max(0, p.stop - p.position) for p in rows}
-    brokers = _brokers(draft, cluster)
-    read = _most_on_one(_leaders(draft, plan.source), left) if plan.source.cluster == cluster else 0.0
+    read = _most_on_one(draft.leaders(plan.source), left) if plan.source.cluster == cluster else 0.0
     written = 0.0
     if plan.target.cluster == cluster:
-        leaders = _leaders(draft, plan.target)
+        leaders = draft.leaders(plan.target)
         is_hashed = recovery.spec.target.mapping == "key_hash"
         written = _most_on_one(leaders, dict.fromkeys(leaders, 1) if is_hashed else left)
-    return max(1.0, len(brokers) * max(read, written))
-
-
-def _leaders(draft: RecoveryDraft, topic: PlannedTopic) -> Mapping[int, int]:
-    newest = draft.history((topic.cluster, topic.topic)).samples[-1:]
-    return newest[0].leaders if newest else {}
-
-
-def _brokers(draft: RecoveryDraft, cluster: str) -> set[int]:
-    """The brokers that lead any sampled partition."""
-    newest = draft.protection.newest_of(cluster)
-    return {broker for sample in newest for broker in sample.leaders.values() if broker >= 0}
+    return max(1.0, len(draft.protection.brokers_of(cluster)) * max(read, written))
 
 
 def _most_on_one(leaders: Mapping[int, int], left: Mapping[int, int]) -> float:

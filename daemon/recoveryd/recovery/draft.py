@@ -15,7 +15,7 @@ from recoveryd.kernel.states import CommandRef, State
 from recoveryd.live.slice import LIVE, LiveDraft, SampleHistory, Topic
 from recoveryd.recovery.kinds import Kind
 from recoveryd.recovery.lifecycle import advance
-from recoveryd.recovery.model import Recovery
+from recoveryd.recovery.model import PlannedTopic, Recovery
 from recoveryd.recovery.observed import Observed
 from recoveryd.recovery.params import Params
 from recoveryd.recovery.recoveries import Recoveries, is_live
@@ -118,6 +118,11 @@ class RecoveryDraft(View):
 
     def history(self, topic: Topic) -> SampleHistory:
         return self.protection.history(topic)
+
+    def leaders(self, topic: PlannedTopic) -> Mapping[int, int]:
+        """The broker that leads each partition, by the topic's newest sample; empty where it was never sampled."""
+        newest = self.history((topic.cluster, topic.topic)).newest
+        return newest.leaders if newest else {}
 
     # Writing.
 

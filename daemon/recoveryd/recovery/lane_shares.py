@@ -60,11 +60,12 @@ def lane_shares(recovery: Recovery, observed: Observed) -> Mapping[int, float]:
         return {}
     positions = {p.partition: p for p in recovery.progress.partitions}
     left: dict[int, int] = {}
+    following = plan.is_following  # looks at all partitions
     for lane, members in enumerate(plan.lanes):
         heard = observed.lanes.get(lane)
         if heard and heard.heartbeat.state == "done":
             left[lane] = 0
-        elif plan.is_following:
+        elif following:
             left[lane] = FOLLOWING_WEIGHT
         else:
             left[lane] = sum(_left(positions[m].stop, positions[m].position) for m in members if m in positions)
@@ -104,7 +105,8 @@ def allowances(recovery: Recovery) -> tuple[Allowance, ...]:
     if plan is None or recovery.allowances:
         return recovery.allowances
     planned = {p.partition: p for p in plan.partitions}
-    weights = [0 if plan.is_following else sum(_weight(planned[m]) for m in lane) for lane in plan.lanes]
+    following = plan.is_following  # looks at all partitions
+    weights = [0 if following else sum(_weight(planned[m]) for m in lane) for lane in plan.lanes]
     return _shared(recovery.limits.max_records, recovery.limits.max_bytes, weights)
 
 

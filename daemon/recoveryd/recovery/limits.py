@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Final
 
+from recoveryd.kernel.replacing import replaced
 from recoveryd.live.budget_shares import Claim
 from recoveryd.live.budgets import Mode
 from recoveryd.recovery.model import Recovery
@@ -15,13 +16,18 @@ from recoveryd.recovery.params import Params
 from recoveryd.recovery.spec import Limits, Spec
 
 UNDECIDED: Final = "at the floor until the controller has decided"
+UNDIVIDED: Final = "at the floor until control.max_bytes_per_s is divided anew"
 _DEFAULTS: Final = asdict(Limits())
 
 
+def clusters_of(spec: Spec) -> tuple[str, ...]:
+    """Those that the recovery loads, each once. Each byte passes through both, and counts fully in both."""
+    return tuple(dict.fromkeys((spec.source.cluster, spec.target.cluster)))
+
+
 def touched_domains(spec: Spec, params: Params) -> tuple[str, ...]:
-    """The budget domains that the recovery loads. Each byte passes through both clusters and counts fully in both."""
-    clusters = dict.fromkeys((spec.source.cluster, spec.target.cluster))
-    return tuple(cluster for cluster in clusters if cluster in params.live.domains)
+    """The budget domains that the recovery loads."""
+    return tuple(cluster for cluster in clusters_of(spec) if cluster in params.live.domains)
 
 
 def mode_of(limits: Limits, spec: Spec, params: Params) -> Mode:
@@ -70,31 +76,36 @@ def claim_of(recovery: Recovery, params: Params, least: float) -> Claim:
 
 
 def at_floor_at_most(recovery: Recovery, params: Params) -> Recovery:
-    """The recovery with no more than its floor, where a controller decides on it; as it is elsewhere."""
+    """The recovery in controller mode with no more than its floor: others may have the rest of the budget by now. As it
+    is in other modes.
+    """
     held = recovery.effective_bytes_per_s
     if mode_of(recovery.limits, recovery.spec, params) is not Mode.CONTROLLED or held is None:
         return recovery
     floor = floor_bytes_per_s(recovery, params)
-    if held <= floor or not touched_domains(recovery.spec, params):
+    if held <= floor:
         return recovery
-    return replace(recovery, effective_bytes_per_s=floor, rule=UNDECIDED)
+    return replaced(recovery, effective_bytes_per_s=floor, rule=_undecided(recovery.spec, params))
 
 
 def with_limits(recovery: Recovery, limits: Limits, params: Params, why: str = "") -> Recovery:
-    """The recovery with these limits, and the rate (with its sentence) that holds until a controller decides."""
+    """The recovery with these limits, and the rate (with its sentence) that holds until a budget is divided the next
+    time. In controller mode it is no more than it had of the budget before: only a step, which tells the others too,
+    may raise it.
+    """
     mode = mode_of(limits, recovery.spec, params)
     if mode is Mode.CONTROLLED:
-        ceiling = ceiling_bytes_per_s(limits, params)
-        if touched_domains(recovery.spec, params):
-            was_controlled = mode_of(recovery.limits, recovery.spec, params) is Mode.CONTROLLED
-            floor = floor_bytes_per_s(replace(recovery, limits=limits), params)
-            held = recovery.effective_bytes_per_s if was_controlled else None
-            rate = floor if held is None else min(ceiling, held)
-            rule = why or UNDECIDED
-        else:
-            rate, rule = ceiling, why or "no protected cluster is touched: its own ceiling"
-        return replace(recovery, limits=limits, effective_bytes_per_s=rate, rule=rule)
+        was_controlled = mode_of(recovery.limits, recovery.spec, params) is Mode.CONTROLLED
+        held = recovery.effective_bytes_per_s if was_controlled else None
+        floor = floor_bytes_per_s(replace(recovery, limits=limits), params)
+        rate = floor if held is None else min(ceiling_bytes_per_s(limits, params), held)
+        rule = why or _undecided(recovery.spec, params)
+        return replaced(recovery, limits=limits, effective_bytes_per_s=rate, rule=rule)
     default = "no limit was asked for" if mode is Mode.UNLIMITED else "as the command asked"
     if touched_domains(recovery.spec, params):
         default += ": live traffic is not protected"
-    return replace(recovery, limits=limits, effective_bytes_per_s=limits.max_bytes_per_s, rule=why or default)
+    return replaced(recovery, limits=limits, effective_bytes_per_s=limits.max_bytes_per_s, rule=why or default)
+
+
+def _undecided(spec: Spec, params: Params) -> str:
+    return UNDECIDED if touched_domains(spec, params) else UNDIVIDED

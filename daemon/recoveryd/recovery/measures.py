@@ -60,7 +60,7 @@ def _gauges(state: CoreState, kinds: Sequence[str], now_ms: int, fresh_ms: int) 
         source = recovery.spec.source
         yield from _of_recovery(recovery, state.of(LIVE).samples.get((source.cluster, source.topic)), now_ms, fresh_ms)
     for recovery in known.live.values():
-        yield from _asked(recovery, state)
+        yield from _of_live(recovery, state)
     yield from details(state, now_ms, fresh_ms)
 
 
@@ -96,11 +96,13 @@ def _increments(before: CoreState, after: CoreState) -> Iterator[Sample]:
         yield from _ended(earlier, recovery)
 
 
-def _asked(recovery: Recovery, state: CoreState) -> Iterator[Sample]:
+def _of_live(recovery: Recovery, state: CoreState) -> Iterator[Sample]:
     if recovery.limits.max_bytes_per_s is not None:
         yield Sample(m.RATE_REQUESTED, (recovery.id,), recovery.limits.max_bytes_per_s)
+    seen = state.of(RECOVERY).observed.get(recovery.id)
+    if seen and seen.progress_ms and recovery.state in {State.RUNNING, State.VERIFYING}:
+        yield Sample(m.PROGRESS_AT, (recovery.id,), seen.progress_ms / 1000)
     if recovery.state is State.RUNNING and recovery.plan is not None and recovery.plan.is_following:
-        seen = state.of(RECOVERY).observed.get(recovery.id)
         candidate = seen.candidate if seen else None
         yield Sample(m.STOP_CANDIDATE, (recovery.id,), candidate.count if candidate else 0)
 

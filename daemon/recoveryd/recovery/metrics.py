@@ -36,6 +36,11 @@ RATE_LIMIT = gauge(
     "recoveryd_rate_limit_bytes_per_second", "Rate granted to a recovery; absent while it is unlimited.", "recovery"
 )
 RATE_ACHIEVED = gauge("recoveryd_rate_achieved_bytes_per_second", "Rate the lanes of a recovery report.", "recovery")
+PROGRESS_AT = gauge(
+    "recoveryd_recovery_progress_timestamp_seconds",
+    "When a recovery last made something durable, or its verification last read or compared something.",
+    "recovery",
+)
 STOP_CANDIDATE = gauge(
     "recoveryd_stop_candidate",
     "Evaluations in a row at which a following recovery was caught up; enough of them stop it.",

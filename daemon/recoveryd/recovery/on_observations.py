@@ -134,7 +134,9 @@ def _with_head(recovery: Recovery, event: LaneHeartbeat) -> Recovery:
 def _has_moved(before: Recovery, after: Recovery) -> bool:
     """Whether a durable position changed; a position never moves back."""
     known, rows = before.progress.partitions, after.progress.partitions
-    return rows is not known and sum(p.position for p in rows) != sum(p.position for p in known)
+    return rows is not known and any(
+        row is not was and row.position != was.position for row, was in zip(rows, known, strict=False)
+    )
 
 
 def on_driver_heartbeat(draft: RecoveryDraft, event: DriverHeartbeat) -> None:
@@ -254,20 +256,20 @@ def on_offsets(draft: RecoveryDraft, event: OffsetsSampled) -> None:
     sampled log ends.
     """
     tell_ingress(draft, event)
-    missing = set(event.missing)
+    missing, sampled = set(event.missing), {(sample.cluster, sample.topic) for sample in event.topics}
     for recovery in draft.live():
         if recovery.state not in ACTIVE or recovery.plan is None:
             continue
         _note_missing(draft, recovery, missing)
         case = Case(draft, recovery.id)
         keep_up(case)
-        _judge_by_ends(case, event)
+        _judge_by_ends(case, sampled)
 
 
-def _judge_by_ends(case: Case, event: OffsetsSampled) -> None:
+def _judge_by_ends(case: Case, sampled: set[tuple[str, str]]) -> None:
+    """`sampled`: cluster and name of each topic that has a new sample."""
     plan, history = case.plan, case.source_history
-    key = (plan.source.cluster, plan.source.topic)
-    is_sampled = any((s.cluster, s.topic) == key for s in event.topics)
+    is_sampled = (plan.source.cluster, plan.source.topic) in sampled
     if is_sampled and plan.is_following:
         case.observe(**at_their_ends(case.recovery, case.seen, history, case.now_ms))
     if is_sampled and wants_heads(case.recovery):

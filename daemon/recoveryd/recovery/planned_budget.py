@@ -8,9 +8,10 @@ from recoveryd.kernel.numbers import finite
 from recoveryd.live.budgets import Mode, share_out
 from recoveryd.live.law.types import ControlVerdict
 from recoveryd.recovery.draft import RecoveryDraft
-from recoveryd.recovery.limits import ceiling_bytes_per_s, floor_bytes_per_s, mode_of, touched_domains
+from recoveryd.recovery.limits import ceiling_bytes_per_s, clusters_of, floor_bytes_per_s, mode_of, touched_domains
 from recoveryd.recovery.model import WORKING, DomainBudget, PlannedBudget, Recovery
 from recoveryd.recovery.throttling import claimants_of
+from recoveryd.recovery.unwatched import unwatched_rates
 
 
 def planned_budget(draft: RecoveryDraft, recovery: Recovery) -> PlannedBudget:
@@ -30,13 +31,19 @@ def _budget(draft: RecoveryDraft, recovery: Recovery) -> PlannedBudget:
         return PlannedBudget("fixed" if asked else "unlimited", rate, None, rate, why=why)
     ceiling = ceiling_bytes_per_s(limits, params)
     domains = touched_domains(recovery.spec, params)
-    if not domains:
-        why = "no protected cluster is touched: its own ceiling"
-        return PlannedBudget("controller", ceiling, floor_bytes_per_s(recovery, params), ceiling, why=why)
     working = [r for r in draft.live() if r.state in WORKING and r.id != recovery.id]
+    unwatched = unwatched_rates(params, [*working, recovery], draft.protection.protecting.grants)
+    if not domains:
+        floor, rate = floor_bytes_per_s(recovery, params), unwatched[recovery.id]
+        clusters = set(clusters_of(recovery.spec))
+        others = sum(r.id in unwatched and not clusters.isdisjoint(clusters_of(r.spec)) for r in working)
+        part = f"its part of control.max_bytes_per_s now, with {others} others" if others else "its own ceiling"
+        why = f"no protected cluster is touched: {part}"
+        return PlannedBudget("controller", finite(rate, 1), min(floor, rate), ceiling, others, why=why)
     claimants = claimants_of(draft, [*working, recovery])
     budgets = {domain: _budget_now(draft, domain) for domain in params.live.domains}
     rate = share_out(budgets, claimants, params.live.domains)[recovery.id]
+    rate = min(rate, unwatched.get(recovery.id, rate))  # its other cluster may protect nothing
     beside = {n for n, c in claimants.items() if n != recovery.id and any(c.parts.get(d, 0.0) > 0 for d in domains)}
     rows = tuple(DomainBudget(domain, finite(budgets[domain], 1) or 0.0) for domain in domains)
     why = f"its share of {', '.join(f'{row.domain} {row.bytes_per_s:,.0f} B/s' for row in rows)} now, with {len(beside)} others"

@@ -16,18 +16,15 @@ def with_lane_positions(recovery: Recovery, heartbeat: LaneHeartbeat, lanes: Map
     """Fold one heartbeat in. A durable position never moves back, nor past the end of the range: what says otherwise is
     ignored per partition.
     """
-    rows = recovery.progress.partitions
-    before = lanes[heartbeat.lane].before
-    if before is None or before.heartbeat.positions is not heartbeat.positions:
-        told = {p.partition: p for p in heartbeat.positions}
-        newer = tuple([_newer(row, told.get(row.partition)) for row in rows])
-        rows = newer if any(map(is_not, newer, rows)) else rows  # a lane repeats its positions until its next commit
+    before, known = lanes[heartbeat.lane].before, recovery.progress.partitions
+    is_told = before is None or before.heartbeat.positions is not heartbeat.positions
+    rows = _with_newer(known, heartbeat.positions) if is_told else known
     beats = [h.heartbeat for h in lanes.values() if h.heartbeat.state != "done"]  # its last rate would stay for ever
     records_per_s = sum(b.records_per_s for b in beats)
     following = recovery.plan is not None and recovery.plan.is_following
     lag = recovery.progress.lag_records
-    if not following and (lag is None or rows is not recovery.progress.partitions):
-        lag = sum(max(0, (r.stop or 0) - r.position) for r in rows)
+    if not following and (lag is None or rows is not known):
+        lag = sum([max(0, (row.stop or 0) - row.position) for row in rows])
     # Behind a moving head, the rate alone does not give the time left: the forecast, made each minute, does.
     eta = recovery.progress.eta_seconds if following else lag / records_per_s if lag and records_per_s > 0 else None
     progress = replaced(
@@ -60,8 +57,20 @@ def with_readers(recovery: Recovery, readers: Mapping[int, Heard]) -> Recovery:
     return replaced(recovery, progress=progress)
 
 
-def _newer(row: PartitionProgress, told: LanePosition | None) -> PartitionProgress:
-    if told is None or told.position < row.position or (row.stop is not None and told.position > row.stop):
+def _with_newer(rows: tuple[PartitionProgress, ...], told: Iterable[LanePosition]) -> tuple[PartitionProgress, ...]:
+    """Only the rows of the lane are looked at: of many lanes each tells of a few partitions. A lane repeats its
+    positions until its next commit; then the rows are the same object.
+    """
+    places = {row.partition: place for place, row in enumerate(rows)}
+    newer = list(rows)
+    for position in told:
+        if (place := places.get(position.partition)) is not None:
+            newer[place] = _newer(rows[place], position)
+    return tuple(newer) if any(map(is_not, newer, rows)) else rows
+
+
+def _newer(row: PartitionProgress, told: LanePosition) -> PartitionProgress:
+    if told.position < row.position or (row.stop is not None and told.position > row.stop):
         return row
     if told.position == row.position and told.state == row.state and told.copied == row.copied:
         return row  # most have not moved since the last heartbeat

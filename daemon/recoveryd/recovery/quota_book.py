@@ -4,6 +4,14 @@ rules are in `recoveryd.recovery.quotas`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class BrokerShare(NamedTuple):
+    """The part of a lease that may pass one broker, and all that it was told by."""
+
+    told_by: tuple[object, ...]
+    share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +20,7 @@ class QuotaSeen:
 
     `bytes_per_s` is the quota on its clusters, None = none. `is_settled`: this daemon has had an answer about it, so
     `bytes_per_s` is true on each of its clusters. `cut_until_ms`: until then the brokers may still mute its connections
-    because of the last cut.
+    because of the last cut. `busiest`: of its lease, while it has one.
     """
 
     since_ms: int
@@ -22,6 +30,7 @@ class QuotaSeen:
     asked_ms: int = 0
     retry_ms: int = 0
     cut_until_ms: int = 0
+    busiest: BrokerShare | None = None
 
 
 @dataclass(frozen=True, slots=True)

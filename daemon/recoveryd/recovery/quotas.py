@@ -20,7 +20,7 @@ from recoveryd.recovery.effects import SetQuota, SweepQuotas
 from recoveryd.recovery.events import EffectFailed, QuotaSet, QuotasSwept
 from recoveryd.recovery.lane_shares import lane_shares
 from recoveryd.recovery.model import ACTIVE, Recovery
-from recoveryd.recovery.quota_book import QuotaBook, QuotaSeen
+from recoveryd.recovery.quota_book import BrokerShare, QuotaBook, QuotaSeen
 
 LAUNCH_PATIENCE_MS: Final = 15_000
 ANSWER_MS: Final = 30_000  # after this long without an answer, the question counts as lost
@@ -104,7 +104,9 @@ def _ask(draft: RecoveryDraft, recovery: Recovery, seen: QuotaSeen, lease: float
     """Send the next step, if there is one and its time has come."""
     wanted = None
     if lease is not None:
-        present, lease = seen.bytes_per_s, lease * _share_of_one_broker(draft, recovery)
+        busiest = _busiest(draft, recovery, seen.busiest)
+        seen = replace(seen, busiest=busiest)
+        present, lease = seen.bytes_per_s, lease * busiest.share
         aim = quota_for_lease(lease)
         if present is not None and seen.is_settled and abs(aim - present) <= NEAR_ENOUGH * present:
             return seen
@@ -119,6 +121,19 @@ def _ask(draft: RecoveryDraft, recovery: Recovery, seen: QuotaSeen, lease: float
     return replace(seen, asked_ms=draft.now_ms)
 
 
+def _busiest(draft: RecoveryDraft, recovery: Recovery, known: BrokerShare | None) -> BrokerShare:
+    """Worked out again only when something that it is told by is another thing now: each heartbeat asks for it, most
+    say the same again, and there may be thousands of partitions.
+    """
+    lanes, plan = draft.observed(recovery.id).lanes, recovery.plan
+    done = frozenset(number for number, heard in lanes.items() if heard.heartbeat.state == "done")
+    leaders = () if plan is None else (draft.leaders(plan.source), draft.leaders(plan.target))
+    told_by = (recovery.spec, plan, recovery.brings_records, recovery.progress.partitions, done, leaders)
+    if known is not None and known.told_by == told_by:
+        return known
+    return BrokerShare(told_by, _share_of_one_broker(draft, recovery))
+
+
 def _share_of_one_broker(draft: RecoveryDraft, recovery: Recovery) -> float:
     """The part of the lease that may pass one broker, by the leaders of what is still to copy; 1 while these are not
     known, and during the verification.
@@ -131,8 +146,7 @@ def _share_of_one_broker(draft: RecoveryDraft, recovery: Recovery) -> float:
     shares = lane_shares(recovery, draft.observed(recovery.id))
     busiest = 0.0
     for topic, is_hashed in ((plan.source, False), (plan.target, recovery.spec.target.mapping == "key_hash")):
-        newest = draft.history((topic.cluster, topic.topic)).samples[-1:]
-        leaders = newest[0].leaders if newest else {}
+        leaders = draft.leaders(topic)
         if not leaders or any(leaders.get(p, -1) < 0 for p in ({*leaders} if is_hashed else open_partitions)):
             return 1.0
         everywhere = frozenset(leaders.values())

@@ -12,7 +12,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Final
 
-from recoveryd.kernel.states import State
+from recoveryd.kernel.states import ENDED, State
 from recoveryd.live.traffic import Copied
 from recoveryd.recovery.model import Recovery
 
@@ -21,7 +21,7 @@ _NOTHING: Final[Mapping[str, Recovery]] = MappingProxyType({})
 
 def is_over(recovery: Recovery) -> bool:
     """Whether no state follows its own. None follows that of a dry run either: it stays planned."""
-    return recovery.is_terminal or recovery.state is State.PLANNED
+    return recovery.state in ENDED
 
 
 def is_live(recovery: Recovery) -> bool:

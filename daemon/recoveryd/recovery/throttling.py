@@ -6,7 +6,6 @@ directives, pauses and events. It also steps when no recovery runs, because it m
 before one starts.
 """
 
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -15,7 +14,7 @@ from recoveryd.kernel.effects import WakeAt
 from recoveryd.kernel.numbers import finite
 from recoveryd.kernel.states import State
 from recoveryd.live.admission import refuse_start
-from recoveryd.live.budgets import Claimant, DomainSignals, Grant, Mode, throttle
+from recoveryd.live.budgets import Claimant, DomainSignals, Grant, Mode, Throttled, throttle
 from recoveryd.live.evidence import decision_evidence, is_worth_telling
 from recoveryd.live.freshness import Reading
 from recoveryd.live.keeping import EVERY_MS, KEY, begun, has_fallen, is_worth_keeping, kept_of
@@ -36,7 +35,7 @@ from recoveryd.recovery.observed import Heard
 from recoveryd.recovery.pausing import LIVE_SLO, TELEMETRY, begin_resume, hold
 from recoveryd.recovery.progress import progress_ratio, verified_ratio
 from recoveryd.recovery.stops.conditions import live_slo
-from recoveryd.recovery.unwatched import SHARED, unwatched_rates
+from recoveryd.recovery.unwatched import bounded, unwatched_rates, with_share
 
 _HEARD: Final = frozenset({State.RUNNING, State.VERIFYING})
 _DRAINED: Final = frozenset({State.PAUSED})
@@ -96,6 +95,8 @@ def _step(draft: RecoveryDraft, recoveries: Sequence[Recovery]) -> None:
         for domain in domains
     }
     made = throttle(known, signals, claimants, draft.now_ms, domains, told_left_out(out))
+    rates = unwatched_rates(draft.params, recoveries, made.grants)
+    grants = bounded(made.grants, rates)
     uncontrolled = _uncontrolled(draft, recoveries, claimants)
     states = {
         domain: _without_false_baseline(state, known[domain], domain in uncontrolled, draft.now_ms, domains)
@@ -106,7 +107,7 @@ def _step(draft: RecoveryDraft, recoveries: Sequence[Recovery]) -> None:
         readings={},
         states=states,
         decisions=made.decisions,
-        grants=made.grants,
+        grants=grants,
         left_out=out,
         stepped_ms=draft.now_ms,
         rules=_counted_rules(before, made.decisions),
@@ -116,17 +117,8 @@ def _step(draft: RecoveryDraft, recoveries: Sequence[Recovery]) -> None:
         earlier = before.states.get(domain, ControllerState())
         after = after.with_rejections(grown(earlier.rejections, state.rejections))
     draft.protection.protecting = _kept(draft, after)
-    _tell(draft, before.decisions, made.decisions, made.grants, claimants)
-    # Where one gets more of a budget, those that get less of it are told in the same step, however little it is.
-    raises = any(_is_raised(r, made.grants.get(r.id)) for r in recoveries)
-    rates = unwatched_rates(draft.params, recoveries)
-    for recovery in recoveries:
-        grant = made.grants.get(recovery.id)
-        if grant is None:
-            why = "no controller decides on it any more"
-            _without_controller(Case(draft, recovery.id), why, rates.get(recovery.id))
-        else:
-            _apply(draft, recovery, grant, made.decisions, raises)
+    _tell(draft, before.decisions, made.decisions, grants, claimants)
+    _apply_all(draft, recoveries, replace(made, grants=grants), rates)
     _pause_pressed(draft, states, claimants)
 
 
@@ -311,6 +303,22 @@ def _tell(
             draft.reason = f"{domain}: {decision.why}"
 
 
+def _apply_all(
+    draft: RecoveryDraft, recoveries: Sequence[Recovery], made: Throttled, rates: Mapping[str, float]
+) -> None:
+    """`rates`: what each may take where nothing is protected, bytes/s. Where one gets more of a budget, those that get
+    less of it are told in the same step, however little it is.
+    """
+    raises = any(_is_raised(r, made.grants.get(r.id), rates.get(r.id)) for r in recoveries)
+    for recovery in recoveries:
+        grant = made.grants.get(recovery.id)
+        if grant is None:
+            why = "no controller decides on it any more"
+            _without_controller(Case(draft, recovery.id), why, rates.get(recovery.id))
+        else:
+            _apply(draft, recovery, grant, made.decisions, raises)
+
+
 def _apply(
     draft: RecoveryDraft,
     recovery: Recovery,
@@ -334,9 +342,16 @@ def _apply(
             renew(case)
 
 
-def _is_raised(recovery: Recovery, grant: Grant | None) -> bool:
-    held, rate = recovery.effective_bytes_per_s, None if grant is None else grant.bytes_per_s
-    return held is not None and rate is not None and rate >= held * RAISE
+def _is_raised(recovery: Recovery, grant: Grant | None, share: float | None) -> bool:
+    """Whether it is told more with this step. A small raise of its grant waits for the next lease, one of its `share`
+    (bytes/s) does not.
+    """
+    held = recovery.effective_bytes_per_s
+    if held is None:
+        return False
+    if grant is None:
+        return share is not None and share > held
+    return grant.bytes_per_s is not None and grant.bytes_per_s >= held * RAISE
 
 
 def _is_told_at_once(held: float | None, grant: Grant, publish: bool, raises: bool) -> bool:
@@ -349,14 +364,12 @@ def _is_told_at_once(held: float | None, grant: Grant, publish: bool, raises: bo
     return not is_small_change(held, rate) or (publish and rate != held) or (raises and rate < held)
 
 
-def _without_controller(case: Case, why: str, most_bytes_per_s: float | None) -> None:
-    """What was protected is not listed any more: it has the rate that its command asks for, `most_bytes_per_s` at most,
-    and rests no longer for what nobody measures.
+def _without_controller(case: Case, why: str, share: float | None) -> None:
+    """It touches nothing that is protected, or not any more: it has the rate that its command asks for, or in
+    controller mode its `share`, bytes/s; and rests no longer for what nobody measures.
     """
-    recovery = case.recovery
-    free = with_limits(recovery, recovery.limits, case.params)
-    if most_bytes_per_s is not None and most_bytes_per_s < (free.effective_bytes_per_s or math.inf):
-        free = replace(free, effective_bytes_per_s=most_bytes_per_s, rule=SHARED)
+    recovery, params = case.recovery, case.params
+    free = with_limits(recovery, recovery.limits, params) if share is None else with_share(recovery, share, params)
     if free.effective_bytes_per_s != recovery.effective_bytes_per_s:
         case.revise(effective_bytes_per_s=free.effective_bytes_per_s, rule=free.rule)
         if not recovery.attempt.released and recovery.state in WORKING:

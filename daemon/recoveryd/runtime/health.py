@@ -3,21 +3,24 @@ the group.
 
 `/livez` says whether the loop runs (503: it does not, restart it). `/readyz` says whether this daemon leads and can
 write (a standby answers 503 with `"role": "standby"`; that is its normal state, so probe it with `/livez` only). A
-daemon that has not read what is known answers 503 for it, since "nothing" would be wrong. No rule lives here; the
-documents are those of the status topic.
+daemon that has not read what is known, or leads no more, answers 503 for it, since "nothing" and what was known before
+would be wrong. No rule lives here; the documents are those of the status topic.
 """
 
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 from typing import Any, Final
 
 from aiohttp import web
 
 from recoveryd.kernel.catalogue import Code
 from recoveryd.kernel.decision import Noun
+from recoveryd.kernel.states import ENDED
 from recoveryd.runtime.http_bounds import READER_LIMIT_S, HttpBounds
+from recoveryd.runtime.vitals import knows_recoveries
 from recoveryd.wire.plain_json import to_json
 
 LOOP_AGE_LIMIT_S: Final = 15.0
@@ -59,13 +62,19 @@ class Health:
         return self.is_live and self.is_loaded and self.is_journal_writable
 
     @property
+    def knows_recoveries(self) -> bool:
+        return knows_recoveries(self.role, is_loaded=self.is_loaded)
+
+    @property
     def is_journal_writable(self) -> bool:
         return self.role == "leader" and self.journal_failing_for_s is None and self.is_main_reachable
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The functions that answer requests; all are quick and never raise. `log` blocks; None = logs are not given."""
+    """The functions that answer requests; all are quick and never raise. `log` blocks; None = logs are not given.
+    `state` is what `recoveries` are of: the same object as long as none of them is new or changed.
+    """
 
     health: Callable[[], Health]
     recoveries: Callable[[], Mapping[str, Noun]]
@@ -75,6 +84,7 @@ class Sources:
     lag: Callable[[], Mapping[str, Any]] = dict
     control: Callable[[], Mapping[str, Any]] = dict
     log: Callable[[str, int | None, int], Mapping[str, Any] | None] | None = None
+    state: Callable[[], object] = object
 
 
 class HealthServer:
@@ -98,6 +108,7 @@ class HealthServer:
         app.router.add_get("/api/v1/control", self._control)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0, keepalive_timeout=reader_limit_s)
         self._listening: asyncio.Server | None = None
+        self._listed: tuple[object, Sequence[Noun]] = object(), ()  # the state of which a page was given last, sorted
 
     async def start(self) -> None:
         await self._runner.setup()
@@ -119,7 +130,8 @@ class HealthServer:
 
     @web.middleware
     async def _when_loaded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.path.startswith(RECOVERIES) and not self._sources.health().is_loaded:
+        is_about_them = request.path == RECOVERIES or request.path.startswith(f"{RECOVERIES}/")
+        if is_about_them and not self._sources.health().knows_recoveries:
             return _problem(503, Code.DAEMON_NOT_LOADED, Code.DAEMON_NOT_LOADED.sentence)
         response: web.StreamResponse = await handler(request)
         return response
@@ -145,14 +157,23 @@ class HealthServer:
     async def _list(self, request: web.Request) -> web.StreamResponse:
         try:
             limit = int(request.query.get("limit", PAGE_LIMIT))
-            offset = int(request.query.get("offset", 0))
+            offset, ended = (int(request.query.get(name, 0)) for name in ("offset", "ended"))
         except ValueError:
-            return _problem(400, Code.INVALID_VALUE, "limit and offset are numbers.")
-        if not 1 <= limit <= PAGE_LIMIT or offset < 0:
-            return _problem(400, Code.INVALID_VALUE, f"limit is 1 to {PAGE_LIMIT}, offset is 0 or more.")
-        newest_first = sorted(self._sources.recoveries().values(), key=lambda r: (-r.created_ms, r.id))
+            return _problem(400, Code.INVALID_VALUE, "limit, offset and ended are numbers.")
+        if not 1 <= limit <= PAGE_LIMIT or offset < 0 or ended < 0:
+            return _problem(400, Code.INVALID_VALUE, f"limit is 1 to {PAGE_LIMIT}, offset and ended are 0 or more.")
+        newest_first = self._newest_first()
+        if "ended" in request.query:
+            newest_first = _with_few_ended(newest_first, ended)
         about = {"total": len(newest_first), "limit": limit, "offset": offset}
         return await self._stream(request, newest_first[offset : offset + limit], about)
+
+    def _newest_first(self) -> Sequence[Noun]:
+        """Sorted once for all pages of a state: a daemon may know a hundred thousand, of which each page has a few."""
+        state = self._sources.state()
+        if state is not self._listed[0]:
+            self._listed = state, sorted(self._sources.recoveries().values(), key=lambda r: (-r.created_ms, r.id))
+        return self._listed[1]
 
     async def _stream(self, request: web.Request, page: Sequence[Noun], about: Mapping[str, Any]) -> web.StreamResponse:
         """The page row by row, as it was when it was asked for, since nouns never change. A recovery of a thousand
@@ -209,6 +230,15 @@ class HealthServer:
 
     async def _control(self, _request: web.Request) -> web.Response:
         return _json(self._sources.control())
+
+
+def _with_few_ended(nouns: Sequence[Noun], most: int) -> list[Noun]:
+    """Those that go on, and of the ended ones the few that ended last, in the same order: whoever looks each second at
+    what goes on would keep the daemon busy with a thousand that do not change any more.
+    """
+    ended = (noun for noun in nouns if noun.state in ENDED)
+    kept = {noun.id for noun in nlargest(most, ended, key=lambda noun: noun.updated_ms)}
+    return [noun for noun in nouns if noun.id in kept or noun.state not in ENDED]
 
 
 @web.middleware

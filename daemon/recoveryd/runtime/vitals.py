@@ -34,5 +34,12 @@ class Vitals:
         return _age_s(self.try_began_s, now_s)
 
 
+def knows_recoveries(role: str, *, is_loaded: bool) -> bool:
+    """Whether what is known may be told. A standby that led once still has what it knew then; the daemon that leads now
+    has changed it since.
+    """
+    return is_loaded and role != "standby"
+
+
 def _age_s(since_s: float | None, now_s: float) -> float | None:
     return None if since_s is None else now_s - since_s

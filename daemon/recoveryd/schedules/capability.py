@@ -16,7 +16,7 @@ from recoveryd.kernel.events import (
 )
 from recoveryd.kernel.keeping import overdue_ids
 from recoveryd.kernel.state import CoreState
-from recoveryd.kernel.states import TERMINAL, State
+from recoveryd.kernel.states import ENDED
 from recoveryd.schedules.commands import end_schedule, on_schedule
 from recoveryd.schedules.draft import SCHEDULES, ScheduleDraft
 from recoveryd.schedules.firing import fire_what_is_due, has_work, look_at_clock
@@ -55,7 +55,7 @@ def make_schedules(params: ScheduleParams, others: Sequence[Capability[Any]]) ->
             return False
         found = None if run.control_offset < 0 or schedule.spec.command.subject else find(state, run.recovery)
         is_over = run.answer is not None and run.answer.kind != ACCEPTED
-        if found is None or is_over or getattr(found, "state", None) in TERMINAL | {State.PLANNED}:
+        if found is None or is_over or found.state in ENDED:
             return True
         return any(run.recovery in c.remaining(state, now_ms) for c in others)
 
@@ -76,7 +76,7 @@ def make_schedules(params: ScheduleParams, others: Sequence[Capability[Any]]) ->
         status=StatusForm(Schedule, lambda kind: kind == KIND, _FORM.write, _FORM.read),
         measures=make_measures(),
         restore=_restore,
-        known=lambda state: {schedule.id: schedule for schedule in state.of(SCHEDULES)},
+        known=lambda state: state.of(SCHEDULES).by_id,
         is_active=lambda state: bool(state.of(SCHEDULES).live),
         remaining=lambda state, now_ms: [
             s.id

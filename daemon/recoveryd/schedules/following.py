@@ -11,7 +11,7 @@ from recoveryd.kernel.commands import RefusedCommand
 from recoveryd.kernel.decision import Noun
 from recoveryd.kernel.events import CommandNotSent, CommandReceived
 from recoveryd.kernel.noun import changed
-from recoveryd.kernel.states import TERMINAL, CommandRef, State, Stop, StopReason
+from recoveryd.kernel.states import ENDED, TERMINAL, CommandRef, State, Stop, StopReason
 from recoveryd.kernel.times import format_time_ms
 from recoveryd.recovery.model import Recovery
 from recoveryd.schedules.carry import barrier, end_of, is_incremental
@@ -101,9 +101,8 @@ def follow(draft: ScheduleDraft, schedule: Schedule) -> Schedule:
     if noun is None or not _began(noun, schedule, run):
         # What an accepted command began has ended and is forgotten already, or it began nothing.
         return schedule if run.answer is None else _ended(draft, schedule, run, ACCEPTED, run.answer.message)
-    state = getattr(noun, "state", None)
-    if state in TERMINAL or state is State.PLANNED:
-        return _ended(draft, schedule, run, state.value, getattr(noun, "why", ""), noun)
+    if noun.state in ENDED:
+        return _ended(draft, schedule, run, noun.state.value, getattr(noun, "why", ""), noun)
     return schedule
 
 

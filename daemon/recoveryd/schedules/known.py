@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from recoveryd.kernel.known import KnownNouns
+from recoveryd.kernel.known import KnownNouns, live_and_ended
 from recoveryd.schedules.model import Schedule
 
 
@@ -16,10 +16,7 @@ class Schedules(KnownNouns[Schedule]):
     @staticmethod
     def of(schedules: Iterable[Schedule]) -> "Schedules":
         """The schedules as a new daemon knows them."""
-        made = Schedules()
-        for schedule in schedules:
-            made = made.with_schedule(schedule)
-        return made
+        return Schedules(*live_and_ended(schedules, lambda schedule: not schedule.is_live))
 
     def with_schedule(self, schedule: Schedule) -> "Schedules":
         """These, with a new or changed one; the ended ones are in the order in which they ended."""

@@ -188,7 +188,7 @@ class ControlSection(Section):
         None, "The floor, below which replays are never slowed; null is 1 % of max_bytes_per_s."
     )
     pause_allowed: bool = option(
-        True, "Pause replays when nothing is known of live traffic for 5m, or it stays over its SLO for 10m."
+        True, "Pause replays when nothing is known of live traffic for 5m, or it stays over its SLO for 11m."
     )
     loop_delay: Duration = option(
         12_000, "Assumed time from harm to the effect of a cut, until it is measured; better too long than too short."

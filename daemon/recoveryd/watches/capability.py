@@ -53,7 +53,7 @@ def make_watches(params: WatchParams, find_workflow: FindWorkflow) -> Capability
         status=StatusForm(Watch, lambda kind: kind == KIND, _FORM.write, _FORM.read),
         measures=Measures(gauges=lambda state, _now_ms: _count(state)),
         restore=_restore,
-        known=lambda state: {watch.id: watch for watch in state.of(WATCHES)},
+        known=lambda state: state.of(WATCHES).by_id,
         is_active=lambda state: bool(state.of(WATCHES).live),
         remaining=lambda state, _: tuple(state.of(WATCHES).live),
     )

@@ -18,35 +18,19 @@ The maximum over partitions counts, never a sum.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from recoveryd.live.lag.book import Reader
 from recoveryd.live.lag.commits import is_stuck_long, lag_at_commit_s, wait_ms
 from recoveryd.live.lag.evaluate import WITHIN_TOLERANCE, evaluate_partition, evaluate_partitions
 from recoveryd.live.lag.verdicts import LagVerdict, PartitionLag
 from recoveryd.live.lag.window import LagParams, Window
+from recoveryd.watches.clauses import Clause
 from recoveryd.watches.known import Span
 
 _MAY_BE_THERE = frozenset({LagVerdict.OK, LagVerdict.IDLE, LagVerdict.CATCHING_UP, LagVerdict.FALLING_BEHIND})
 _GAP_PERIODS = 3
 _TIME_LAG_LEAST_MS = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """One partition at one look: `holds`, or `why` not. Lag, position and end are None where they are not known."""
-
-    topic: str
-    partition: int
-    holds: bool
-    why: str
-    verdict: LagVerdict
-    position: int | None
-    end: int | None
-    lag: int | None
-    lag_s: float | None
-    is_known: bool
-    wanted: int | None = None
 
 
 def judge_caught_up(
@@ -70,9 +54,9 @@ def _clause(topic: str, found: PartitionLag, window: Window, before: Window, par
     if not _is_within_reach(found, window, params):
         return _told(topic, found, window, False, _why_not(found, window, params))
     if window.position is not None and before.position is not None and window.position < before.position:
-        return _told(topic, found, window, False, "the position moved back")
+        return replace(_told(topic, found, window, False, "the position moved back"), passes=True)
     if None not in {window.is_active, before.is_active} and window.is_active is not before.is_active:
-        return _told(topic, found, window, False, "members of the group came or went")
+        return replace(_told(topic, found, window, False, "members of the group came or went"), passes=True)
     return _told(topic, found, window, True, found.why)
 
 
@@ -90,7 +74,7 @@ def _is_kept_from_it(window: Window, params: LagParams) -> bool:
     if not window.ends or window.position is None:
         return False
     left = window.ends[-1] - window.position
-    return left > max(params.allowed_lag, params.markers) and is_stuck_long(window, params)
+    return left > params.tolerated and is_stuck_long(window, params)
 
 
 def _is_within_reach(found: PartitionLag, window: Window, params: LagParams) -> bool:
@@ -98,7 +82,7 @@ def _is_within_reach(found: PartitionLag, window: Window, params: LagParams) -> 
         return False
     if _is_kept_from_it(window, params):
         return False
-    if found.offset_lag <= max(params.allowed_lag, params.markers):
+    if found.offset_lag <= params.tolerated:
         return True
     if window.is_active is False:
         return False
@@ -108,10 +92,27 @@ def _is_within_reach(found: PartitionLag, window: Window, params: LagParams) -> 
     return not is_late or (found.rule == WITHIN_TOLERANCE and wait_ms(window, params) is not None)
 
 
-def judge_offset(
+def judge_offsets(
+    topic: str,
+    windows: Mapping[int, Window],
+    wanted: Mapping[int, int],
+    reached: frozenset[int],
+    now_ms: int,
+    params: LagParams,
+) -> tuple[Clause, ...]:
+    """A clause for each partition with an offset that is wanted there. `reached`: those that did so at an earlier
+    look.
+    """
+    return tuple(
+        _offset_clause(topic, partition, offset, windows.get(partition, Window()), now_ms, params, partition in reached)
+        for partition, offset in wanted.items()
+    )
+
+
+def _offset_clause(
     topic: str, partition: int, wanted: int, window: Window, now_ms: int, params: LagParams, is_reached: bool
 ) -> Clause:
-    """Whether the committed position reached the wanted offset. `is_reached`: it did so at an earlier look."""
+    """Whether the committed position reached the wanted offset."""
     found = evaluate_partition(partition, window, now_ms, params)
     position, end = window.position, window.ends[-1] if window.ends else None
     is_fresh = window.seen_ms >= 0 and now_ms - window.seen_ms <= 2 * params.period_ms

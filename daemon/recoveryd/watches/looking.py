@@ -3,7 +3,7 @@ this ends a watch, and nothing is called or stopped for one: a command that ends
 before may end it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
@@ -11,11 +11,12 @@ from recoveryd.kernel.noun import changed
 from recoveryd.kernel.states import StopReason
 from recoveryd.live.events import OffsetsSampled, ReaderSampled
 from recoveryd.live.lag.book import Reader, with_samples
-from recoveryd.live.lag.window import LagParams, Window
+from recoveryd.watches.clauses import Clause, Judged, sum_of, sum_of_all
 from recoveryd.watches.draft import WatchDraft
 from recoveryd.watches.ending import call_again, fulfil, give_up
-from recoveryd.watches.judge import Clause, judge_caught_up, judge_offset, with_look
-from recoveryd.watches.known import Span, Watches, readers_in_play, readers_of
+from recoveryd.watches.judge import with_look
+from recoveryd.watches.judging import Windows, clauses_of, judge_readers
+from recoveryd.watches.known import Span, Watches, readers_of
 from recoveryd.watches.model import Watch
 from recoveryd.watches.spec import UntilOffsets, UntilTime
 from recoveryd.watches.stopping import ask_again
@@ -25,33 +26,30 @@ JOURNAL_EVERY_MS = 10_000
 MISSING_LOOKS = 3
 NARROW_LOOKS = 5  # how many partitions a topic has is asked each 15 s, so one that was added just now is not known yet
 
-_Windows = Mapping[Reader, Mapping[int, Window]]
-
 
 def on_reader_sampled(draft: WatchDraft, event: ReaderSampled) -> None:
     """One look at a group on a topic: every watch that waits for it is judged."""
     watches = draft.watches
-    watched = frozenset(readers_in_play(watches))
-    if event.reader not in watched:
+    waiting = watches.waiting.get(event.reader)
+    if waiting is None:
         return
-    before = watches.book.readers
+    earlier = watches.book.readers.get(event.reader, {})
     params = draft.params.live.lag_of(event.reader)
-    book = with_samples(watches.book, event.reader, event.samples, draft.now_ms, params, watched)
+    book = with_samples(watches.book, event.reader, event.samples, draft.now_ms, params, watches.waiting)
     planned = {**watches.planned, event.reader: tuple(dict.fromkeys(event.planned))}
     draft.watches = replace(watches, book=book, planned=planned)
-    for watch in list(watches.live.values()) if draft.has_read else ():
-        if watch.is_looking and event.reader in readers_of(watch) and not isinstance(watch.spec.until, UntilTime):
-            _look(draft, watch, event, before)
+    for watch_id in waiting if draft.has_read else ():
+        _look(draft, watches.live[watch_id], event, earlier)
 
 
-def _look(draft: WatchDraft, watch: Watch, event: ReaderSampled, before: _Windows) -> None:
+def _look(draft: WatchDraft, watch: Watch, event: ReaderSampled, earlier: Windows) -> None:
     pinned = _with_topic_id(draft, watch, event)
     if pinned is None:
         return
     if isinstance(watch.spec.until, UntilOffsets):
-        _look_for_offsets(draft, pinned, watch.spec.until, event)
+        _look_for_offsets(draft, pinned, watch.spec.until, event, earlier)
     else:
-        _look_for_zero_lag(draft, pinned, event, before)
+        _look_for_zero_lag(draft, pinned, event, earlier)
 
 
 def _with_topic_id(draft: WatchDraft, watch: Watch, event: ReaderSampled) -> Watch | None:
@@ -68,7 +66,9 @@ def _with_topic_id(draft: WatchDraft, watch: Watch, event: ReaderSampled) -> Wat
     return replace(watch, topic_ids={**watch.topic_ids, topic: found}) if found and not known else watch
 
 
-def _look_for_offsets(draft: WatchDraft, watch: Watch, until: UntilOffsets, event: ReaderSampled) -> None:
+def _look_for_offsets(
+    draft: WatchDraft, watch: Watch, until: UntilOffsets, event: ReaderSampled, earlier: Windows
+) -> None:
     reader, planned = event.reader, frozenset(event.planned)
     missing = sorted(p for p in until.offsets.get(reader.topic, {}) if planned and p not in planned)
     narrow = draft.watches.seen_of(watch.id).narrow
@@ -80,56 +80,42 @@ def _look_for_offsets(draft: WatchDraft, watch: Watch, until: UntilOffsets, even
         code = Code.SOURCE_PARTITION_MISSING
         give_up(draft, watch, StopReason.SOURCE_UNAVAILABLE, code, why, topic=reader.topic, partitions=missing)
         return
-    clauses = _offset_clauses(draft, watch, until)
-    reached = {
-        topic: frozenset(c.partition for c in clauses if c.topic == topic and c.holds) for topic in until.offsets
-    }
+    judged = judge_readers(draft, watch, reader, earlier)
+    topics = {each.topic: found for each, found in judged.items()}
+    reached = {topic: topics[topic].reached if topic in topics else frozenset() for topic in until.offsets}
     is_news = reached != {topic: watch.reached.get(topic, frozenset()) for topic in until.offsets}
     now = replace(watch, reached=reached)
-    if all(c.holds for c in clauses):
+    if all(found.holds for found in judged.values()):
+        clauses = _all_clauses(draft, watch, reader, earlier)
         why = f"the group {watch.spec.group} committed the wanted offsets of all {len(clauses)} partitions"
-        done = replace(now, progress=make_progress(clauses, 0))
-        fulfil(draft, done, StopReason.ZERO_LAG, "bounded", why, make_evidence(clauses, None))
+        _fulfil(draft, now, "bounded", why, clauses, None)
         return
-    _keep(draft, now, clauses, 0, is_news=is_news)
+    _keep(draft, now, judged, 0, is_news=is_news)
 
 
-def _offset_clauses(draft: WatchDraft, watch: Watch, until: UntilOffsets) -> list[Clause]:
-    windows = draft.watches.book.readers
-    return [
-        judge_offset(
-            reader.topic,
-            partition,
-            wanted,
-            windows.get(reader, {}).get(partition, Window()),
-            draft.now_ms,
-            _params(draft, watch, reader),
-            partition in watch.reached.get(reader.topic, frozenset()),
-        )
-        for reader in readers_of(watch)
-        for partition, wanted in until.offsets.get(reader.topic, {}).items()
-    ]
-
-
-def _look_for_zero_lag(draft: WatchDraft, watch: Watch, event: ReaderSampled, before: _Windows) -> None:
-    readers, windows = readers_of(watch), draft.watches.book.readers
-    clauses: list[Clause] = []
-    for reader in readers:
-        now = windows.get(reader, {})
-        earlier = before.get(reader, {}) if reader == event.reader else now
-        planned, params = draft.watches.planned.get(reader, ()), _params(draft, watch, reader)
-        clauses += judge_caught_up(reader.topic, now, earlier, planned, draft.now_ms, params)
+def _look_for_zero_lag(draft: WatchDraft, watch: Watch, event: ReaderSampled, earlier: Windows) -> None:
+    judged, readers = judge_readers(draft, watch, event.reader, earlier), frozenset(readers_of(watch))
     # A topic without partitions, or without a look yet, is unknown: "all" must not hold without it.
-    holds = all(c.holds for c in clauses) and all(draft.watches.planned.get(reader) for reader in readers)
+    holds = all(found.holds for found in judged.values()) and all(draft.watches.planned.get(r) for r in readers)
     span = draft.watches.seen_of(watch.id).span
-    span = with_look(span, event.reader, holds, frozenset(readers), draft.now_ms, draft.params.live.lag)
+    span = with_look(span, event.reader, holds, readers, draft.now_ms, draft.params.live.lag)
     draft.see_watch(watch.id, span=span)
     if span is not None and _is_long_enough(draft, span):
         why = f"the group {watch.spec.group} stayed at zero lag in {span.count} looks over {_seconds(span):.0f} s"
-        done = replace(watch, progress=make_progress(clauses, span.count))
-        fulfil(draft, done, StopReason.ZERO_LAG, "caught_up", why, make_evidence(clauses, span))
+        _fulfil(draft, watch, "caught_up", why, _all_clauses(draft, watch, event.reader, earlier), span)
         return
-    _keep(draft, watch, clauses, span.count if span else 0, is_news=False)
+    _keep(draft, watch, judged, span.count if span else 0, is_news=False)
+
+
+def _all_clauses(draft: WatchDraft, watch: Watch, reader: Reader, earlier: Windows) -> list[Clause]:
+    """For the evidence: each partition with its numbers."""
+    return [c for r in readers_of(watch) for c in clauses_of(draft, watch, r, earlier if r == reader else None)]
+
+
+def _fulfil(draft: WatchDraft, watch: Watch, mode: str, why: str, clauses: Sequence[Clause], span: Span | None) -> None:
+    draft.see_watch(watch.id, judged={})
+    done = replace(watch, progress=make_progress(sum_of(clauses), span.count if span else 0))
+    fulfil(draft, done, StopReason.ZERO_LAG, mode, why, make_evidence(clauses, span))
 
 
 def _is_long_enough(draft: WatchDraft, span: Span) -> bool:
@@ -141,13 +127,16 @@ def _seconds(span: Span) -> float:
     return (span.counted_ms - span.since_ms) / 1000
 
 
-def _keep(draft: WatchDraft, watch: Watch, clauses: list[Clause], evaluations: int, *, is_news: bool) -> None:
+def _keep(draft: WatchDraft, watch: Watch, judged: Mapping[Reader, Judged], evaluations: int, *, is_news: bool) -> None:
     """Remember what was seen. Journal it when a partition newly reached its offset, otherwise from time to time."""
-    progress, why = make_progress(clauses, evaluations), say_progress(clauses)
+    draft.see_watch(watch.id, judged=judged)
     before = draft.watches.live[watch.id]
-    is_late = draft.now_ms - draft.watches.seen_of(watch.id).journaled_ms >= JOURNAL_EVERY_MS
-    is_other = (progress, why) != (before.progress, before.why)
-    if is_news or watch.topic_ids != before.topic_ids or (is_other and is_late):
+    is_news = is_news or watch.topic_ids != before.topic_ids
+    if not is_news and draft.now_ms - draft.watches.seen_of(watch.id).journaled_ms < JOURNAL_EVERY_MS:
+        return
+    found = sum_of_all([each.found for each in judged.values()])
+    progress, why = make_progress(found, evaluations), say_progress(found)
+    if is_news or (progress, why) != (before.progress, before.why):
         draft.put_watch(changed(watch, draft.now_ms, progress=progress, why=why))
         draft.see_watch(watch.id, journaled_ms=draft.now_ms)
 
@@ -181,10 +170,6 @@ def keep_time(draft: WatchDraft) -> None:
             why = f"the deadline came first: {watch.why}"
             evidence = {"deadline_ms": deadline_ms, "now_ms": draft.now_ms}
             give_up(draft, watch, StopReason.DEADLINE, Code.WATCH_UNFULFILLED, why, **evidence)
-
-
-def _params(draft: WatchDraft, watch: Watch, reader: Reader) -> LagParams:
-    return replace(draft.params.live.lag_of(reader), allowed_lag=watch.spec.tolerance_records)
 
 
 def forget_looks(draft: WatchDraft) -> None:

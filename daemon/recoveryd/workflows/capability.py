@@ -98,7 +98,7 @@ def make_workflows(params: WorkflowParams, find_watch: FindWatch) -> Capability[
         status=StatusForm(Workflow, lambda kind: kind == KIND, form.write, form.read),
         measures=make_measures(),
         restore=_restore,
-        known=lambda state: {workflow.id: workflow for workflow in state.of(WORKFLOWS)},
+        known=lambda state: state.of(WORKFLOWS).by_id,
         is_active=lambda state: bool(state.of(WORKFLOWS).live),
         remaining=lambda state, _now_ms: [w.id for w in state.of(WORKFLOWS).live.values() if goes_on(state, w)],
     )

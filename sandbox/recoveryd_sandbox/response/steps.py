@@ -42,7 +42,7 @@ class Steps:
 
     def fill(self, records: int) -> None:
         """Bring the backlog to so many records at least, and rest if something was written."""
-        missing = records - sum(Topics(self._stack.broker.bootstrap).end_offsets(BACKLOG))
+        missing = records - self._backlog()
         while missing > 0:
             part = min(missing, FLIGHTS_TOTAL)
             seed(self._stack.broker.bootstrap, BACKLOG, PARTITIONS, limit=part, append=True)
@@ -54,13 +54,15 @@ class Steps:
     def unlimited(self) -> tuple[float, float]:
         """Bytes and records per second of a replay that nothing limits; of a larger backlog if it was over too soon."""
         for number in range(_TRIES_MOST):
+            if number:
+                self._double("the unlimited replay was over before its rate could be measured")
             found = self._steady(f"response-unlimited-{number}")
             if len(found) >= 2:
                 self._unlimited = rate(found, lambda look: look.bytes)
                 return self._unlimited, rate(found, lambda look: look.records)
-            self._double("the unlimited replay was over before its rate could be measured")
         raise SandboxError(
-            f"the unlimited replay was over too soon {_TRIES_MOST} times", "Give it a larger backlog_records."
+            f"the unlimited replay was over too soon {_TRIES_MOST} times",
+            f"Give it more backlog_records than {self._backlog():,}.",
         )
 
     def _steady(self, name: str) -> Sequence[Copied]:
@@ -82,21 +84,26 @@ class Steps:
     def step(self, order: int, repeat: int, share: float) -> ResponseStep:
         """Hold one share of the unlimited rate, and measure; again with a larger backlog if it was too small."""
         for number in range(_TRIES_MOST):
+            if number:
+                self._double("the backlog was over before the step")
             name = f"response-{order}-{number}"
             try:
                 return self._measured(name, order, repeat, share)
             except _OverTooSoon:
                 self._delete(name)
-                self._double("the backlog was over before the step")
         raise SandboxError(
             f"step {order} ({share:.0%}) was over too soon {_TRIES_MOST} times",
-            "Give it a larger backlog_records, or fewer seconds.",
+            f"Give it more backlog_records than {self._backlog():,}, or fewer seconds.",
         )
 
     def _double(self, why: str) -> None:
-        records = 2 * sum(Topics(self._stack.broker.bootstrap).end_offsets(BACKLOG))
+        """For the next try: to fill it takes long, and room on the disk."""
+        records = 2 * self._backlog()
         self._say(f"  {why}; the backlog is filled to {records:,} records")
         self.fill(records)
+
+    def _backlog(self) -> int:
+        return sum(Topics(self._stack.broker.bootstrap).end_offsets(BACKLOG))
 
     def _measured(self, name: str, order: int, repeat: int, share: float) -> ResponseStep:
         if share:

@@ -5,13 +5,13 @@ they may hold secrets and are never logged. How they read is `reading`.
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import repeat
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ListConsumerGroupsResult
 
 from recoveryd.errors import ClusterProblem
 from recoveryd.kernel.catalogue import Code
@@ -27,6 +27,7 @@ Properties = Mapping[str, Any]  # librdkafka properties
 
 _log = kafka_log()
 
+FOLLOWING_FETCH_WAIT_MS: Final = 500  # of who follows a topic for hours: a record comes at once nevertheless
 READER_GROUP = "recoveryd-reader"  # a name that the library wants; nothing joins it
 NOT_AUTHORISED = frozenset({
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -297,6 +298,14 @@ def problem(
         return ClusterProblem(message, hint, code=Code.NOT_AUTHORISED, retriable=False)
     local = cause.code() < 0  # librdkafka's own: no connection, timed out, and the like
     return ClusterProblem(text, retriable=bool(cause.retriable() or local or cause.code() in _PASSING))
+
+
+def brokers_errors(listing: ListConsumerGroupsResult) -> list[KafkaError]:
+    """Why some brokers did not list their groups. They come as `KafkaError`, which is no exception, although the client
+    documents `KafkaException`.
+    """
+    errors: Sequence[Any] = listing.errors or ()
+    return [error.args[0] if isinstance(error, KafkaException) else error for error in errors]
 
 
 def _lacking(code: int, operation: str, topic: str, other: str) -> str:

@@ -15,7 +15,14 @@ from confluent_kafka import ConsumerGroupState, ConsumerGroupType, KafkaError, K
 from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka.any_group import tell_kind
-from recoveryd.adapters.kafka.client import ELSEWHERE_SOON, Properties, committed, make_consumer, problem
+from recoveryd.adapters.kafka.client import (
+    ELSEWHERE_SOON,
+    Properties,
+    brokers_errors,
+    committed,
+    make_consumer,
+    problem,
+)
 from recoveryd.adapters.kafka.raw_requests import connected
 from recoveryd.adapters.kafka.topic_admin import TopicShape
 from recoveryd.errors import ClusterProblem
@@ -41,13 +48,14 @@ def list_groups(admin: AdminClient) -> tuple[frozenset[str], tuple[str, ...]]:
     doing, give_up_s = "list the consumer groups", time.monotonic() + _TIMEOUT_S
     while True:
         answer = _wait(admin.list_consumer_groups(request_timeout=_TIMEOUT_S), doing)
-        loads = any(error.args[0].code() in ELSEWHERE_SOON for error in answer.errors)
+        errors = brokers_errors(answer)
+        loads = any(error.code() in ELSEWHERE_SOON for error in errors)
         if not loads or time.monotonic() >= give_up_s:
             break
         time.sleep(_AGAIN_S)
-    if answer.errors and not answer.valid:
-        raise problem(answer.errors[0], doing) from answer.errors[0]
-    untold = tuple(f"some groups are not listed: {problem(error, doing).message}" for error in answer.errors[:1])
+    if errors and not answer.valid:
+        raise problem(errors[0], doing)
+    untold = tuple(f"some groups are not listed: {problem(error, doing).message}" for error in errors[:1])
     return frozenset(group.group_id for group in answer.valid), untold
 
 

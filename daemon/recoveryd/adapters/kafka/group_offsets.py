@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from recoveryd.adapters.kafka.client import Properties, committed, make_consumer, problem
+from recoveryd.adapters.kafka.client import Properties, brokers_errors, committed, make_consumer, problem
 from recoveryd.adapters.kafka.living_clients import AdminClients
 from recoveryd.adapters.workers import ClusterWorkers
 from recoveryd.errors import ClusterProblem
@@ -24,7 +24,10 @@ from recoveryd.holds.events import SeenMember
 
 _TIMEOUT_S = 3.0
 _PIECE = 500
-_CONSUMERS_MOST = 128  # beyond, the one that was used longest ago is made anew when its group is asked about again
+# Of groups that are not asked about any more; of those that are, each has a client (about 1 MB, and a thread for each
+# broker), as many as the config, the watches and the workflows name: to make one anew at each look costs more.
+_SPARE_MOST = 128
+_ASKED_S = 60.0  # several looks, as often as they are by default
 _UNUSED_S = 600.0  # a group that nobody asks about any more needs no client, which would connect for ever
 _WITHOUT_MEMBERS = frozenset({ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD})
 # Brokers list members of a classic group then, and tell of none what it has.
@@ -44,7 +47,7 @@ class _Asker:
 
 class KafkaGroupOffsets:
     """`clusters`: librdkafka properties by name. Clients are made when first needed, and anew after no answer or when
-    their login changed; one that was not used for `unused_s` goes.
+    their login changed; one that was not used for `unused_s` goes, and where there are many, after a minute.
     """
 
     def __init__(self, clusters: Mapping[str, Properties], unused_s: float = _UNUSED_S) -> None:
@@ -121,12 +124,13 @@ class KafkaGroupOffsets:
             asker = _Asker(consumer, version, now_s)
         asker.asked_s = now_s
         self._askers[cluster, group] = asker
-        while len(self._askers) > _CONSUMERS_MOST or self._oldest_s() < now_s - self._unused_s:
+        while self._is_oldest_unused(now_s):
             gone.append(self._askers.popitem(last=False)[1])
         return asker.consumer, gone
 
-    def _oldest_s(self) -> float:
-        return next(iter(self._askers.values())).asked_s
+    def _is_oldest_unused(self, now_s: float) -> bool:
+        kept_s = min(_ASKED_S, self._unused_s) if len(self._askers) > _SPARE_MOST else self._unused_s
+        return next(iter(self._askers.values())).asked_s < now_s - kept_s
 
 
 def _committed(consumer: Consumer, group: str, topics: Mapping[str, int | None]) -> dict[str, dict[int, int]]:
@@ -173,8 +177,9 @@ def _have_members(admin: AdminClient) -> dict[str, bool]:
         raise problem(error, doing) from error
     except TimeoutError as error:
         raise ClusterProblem(f"Could not {doing} within {_TIMEOUT_S:.0f} s") from error
-    if answer.errors and not answer.valid:
-        raise problem(answer.errors[0], doing) from answer.errors[0]
+    errors = brokers_errors(answer)
+    if errors and not answer.valid:
+        raise problem(errors[0], doing)
     return {g.group_id: g.state not in _WITHOUT_MEMBERS for g in answer.valid if g.state not in _UNTOLD}
 
 

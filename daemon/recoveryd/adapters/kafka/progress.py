@@ -11,10 +11,11 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
-from recoveryd.adapters.kafka.client import Properties, make_admin, make_consumer, problem
+from recoveryd.adapters.kafka.client import FOLLOWING_FETCH_WAIT_MS, Properties, make_admin, make_consumer, problem
 from recoveryd.adapters.kafka.living_clients import version_of
 from recoveryd.adapters.kafka.offsets import LATEST, at_time, read_offsets
 from recoveryd.adapters.kafka.reading import assign, is_passing, next_messages, pair_of
@@ -34,9 +35,19 @@ _CONNECTING_MS = 10_000  # getting through may take this long and is not counted
 _CLOSE_S = 5.0
 _POSITIONS, _AFTER_POSITIONS = b'"positions":[', b'],"why":'
 _WORTH_BYTES = 2_000
-_KNOWN_MOST = 500
+# A living lane is heard each second, so this keeps what all that live have told. Their number bounds it: at most
+# `limits.max_active_recoveries` times the task slots of a profile. The state has the same positions of each anyway.
+_KNOWN_S = 60.0
 
 _log = logging.getLogger("recoveryd.progress")
+
+
+class _Told(NamedTuple):
+    """The positions that a lane told last: as it wrote them, and as they were read. `at_s` by the monotonic clock."""
+
+    text: bytes
+    positions: tuple[LanePosition, ...]
+    at_s: float
 
 
 class KafkaProgressFeed:
@@ -50,7 +61,7 @@ class KafkaProgressFeed:
         self._thread: threading.Thread | None = None
         self._positions: dict[int, int] = {}
         self._started_ms = 0
-        self._known: dict[bytes | None, tuple[bytes, tuple[LanePosition, ...]]] = {}  # by key: as told last
+        self._known: dict[bytes | None, _Told] = {}  # by key, that heard longest ago first
         self.unreadable = 0
 
     async def start(self, emit: Emit) -> None:
@@ -80,7 +91,9 @@ class KafkaProgressFeed:
         starts = self._starts()
         # Where retention or a new topic took the position away, only what comes now is news.
         version = version_of(self._properties)
-        consumer = make_consumer(self._properties, auto_offset_reset="latest", fetch_wait_max_ms=100)
+        consumer = make_consumer(
+            self._properties, auto_offset_reset="latest", fetch_wait_max_ms=FOLLOWING_FETCH_WAIT_MS
+        )
         try:
             assign(consumer, self._topic, starts, _ASK_S)
             self._positions = starts
@@ -136,17 +149,20 @@ class KafkaProgressFeed:
         if start < 0 or stop < start or len(told) < _WORTH_BYTES or raw.find(_AFTER_POSITIONS, stop + 1) >= 0:
             return decode_progress(raw)
         known = self._known.pop(key, None)
-        if known is not None and known[0] == told:
+        if known is not None and known.text == told:
             event = decode_progress(raw[: start + len(_POSITIONS)] + raw[stop:])
             if isinstance(event, LaneHeartbeat):
-                event = replace(event, positions=known[1])
+                event = replace(event, positions=known.positions)
         else:
             event = decode_progress(raw)
         if isinstance(event, LaneHeartbeat):
-            self._known[key] = told, event.positions
-            if len(self._known) > _KNOWN_MOST:
-                del self._known[next(iter(self._known))]
+            self._remember(key, _Told(told, event.positions, time.monotonic()))
         return event
+
+    def _remember(self, key: bytes | None, told: _Told) -> None:
+        self._known[key] = told
+        while self._known[oldest := next(iter(self._known))].at_s < told.at_s - _KNOWN_S:
+            del self._known[oldest]
 
 
 def _newest(messages: list[Message]) -> list[Message]:

@@ -16,6 +16,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka.client import (
+    FOLLOWING_FETCH_WAIT_MS,
     NOT_AUTHORISED,
     Properties,
     make_admin,
@@ -194,7 +195,7 @@ class StatusReader:
 
     def _tail(self, topic: str, start: int, look_s: float) -> Iterator[tuple[bytes, Document] | None]:
         """Records from `start` on for ever, with None whenever none came for `look_s`."""
-        consumer = make_consumer(self._properties)
+        consumer = make_consumer(self._properties, fetch_wait_max_ms=FOLLOWING_FETCH_WAIT_MS)
         try:
             assign(consumer, topic, {0: start}, _ASK_S)
             idle_since_s = time.monotonic()

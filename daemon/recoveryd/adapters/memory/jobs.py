@@ -71,6 +71,10 @@ class MemoryJobs:
         if self._running.pop((recovery, attempt), None) is not None:
             self._emit(AttemptExited(recovery, attempt, EXIT_TERMINATED, "killed"))
 
+    async def kill_all(self) -> None:
+        for key in list(self._running):
+            await self.kill(*key)
+
     async def close(self) -> None:
         """Applications run on; nobody hears of their exits any more."""
 

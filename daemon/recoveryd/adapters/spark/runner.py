@@ -89,6 +89,10 @@ class SparkJobs:
         elif (hidden := folder.hidden_process()) is not None:
             _log.warning("%s", _not_ended(hidden, folder))
 
+    async def kill_all(self) -> None:
+        """The same for each application that was launched here, all at once."""
+        await asyncio.gather(*(self.kill(*key) for key in self._children))
+
     async def forget(self, recoveries: Collection[str]) -> None:
         """Remove the folders of their attempts, and know of none any more; one that still has a process stays."""
         async with self._one_at_a_time:

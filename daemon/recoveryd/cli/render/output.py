@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from recoveryd.cli.failure import Failure
 from recoveryd.cli.options import Format
-from recoveryd.cli.render.harmless import harmless
+from recoveryd.cli.render.harmless import bounded, harmless
 from recoveryd.cli.render.json_path import select
 from recoveryd.cli.render.manner import manner
 from recoveryd.errors import RecoverydError
@@ -145,13 +145,14 @@ def confirm(question: str) -> bool:
 
 def print_failure(failure: RecoverydError, exit_code: int) -> None:
     """`RCV-1012 sentence`, in red on a terminal, and `next: step`; one line of JSON where results are JSON too."""
+    message, hint = bounded(failure.message), bounded(failure.hint)
     if manner.json_errors:
-        told = {"code": failure.code.value, "message": failure.message, "next": failure.hint, "exit_code": exit_code}
+        told = {"code": failure.code.value, "message": message, "next": hint, "exit_code": exit_code}
         _tell(as_line({"error": told | dict(failure.facts if isinstance(failure, Failure) else {})}))
         return
     is_red = sys.stderr.isatty() and manner.colour and not os.environ.get("NO_COLOR")
-    _tell(f"{failure.code.value} {failure.message}", colour="31" if is_red else "")
-    _tell(f"  next: {failure.hint}")
+    _tell(f"{failure.code.value} {message}", colour="31" if is_red else "")
+    _tell(f"  next: {hint}")
 
 
 def tell_detached(text: str, facts: Mapping[str, object]) -> None:

@@ -23,7 +23,7 @@ from recoveryd.live.law.types import Rule
 KEYS: Final = "j/k choose   p pause   r resume   t throttle   q quit"
 _SAMPLE: Final = re.compile(r"^(recoveryd_(?:records|bytes)_total)\{([^}]*)\} ([0-9.eE+]+)", flags=re.MULTILINE)
 _TRAFFIC: Final = re.compile(r'traffic="(live|replay)"')
-_ENDED_MOST: Final = 3
+ENDED_MOST: Final = 3
 _TABLE_LEAST: Final = 4  # header, chosen row, and how many more there are on either side
 _BAR: Final = 20
 _KEPT_S: Final = 20.0
@@ -118,7 +118,7 @@ def shown_recoveries(frame: Frame) -> list[Document]:
     going = [document for document in frame.recoveries if not has_ended(document)]
     ended = [document for document in frame.recoveries if has_ended(document)]
     ended.sort(key=lambda document: str(document.get("updated") or ""), reverse=True)
-    return going + ended[:_ENDED_MOST]
+    return going + ended[:ENDED_MOST]
 
 
 def with_counted(counted: Sequence[CountersRead], frame: Frame) -> tuple[CountersRead, ...]:

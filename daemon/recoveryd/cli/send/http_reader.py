@@ -47,10 +47,12 @@ class HttpReader:
     def events(self, recovery: str, since: str | None = None) -> list[Document]:
         return self._kafka.events(recovery, since)
 
-    def statuses(self) -> dict[str, Document]:
+    def statuses(self, ended: int | None = None) -> dict[str, Document]:
+        """`ended`: so many of those that have ended, the last ones, do; an older daemon gives all."""
         found: dict[str, Document] = {}
+        few = "" if ended is None else f"&ended={ended}"
         for page in range(_MAX_PAGES):
-            path = f"/api/v1/recoveries?limit={_PAGE}&offset={page * _PAGE}"
+            path = f"/api/v1/recoveries?limit={_PAGE}&offset={page * _PAGE}{few}"
             body = self._get(path) or {}
             rows, total = body.get("recoveries", []), body.get("total", 0)
             if not (isinstance(total, int) and isinstance(rows, list) and all(_is_status(row) for row in rows)):
@@ -190,11 +192,12 @@ def check_url(url: str) -> str:
     no_address = usage(f"--http `{url}` is no address.", "Write it like http://127.0.0.1:8712.")
     try:
         parts = urllib.parse.urlsplit(full)
-    except ValueError:  # a bracket that is not closed
+        is_place = bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a bracket that is not closed, or a port that is none
         raise no_address from None
     if "@" in parts.netloc:  # would be kept and shown, and is never sent
         raise usage("--http holds a user or a password.", "Give it as http://HOST:PORT; the API takes neither.")
-    if parts.scheme not in {"http", "https"}:
+    if parts.scheme not in {"http", "https"} or not is_place:
         raise no_address
     return full.rstrip("/")
 

@@ -3,6 +3,7 @@ of a daemon.
 """
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +22,7 @@ from recoveryd.cli.send.java_properties import read_properties
 from recoveryd.cli.send.places import of_places
 from recoveryd.errors import ConfigProblem, RecoverydError
 
+_PLACE = re.compile(rf"(?<![^\s`(]){re.escape('.'.join(CLUSTER))}\.")  # where a name begins, not in a value
 _group = typer.Typer(help="Where recoveryd is, kept under a name.", no_args_is_help=True)
 
 
@@ -183,14 +185,21 @@ def _check(context: Context, origins: dict[str, "Origin"]) -> None:
         try:
             load(env=environment, base=context.as_tree(origins))
         except ConfigProblem as problem:
-            place = f"{'.'.join(CLUSTER)}."
-            # `--property NAME`, not `--property: NAME`, is what can be looked for on the line.
-            told = problem.message.replace(place, "").replace("--property: ", "--property ", 1)
             is_own = problem.hint != problem.code.next_step  # that one is about the file of a config
-            hint = problem.hint.replace(place, "") if is_own else "Correct it where it stands, then add it again."
-            raise Failure(problem.code, told, hint) from None
+            hint = _PLACE.sub("", problem.hint) if is_own else "Correct it where it stands, then add it again."
+            raise Failure(problem.code, _as_given(problem), hint) from None
     elif context.properties or context.daemon is None:
         raise usage("The context says no brokers.", "Give --bootstrap HOST:PORT, or --http URL alone to only look.")
+
+
+def _as_given(problem: ConfigProblem) -> str:
+    """The message, with the names of properties as they were given. What a path holds is left as it is."""
+    place = f"{problem.origin}:{problem.line}: " if problem.line else f"{problem.origin}: "
+    if not problem.origin or not problem.message.startswith(place):
+        return _PLACE.sub("", problem.message)
+    # `--property NAME`, not `--property: NAME`, is what can be looked for on the line.
+    origin = "--property " if place == "--property: " else place
+    return origin + _PLACE.sub("", problem.message.removeprefix(place))
 
 
 def _shown(context: Context) -> dict[str, str]:

@@ -21,9 +21,10 @@ from recoveryd.cli.render.output import show
 from recoveryd.cli.send.connect import Connection
 from recoveryd.cli.send.connected import connected
 from recoveryd.cli.send.values import parse_duration_s
-from recoveryd.cli.status import ENDED, Document
+from recoveryd.cli.status import Document
 from recoveryd.cli.verbs.unit import Name, find_unit
 from recoveryd.errors import RecoverydError
+from recoveryd.kernel.states import ENDED
 
 _LEAST_S = 10.0  # two intervals in which consumers commit by default
 _MOST = "35s"  # Streams commits every 30 s by default

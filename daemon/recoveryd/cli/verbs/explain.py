@@ -19,7 +19,9 @@ from recoveryd.cli.verbs.explain_words import EXAMPLES, FAMILIES, RULES, TABLES
 from recoveryd.kernel.catalogue import Code
 
 _ALIKE = 0.7  # less looks like a guess
+_RULE_LIKE = re.compile(r"[0-9]{1,3}|RULE_.*")
 _BY_NUMBER = {str(number): rule for number, rule in enumerate(RULES, start=1)}  # events have a rule's number
+_SHOWN_MOST = 80
 _COMMAND = re.compile(r"`(recoveryctl [^`]+)`")
 
 
@@ -67,8 +69,11 @@ def _find(text: str) -> list[dict[str, Any]]:
     )
     near = difflib.get_close_matches(f"RCV-{number}" if number.isdigit() else wanted, names, n=1, cutoff=_ALIKE)
     guess = f"Did you mean {near[0]}?" if near else "`recoveryctl explain` lists all of them."
+    if _RULE_LIKE.fullmatch(wanted):
+        guess = f"Rules are 1 to {len(RULES)}, and a code has four digits. {guess}"
     kind = "code" if number.isdigit() else "code or word"
-    raise Failure(Code.NO_SUCH_RECOVERY, f"There is no {kind} `{text}`.", guess)
+    shown = text if len(text) <= _SHOWN_MOST else f"{text[: _SHOWN_MOST - 3]}..."
+    raise Failure(Code.NO_SUCH_RECOVERY, f"There is no {kind} `{shown}`.", guess)
 
 
 def _of_code(code: Code) -> dict[str, Any]:

@@ -8,15 +8,15 @@ Case = tuple[str, str]  # the cause, an example
 
 CASES: Final[dict[str, dict[str, Case]]] = {
     "state": {
-        "requested": ("A command was read.", "The first status record of each replay."),
+        "requested": ("A command was read.", "`from` of the event `recovery_planning`."),
         "planning": (
             "The plan needs the clusters: offsets, retention, what is in the target.",
             "A source of 1,000 partitions stays here for a few seconds.",
         ),
         "planned": ("The command was a dry run.", "`recoveryctl replay ... --plan-only`."),
         "awaiting_approval": (
-            "The config or the command wants a person to look at the plan first.",
-            "A reset of a unit whose `approvals:` name two people.",
+            "The plan is beyond approval.above_bytes or above_records, nobody says what doubled records do to those who read the target, or the unit has `approvers` or a rule of `approvals:` asks for somebody.",
+            "A reset of a unit with two `approvers`, by one of them: the other one has to approve it.",
         ),
         "starting": (
             "The plan is approved, an attempt ended without being told to, or a new daemon leads.",
@@ -39,8 +39,8 @@ CASES: Final[dict[str, dict[str, Case]]] = {
             "A retention that was raised for a reprocess, and a broker that does not answer.",
         ),
         "completed": (
-            "Everything was done; what was to be proved is a match.",
-            "Exit code 0 of `recoveryctl wait ID`.",
+            "Everything was done; `verification.result` says what a comparison found.",
+            "Exit code 0 of `recoveryctl wait ID`, and 9 where a `verify` found differences.",
         ),
         "stopped": (
             "An operator or a limit ended it before its range was done.",
@@ -98,7 +98,7 @@ CASES: Final[dict[str, dict[str, Case]]] = {
             "Live traffic keeps the replay at its floor, and the log start moves faster.",
         ),
         "error_rate": (
-            "Attempts failed in a row without progress, or too often in an hour (attempts.max_failures).",
+            "Attempts, or chunks of a lane, failed too often in an hour (attempts.max_failures_per_hour, max_failed_chunks_per_hour: RCV-3043), or attempts in a row without progress (attempts.max_failures: RCV-3006).",
             "Executors are killed for lack of memory in each attempt.",
         ),
         "live_slo": (

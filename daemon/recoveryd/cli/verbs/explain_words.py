@@ -143,6 +143,10 @@ FAMILIES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         "Partitions were added to the source while the copy ended, or nobody could look whether any were.",
         ("recoveryctl describe ID", "recoveryctl replay ... --partitions 4,5 --on-existing append"),
     ),
+    "3045": (
+        "The log start of the source came closer than the copy got on, in two forecasts in a row: live traffic or a limit keeps it slow, or retention is short.",
+        ("recoveryctl describe ID", "recoveryctl forecast --window 4d ..."),
+    ),
     "304": (
         "The Spark application is not as the copy needs it; the profile in the daemon's config says how it is started.",
         ("recoveryctl logs ID", "recoveryctl config show", "recoveryctl doctor"),
@@ -176,6 +180,14 @@ FAMILIES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "4015": (
         "It ran beside another daemon, its folder was cleaned, or http.logs is off.",
         ("recoveryctl logs ID --http HOST:PORT", "recoveryctl describe ID"),
+    ),
+    "4016": (
+        "32 pages of the API, or 8 of /metrics, are being answered: many ask at once, or some ask and read slowly.",
+        ("recoveryctl list", "recoveryctl doctor"),
+    ),
+    "4017": (
+        "--http, or the context, names a standby, a daemon that led until just now, or one that has just started.",
+        ("recoveryctl list --http HOST:PORT", "recoveryctl list", "recoveryctl doctor"),
     ),
     "5": ("The daemon itself had to leave; the next leader goes on from the journal.", ("recoveryctl doctor",)),
 }
@@ -268,7 +280,10 @@ EXAMPLES: Final[dict[str, str]] = {
     "NO_LOG": "The attempt ran on the machine of the daemon that led yesterday.",
 }
 STATES: Final[dict[str, Meaning]] = {
-    "requested": ("The command was accepted; nothing was looked at yet.", "recoveryctl watch ID"),
+    "requested": (
+        "The command was taken; planning begins in the same moment, so that no status record says so.",
+        "recoveryctl watch ID",
+    ),
     "planning": ("Offsets, topics and limits are read, and the range is pinned.", "recoveryctl watch ID"),
     "planned": (
         "A dry run ended: there is a plan, and nothing was started.",
@@ -301,7 +316,7 @@ STATES: Final[dict[str, Meaning]] = {
     "stopping": ("Lanes finish their chunks; then it ends for good.", "recoveryctl watch ID"),
     "verifying": ("All is copied; an independent reader compares both sides.", "recoveryctl watch ID"),
     "waiting": (
-        "A workflow waits for a person or for a group to become empty.",
+        "A workflow waits for what `waiting_for` names, such as a person or an empty group.",
         "recoveryctl describe ID",
         "recoveryctl ack ID STEP --reason TEXT",
     ),
@@ -310,14 +325,19 @@ STATES: Final[dict[str, Meaning]] = {
         "recoveryctl describe ID",
         "recoveryctl stop ID --reason TEXT",
     ),
-    "completed": ("The range is done, adds up and was verified. Final.", "recoveryctl describe ID"),
+    "completed": (
+        "Done: a copy adds up and was compared, but with `--verify none`; a `verify` has compared, and ends so with differences (RCV-3007) too. Final, but for `rollback` of a workflow.",
+        "recoveryctl describe ID",
+        "recoveryctl rollback ID --reason TEXT",
+    ),
     "stopped": (
-        "It ended early, at exact positions: on purpose, or with an error code that says what it lacks. Final.",
+        "It ended early, at exact positions: on purpose, or with an error code that says what it lacks. Final, but for `rollback` of a workflow.",
         "recoveryctl describe ID",
         "recoveryctl retry ID",
+        "recoveryctl rollback ID --reason TEXT",
     ),
     "failed": (
-        "It could not go on; the error code says why. Final.",
+        "It could not go on; the error code says why. Final, but for `rollback` of a workflow.",
         "recoveryctl describe ID",
         "recoveryctl logs ID",
         "recoveryctl retry ID",
@@ -354,13 +374,14 @@ STOP_REASONS: Final[dict[str, Meaning]] = {
         "recoveryctl explain RCV-3045",
     ),
     "error_rate": (
-        "Too many chunks had to be done again.",
+        "Too many attempts failed, or chunks had to be done again.",
         "recoveryctl describe ID",
         "recoveryctl logs ID",
+        "recoveryctl explain RCV-3006",
         "recoveryctl explain RCV-3043",
     ),
     "live_slo": (
-        "Protected live traffic was over its SLO at the floor rate too; it is paused until somebody resumes it.",
+        "Of a pause only, and so never in `stop.reason`: protected live traffic was over its SLO at the floor rate too; it is paused until somebody resumes it.",
         "recoveryctl lag",
         "recoveryctl top",
         "recoveryctl resume ID --reason TEXT",

@@ -58,7 +58,10 @@ _REPLAY: tuple[Flag, ...] = (
     Flag("max-bytes", ("limits", "max_bytes"), "Stop after copying this much.", _BYTES_FORM, read=values.parse_size, panel=_LIMITS),
     Flag("max-records", ("limits", "max_records"), "Stop after copying this many.", "N", read=values.parse_count, panel=_LIMITS),
     Flag("max-lanes", ("limits", "max_lanes"), "Most lanes that copy at once.", "N", read=values.parse_count, panel=_LIMITS),
-    Flag("max-runtime", ("limits", "max_runtime"), "Stop after this time of running, like 2h.", "DURATION", panel=_LIMITS),
+    Flag(
+        "max-runtime", ("limits", "max_runtime"),
+        "Stop so long after the first attempt began, like 2h; pauses and restarts count.", "DURATION", panel=_LIMITS,
+    ),
     Flag("deadline", ("limits", "deadline"), "Stop at this time with zone, or after 2h.", "TIME", panel=_LIMITS),
     Flag(
         "event-time", ("limits", "event_time"), "Stop when all partitions are past records of this time with zone.",

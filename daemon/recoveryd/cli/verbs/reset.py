@@ -85,7 +85,7 @@ def reset(
     data |= {"confirm": parse_pairs(confirm, "--confirm", "ITEM=TEXT", _CONFIRMED)} if confirm else {}
 
     def show_csv(document: Document) -> None:
-        say(plan_as_csv(connection, document, unit, group), end="")
+        say(plan_as_csv(document), end="")
 
     return begin_workflow(
         connection,

@@ -178,9 +178,9 @@ def _run(shown: _Watching, draw: Callable[[], None], keys: "_Keys", period_s: fl
 
 
 def _read(reader: HttpReader) -> "Frame":
-    from recoveryd.cli.render.top import Frame, read_counters  # noqa: PLC0415
+    from recoveryd.cli.render.top import ENDED_MOST, Frame, read_counters  # noqa: PLC0415
 
-    recoveries = list(reader.statuses().values())
+    recoveries = list(reader.statuses(ENDED_MOST).values())
     return Frame(time.monotonic(), recoveries, reader.control(), read_counters(reader.metrics()))
 
 

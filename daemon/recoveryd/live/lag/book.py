@@ -5,7 +5,7 @@ Unknown groups, partitions named twice in one report and partitions beyond the b
 them makes a lag look smaller.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -45,7 +45,7 @@ def with_samples(
     samples: Iterable[tuple[int, LagSample]],
     now_ms: int,
     params: LagParams,
-    watched: frozenset[Reader],
+    watched: Container[Reader],
 ) -> LagBook:
     """The book after one report of (partition, sample) pairs about one reader."""
     if reader not in watched:
@@ -74,7 +74,7 @@ def with_samples(
     return LagBook({**book.readers, reader: windows}, counted(book.rejections, refused))
 
 
-def without_unwatched(book: LagBook, watched: frozenset[Reader]) -> LagBook:
+def without_unwatched(book: LagBook, watched: Container[Reader]) -> LagBook:
     """The book without readers that are not watched any more."""
     kept = {reader: windows for reader, windows in book.readers.items() if reader in watched}
     return book if len(kept) == len(book.readers) else replace(book, readers=kept)

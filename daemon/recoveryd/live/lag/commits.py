@@ -32,11 +32,13 @@ def is_stuck_long(window: Window, params: LagParams) -> bool:
     return seconds is None or seconds * 1000 > stuck_gap_ms(window, params) + params.period_ms
 
 
-def wait_ms(window: Window, params: LagParams) -> int | None:
-    """How long the next commit has been waited for; None = it is late, or nobody is there to commit."""
+def wait_ms(window: Window, params: LagParams, gap_ms: int | None = None) -> int | None:
+    """How long the next commit has been waited for; None = it is late, or nobody is there to commit. `gap_ms`:
+    `commit_gap_ms`, of who has asked for it already.
+    """
     stood_ms = window.seen_ms - window.moved_ms
-    is_late = window.is_active is False or stood_ms > commit_gap_ms(window, params) + params.period_ms
-    return None if is_late else stood_ms
+    gap_ms = commit_gap_ms(window, params) if gap_ms is None else gap_ms
+    return None if window.is_active is False or stood_ms > gap_ms + params.period_ms else stood_ms
 
 
 def lag_at_commit_s(window: Window, seconds: float | None, params: LagParams) -> float | None:
@@ -58,7 +60,8 @@ def steady_s(window: Window, seconds: float | None, params: LagParams) -> float 
     if is_at_stuck(window, params):
         gap_ms, waited_ms = stuck_gap_ms(window, params), None if is_stuck_long(window, params) else seconds * 1000
     else:
-        gap_ms, waited_ms = commit_gap_ms(window, params), wait_ms(window, params)
+        gap_ms = commit_gap_ms(window, params)
+        waited_ms = wait_ms(window, params, gap_ms)
     more_ms, most_ms = gap_ms - params.commit_interval_ms, params.wait_most_ms
     if more_ms <= 0:
         return seconds

@@ -39,7 +39,9 @@ from recoveryd.live.lag.verdicts import SEVERITY, GroupLag, LagVerdict, Partitio
 from recoveryd.live.lag.window import LagParams, Window
 
 WITHIN_TOLERANCE: Final = 13  # rules
+_STALE: Final = 3
 _NO_COMMIT: Final = 4
+FOR_EVER_MS: Final = 2**63
 _NEVER_SEEN = Window()
 
 
@@ -125,8 +127,38 @@ def _untold(window: Window, age_ms: int, now_ms: int, params: LagParams) -> tupl
     if window.mark is not None:
         return LagVerdict.INVALID, 2
     if not window.ends_ms or age_ms > 2 * params.period_ms or window.seen_ms > now_ms + params.future_ms:
-        return LagVerdict.UNKNOWN, 3
+        return LagVerdict.UNKNOWN, _STALE
     return (LagVerdict.UNKNOWN, 4) if window.position is None else None
+
+
+def same_until_ms(window: Window, now_ms: int, params: LagParams) -> int:
+    """When the verdict or its sentence may become another one although no sample comes: each rule that asks for the
+    time is here.
+    """
+    seen_ms, ends_ms, times = window.seen_ms, window.ends_ms, window.times_ms
+    if seen_ms < 0:
+        return FOR_EVER_MS
+    fresh_ms = 2 * params.period_ms
+    moments = [seen_ms + fresh_ms + 1, seen_ms - params.future_ms]
+    oldest_ms = seen_ms
+    if ends_ms:
+        oldest_ms = min(seen_ms, ends_ms[-1])
+        moments.append(ends_ms[-1] + fresh_ms + 1)
+    if window.stuck_since_ms is not None:
+        moments.append(window.stuck_since_ms + params.blocked_after_ms + 1)
+    if times:
+        moments.append(2 * times[-1] - times[0] + 1)
+    age_ms = max(now_ms - oldest_ms, 0)
+    untold = _untold(window, age_ms, now_ms, params)
+    if untold is not None and untold[1] == _STALE:
+        moments.append(oldest_ms + _next_said_ms(age_ms))
+    return min((at_ms for at_ms in moments if at_ms > now_ms), default=FOR_EVER_MS)
+
+
+def _next_said_ms(age_ms: int) -> int:
+    """The next age that is said in other words: whole seconds, of which a half is rounded to the even one."""
+    seconds = round(age_ms / 1000)
+    return 1000 * seconds + (500 if seconds % 2 else 501)
 
 
 def _untrue(window: Window, position: int, reach: int, now_ms: int, params: LagParams) -> tuple[LagVerdict, int] | None:
@@ -147,7 +179,8 @@ def _behaviour(window: Window, lag: int, fill: float, now_ms: int, params: LagPa
     """Rules 10 to 13, and 14 to 18 by `_trend`. An empty group needs no history: unless it has read everything, it is
     STOPPED.
     """
-    allowed = tolerance(window, params)
+    # what must be tolerated at least is known without a look at the table of ends, and is enough for most
+    allowed = params.tolerated if lag <= params.tolerated else tolerance(window, params)
     if window.is_active is False:
         return (LagVerdict.IDLE, 13) if lag <= allowed else (LagVerdict.STOPPED, 11)
     if fill < params.fill_least:
@@ -196,11 +229,12 @@ def tolerance(window: Window, params: LagParams) -> float:
     two commits and two samples, by what came in the time of the ring: what was written before that says nothing of a
     reader that stopped with the writers.
     """
-    least, ends, ends_ms, times = max(params.allowed_lag, params.markers), window.ends, window.ends_ms, window.times_ms
+    least, ends, ends_ms, times = params.tolerated, window.ends, window.ends_ms, window.times_ms
     if not ends or not times:
         return least
     first = max(0, bisect_right(ends_ms, ends_ms[-1] - (times[-1] - times[0])) - 1)
     elapsed_ms = ends_ms[-1] - ends_ms[first]
     per_ms = (ends[-1] - ends[first]) / elapsed_ms if elapsed_ms > 0 else 0.0
-    between_ms = params.commit_interval_ms if wait_ms(window, params) is None else commit_gap_ms(window, params)
+    gap_ms = commit_gap_ms(window, params)
+    between_ms = params.commit_interval_ms if wait_ms(window, params, gap_ms) is None else gap_ms
     return max(least, per_ms * (between_ms + params.period_ms))

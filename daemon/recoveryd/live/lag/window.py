@@ -7,7 +7,7 @@ number in it, which by then lie all over the memory. No array changes once it is
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -26,7 +26,10 @@ class LagParams:
     `is_read_committed`: the reader stops at the last stable offset, where `marker_records` transaction markers may stay
     unread for ever. `advance_most_per_s`: the reader reads no faster, so a larger step of the position was a skip; None
     = not known. `wait_most_ms`: of a reader with an SLO, how long a position that stands may count as waiting for a
-    commit where the lag is told to who slows down for it; None = no bound of its own.
+    commit where the lag is told to who slows down for it; None = no bound of its own. `markers`: so many records may
+    stay unread for ever; `tolerated`: so many may in any case. Of the `recent` newest points none is left out, those of
+    the ring; older ones lie `spacing_ms` apart where ends come more often, or where the table has to reach back to an
+    SLO: with every second point left out it does.
     """
 
     period_ms: int = 5_000
@@ -43,32 +46,25 @@ class LagParams:
     future_ms: int = 2_000
     too_old_ms: int = 300_000
     slo_ms: int | None = None
+    wait_most_ms: int | None = field(init=False, compare=False)
+    spacing_ms: int = field(init=False, compare=False)
+    recent: int = field(init=False, compare=False)
+    markers: int = field(init=False, compare=False)
+    tolerated: int = field(init=False, compare=False)
 
-    @property
-    def wait_most_ms(self) -> int | None:
-        """Of a reader with an SLO, how long a position that stands may count as waiting for a commit where the lag is
-        told to who slows down for it: who does not move has to be seen before its SLO is over, one look later at most.
-        None = no bound of its own.
-        """
-        return None if self.slo_ms is None else max(0, self.slo_ms - self.period_ms)
-
-    @property
-    def spacing_ms(self) -> int:
-        """So far apart lie the older points of the table where ends come more often, or where it has to reach back to
-        an SLO: with every second point left out it does.
-        """
+    def __post_init__(self) -> None:
+        """What follows from the others is worked out once: each sample of each partition asks for it."""
+        recent = self.slots + 2
+        # who does not move has to be seen before its SLO is over, one look later at most
+        wait_most_ms = None if self.slo_ms is None else max(0, self.slo_ms - self.period_ms)
         reach_ms = 0 if self.slo_ms is None else self.slo_ms + 2 * self.period_ms
-        return max(3 * self.period_ms // 2, 2 * reach_ms // (self.points - self.recent - 1))
-
-    @property
-    def recent(self) -> int:
-        """Of so many of the newest points none is left out: those of the ring."""
-        return self.slots + 2
-
-    @property
-    def markers(self) -> int:
-        """So many records may stay unread for ever."""
-        return self.marker_records if self.is_read_committed else 0
+        spacing_ms = max(3 * self.period_ms // 2, 2 * reach_ms // (self.points - recent - 1))
+        markers = self.marker_records if self.is_read_committed else 0
+        object.__setattr__(self, "wait_most_ms", wait_most_ms)
+        object.__setattr__(self, "spacing_ms", spacing_ms)
+        object.__setattr__(self, "recent", recent)
+        object.__setattr__(self, "markers", markers)
+        object.__setattr__(self, "tolerated", max(self.allowed_lag, markers))
 
 
 class LagSample(NamedTuple):
@@ -154,16 +150,17 @@ def _refuse(window: Window, sample: LagSample, now_ms: int, params: LagParams) -
     for offset in (sample.end, sample.log_start, sample.last_stable):
         if offset is not None and not 0 <= offset <= OFFSET_MOST:
             return RejectReason.NEGATIVE if offset < 0 else RejectReason.NOT_A_NUMBER
-    position = sample.position
+    position, position_at_ms, end_at_ms = sample.position, sample.position_at_ms, sample.end_at_ms
     if position is not None and not -1 <= position <= OFFSET_MOST:
         return RejectReason.NEGATIVE if position < 0 else RejectReason.NOT_A_NUMBER
     latest_ms = now_ms + params.future_ms
-    if not (sample.position_at_ms <= latest_ms and sample.end_at_ms <= latest_ms):
+    if not (position_at_ms <= latest_ms and end_at_ms <= latest_ms):
         return RejectReason.FUTURE
     oldest_ms = now_ms - params.too_old_ms
-    if sample.position_at_ms < oldest_ms or sample.end_at_ms < oldest_ms:
+    if position_at_ms < oldest_ms or end_at_ms < oldest_ms:
         return RejectReason.TOO_OLD
-    if sample.position_at_ms <= window.seen_ms or (window.ends_ms and sample.end_at_ms < window.ends_ms[-1]):
+    ends_ms = window.ends_ms
+    if position_at_ms <= window.seen_ms or (ends_ms and end_at_ms < ends_ms[-1]):
         return RejectReason.OUT_OF_ORDER
     return None
 
@@ -205,8 +202,11 @@ def _with_kept(window: Window, signal: LagSample, params: LagParams) -> LagSampl
     """
     if signal.position_at_ms - window.looked_ms > 2 * params.period_ms:
         return signal
-    last_stable = _held_at(window.last_stable, window.stuck_since_ms, signal.position)
-    return signal._replace(last_stable=last_stable, is_active=window.is_active)
+    position, position_at_ms, end, end_at_ms, log_start, _, topic_id, _, is_signal = signal
+    last_stable = _held_at(window.last_stable, window.stuck_since_ms, position)
+    return LagSample(
+        position, position_at_ms, end, end_at_ms, log_start, last_stable, topic_id, window.is_active, is_signal
+    )
 
 
 def _held_at(last_stable: int | None, stuck_since_ms: int | None, position: int | None) -> int | None:

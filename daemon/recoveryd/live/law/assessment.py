@@ -6,10 +6,11 @@ No rate is chosen here. Readings with a name that is not protected are refused a
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
+from recoveryd.kernel.replacing import replaced
 from recoveryd.live.freshness import RejectReason, Track, counted, loop_delay_ms, with_late_alarm, with_reading
 from recoveryd.live.law.types import ControllerParams, ControllerState, Inputs
 from recoveryd.live.pressure import (
@@ -142,7 +143,7 @@ def fold_readings(
         ingress, refused = with_reading(ingress, inputs.ingress, now_ms, params.freshness)
     if refused is not None:
         reasons.append(refused)
-    folded = replace(
+    folded = replaced(
         state,
         tracks=tracks,
         baselines=baselines,
@@ -264,7 +265,7 @@ def with_baselines(
         idle_s = baseline_s(samples, protection.slo_s) if is_refresh else None
         if track.times_ms[-1] > since_ms and (idle_s is None or track.values[-1] <= _DRIFT_MOST * idle_s):
             fresh[protection.name] = with_baseline_sample(samples, track.values[-1])
-    return replace(state, baselines={**state.baselines, **fresh}) if fresh else state
+    return replaced(state, baselines={**state.baselines, **fresh}) if fresh else state
 
 
 def may_rise(seen: Assessment, params: ControllerParams) -> bool:

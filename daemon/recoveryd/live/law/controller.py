@@ -22,8 +22,7 @@ they are tried:
 is remembered; `assessment` adds the readings; `recoveryd.live.budget_shares` divides the budget among recoveries.
 """
 
-from dataclasses import replace
-
+from recoveryd.kernel.replacing import replaced
 from recoveryd.live.law.assessment import (
     Assessment,
     assess,
@@ -61,7 +60,7 @@ def step(
     """
     slos = {p.name: p.slo_s for p in params.protections}
     memory = state.memory.protecting(slos, some_left_out=params.some_left_out)
-    known = state = state if memory is state.memory else replace(state, memory=memory)
+    known = state = state if memory is state.memory else replaced(state, memory=memory)
     state, news = fold_readings(state, inputs, now_ms, params)
     if not inputs.active:
         return rest(known, state, news, now_ms, params)
@@ -74,7 +73,7 @@ def step(
         # become the baseline.
         state = with_baselines(state, news, state.floor_since_ms + params.loop_delay_ms, params, is_refresh=True)
     if state.used_ms is None:
-        state = replace(state, used_ms=used_ms(state, inputs, now_ms))
+        state = replaced(state, used_ms=used_ms(state, inputs, now_ms))
     state = with_use(state, inputs, measured_delay_ms(state, params), now_ms, params)
     state = with_counted(known, state, params)
     seen = assess(state, news, now_ms, params)
@@ -126,16 +125,16 @@ def _with_live_load(
     """
     load = seen.live_bytes_per_s
     if load is None or params.effective_law is not Law.BUDGET:
-        return replace(state, budget=state.rate, displaced=None)
+        return replaced(state, budget=state.rate, displaced=None)
     taken = params.displacement * load
     if state.displaced is None:
-        return replace(state, budget=state.rate + taken, displaced=taken)
+        return replaced(state, budget=state.rate + taken, displaced=taken)
     floor, ceiling = bounds(inputs)
     rate = min(ceiling, max(floor, state.budget - taken))
     is_blind = bool(seen.stale or seen.lost or seen.unseen)
     if rate > state.rate and (is_blind or is_accused(state, seen)):
-        return replace(state, budget=state.rate + taken, displaced=taken)
-    return replace(state, rate=rate, displaced=taken)
+        return replaced(state, budget=state.rate + taken, displaced=taken)
+    return replaced(state, rate=rate, displaced=taken)
 
 
 def _moved(
@@ -152,7 +151,7 @@ def _moved(
     at_floor = rate <= floor * 1.001
     since_ms = state.floor_since_ms if state.floor_since_ms is not None else now_ms
     budget = state.budget if move.budget is None else move.budget
-    return replace(
+    return replaced(
         state,
         rate=rate,
         budget=min(budget, ceiling + displaced(state)),

@@ -4,8 +4,8 @@ What is remembered, and for how long, is in `memory`.
 """
 
 import math
-from dataclasses import replace
 
+from recoveryd.kernel.replacing import replaced
 from recoveryd.live.freshness import Track
 from recoveryd.live.law.assessment import Assessment, assess, may_rise
 from recoveryd.live.law.cause import open_doubt
@@ -29,19 +29,19 @@ def with_learned(
     that led to a cut was not.
     """
     if move.cut and move.comfortable is not None and move.rule is Rule.GUARD:
-        return replace(state, memory=_with_harm(state, move.comfortable, seen, now_ms), tried=())
+        return replaced(state, memory=_with_harm(state, move.comfortable, seen, now_ms), tried=())
     is_raising = may_rise(seen, params)
     if seen.gated:  # samples that are too old to raise a rate by tell of the rates before
-        seen = assess(replace(state, cut_ms=None), seen.newest, now_ms, params)
+        seen = assess(replaced(state, cut_ms=None), seen.newest, now_ms, params)
     is_pressed = seen.room < -params.dead_band or seen.is_over or open_doubt(state, seen, now_ms) is not None
     if is_pressed or _is_blind(state, seen, params):
-        return replace(state, tried=()) if state.tried else state
+        return replaced(state, tried=()) if state.tried else state
     tried = (*state.tried, *more)[-_TRIED_AT_MOST:]
     if not is_raising:
-        return replace(state, tried=tried)
+        return replaced(state, tried=tried)
     old = seen_of(tuple(one for one in tried if now_ms - one.at_ms >= seen.delay_ms), state, params)
     left = tuple(one for one in tried if one not in old)
-    return replace(state, memory=state.memory.with_tried(old), tried=left)
+    return replaced(state, memory=state.memory.with_tried(old), tried=left)
 
 
 def _is_blind(state: ControllerState, seen: Assessment, params: ControllerParams) -> bool:

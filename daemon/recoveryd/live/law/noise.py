@@ -8,9 +8,9 @@ lanes do not use what they have, it counts for what they use.
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
+from recoveryd.kernel.replacing import replaced
 from recoveryd.live.freshness import Track
 from recoveryd.live.law.memory import WorkKind
 from recoveryd.live.law.types import AtRate, ControllerParams, ControllerState, Counted
@@ -57,7 +57,7 @@ def with_counted(before: ControllerState, state: ControllerState, params: Contro
             for at_ms, value in samples:
                 counted = _with_sample(counted, step_of(rate), at_ms, value / protection.slo_s)
             found[protection.name] = counted
-    return replace(state, counted={**state.counted, **found}) if found else state
+    return replaced(state, counted={**state.counted, **found}) if found else state
 
 
 def with_work(state: ControllerState, work: WorkKind) -> ControllerState:
@@ -67,7 +67,7 @@ def with_work(state: ControllerState, work: WorkKind) -> ControllerState:
     at_rest = {name: {AT_REST: c[AT_REST]} for name, c in state.counted.items() if AT_REST in c}
     before = state.put_by.get(work, {})
     counted = {name: {**before.get(name, {}), **at_rest.get(name, {})} for name in {*before, *at_rest}}
-    return replace(state, work=work, counted=counted, put_by={**state.put_by, state.work: state.counted})
+    return replaced(state, work=work, counted=counted, put_by={**state.put_by, state.work: state.counted})
 
 
 def usual_share(state: ControllerState, name: str, slo_s: float) -> float:

@@ -11,20 +11,21 @@ _LESS = 0.99  # of the least so far; noise alone shows a new least more and more
 
 
 def pressed_on(known: Pressed | None, seen: Assessment, now_ms: int) -> Pressed | None:
-    """After a step at the floor; None = nothing is over its SLO."""
+    """After a step at the floor; None = nothing is over its SLO. Those that take turns add up, since live traffic was
+    pressed all the time; but one that has just come over its SLO undoes no fall of those that were.
+    """
     over = [pressure for pressure in seen.pressures if is_over(pressure)]
     if not over:
         return None
-    since_ms = now_ms if known is None else known.since_ms
     before = {} if known is None else known.signals
-    now = {p.name: _signal(before.get(p.name), p, since_ms, now_ms) for p in over}
-    return Pressed(since_ms, {**before, **now}, frozenset(now))
+    begun_ms = max((signal.since_ms for signal in before.values()), default=now_ms)
+    return Pressed({p.name: _signal(before.get(p.name), p, begun_ms, now_ms) for p in over})
 
 
-def _signal(known: PressedSignal | None, pressure: Pressure, pressed_ms: int, now_ms: int) -> PressedSignal:
+def _signal(known: PressedSignal | None, pressure: Pressure, begun_ms: int, now_ms: int) -> PressedSignal:
     share = pressure.share
     if known is None:
-        return PressedSignal(pressed_ms, share, now_ms if pressure.kind is SignalKind.LAG else pressed_ms, share)
+        return PressedSignal(begun_ms, share, now_ms if pressure.kind is SignalKind.LAG else begun_ms, share)
     if share < SAME[0] * known.share:
         return PressedSignal(now_ms, share, now_ms, share)
     if pressure.kind is not SignalKind.LAG:  # answers within a loop delay, and is too noisy for less

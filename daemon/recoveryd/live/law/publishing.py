@@ -3,8 +3,7 @@
 The move is chosen already (`rules`); here it is only published, or held back where a change is too small.
 """
 
-from dataclasses import replace
-
+from recoveryd.kernel.replacing import replaced
 from recoveryd.live.freshness import Track
 from recoveryd.live.law.assessment import Assessment
 from recoveryd.live.law.cause import SAME
@@ -36,7 +35,7 @@ def published(
     told = ((now_ms, published),) if publish or not state.publications else ()
     publications = _in_force((*state.publications, *told), now_ms, seen.delay_ms)
     cut_ms = now_ms + params.cut_latency_ms if move.cut else state.cut_ms
-    state = replace(state, published=published, publications=publications, cut_ms=cut_ms)
+    state = replaced(state, published=published, publications=publications, cut_ms=cut_ms)
     state, verdict = _with_verdict(state, move, seen, now_ms, params)
     if verdict is ControlVerdict.UNATTRIBUTABLE:
         move = _unattributed(state, move, seen, now_ms)
@@ -62,14 +61,14 @@ def _with_verdict(
     stays, whichever rule sets the rate.
     """
     left_out = {n: was_s for n, was_s in state.dropped.items() if not _counts_again(state, n, was_s, params)}
-    state = state if len(left_out) == len(state.dropped) else replace(state, dropped=left_out)
+    state = state if len(left_out) == len(state.dropped) else replaced(state, dropped=left_out)
     if move.pause:
         return state, ControlVerdict.PAUSED
     if seen.unseen or seen.stale:
         return state, ControlVerdict.BLIND
     may_drop = {p.name for p in params.protections if p.drop_when_unattributable} & _unmoved(state, seen, now_ms)
     shown_s = {p.name: p.value_s for p in seen.pressures if p.name in may_drop}
-    state = replace(state, dropped={**state.dropped, **shown_s}) if shown_s else state
+    state = replaced(state, dropped={**state.dropped, **shown_s}) if shown_s else state
     if state.dropped or _is_pressed_for_long(state, seen, now_ms):
         return state, ControlVerdict.UNATTRIBUTABLE
     is_protected = watches_latency(params) or not (params.protections or params.all_left_out)
@@ -87,7 +86,7 @@ def _unattributed(state: ControllerState, move: Move, seen: Assessment, now_ms: 
 
 def _is_pressed_for_long(state: ControllerState, seen: Assessment, now_ms: int) -> bool:
     """By everything that is over its SLO: where some of it gets less, the floor is what it needs."""
-    return state.pressed is not None and _unmoved(state, seen, now_ms) == state.pressed.over
+    return state.pressed is not None and _unmoved(state, seen, now_ms) == state.pressed.signals.keys()
 
 
 def _unmoved(state: ControllerState, seen: Assessment, now_ms: int) -> frozenset[str]:

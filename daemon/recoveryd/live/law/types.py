@@ -179,22 +179,20 @@ class PressedSignal(NamedTuple):
 
 
 class Pressed(NamedTuple):
-    """Since `since_ms` some signal was over its SLO at each step, with the rate at the floor. `signals`: those that
-    were over it meanwhile, by name; `over`: those that are.
+    """Live traffic was over an SLO at each step of late, with the rate at the floor. `signals`: those that are over
+    theirs now, by name.
     """
 
-    since_ms: int
     signals: Mapping[str, PressedSignal]
-    over: frozenset[str]
 
     @property
     def unchanged_ms(self) -> int:
         """Since when one that is over its SLO has not become much less."""
-        return min(self.signals[name].since_ms for name in self.over)
+        return min(signal.since_ms for signal in self.signals.values())
 
     def unmoved(self, now_ms: int, for_ms: int) -> frozenset[str]:
         """Those over their SLO that have not become less at all for so long."""
-        return frozenset(n for n in self.over if now_ms - self.signals[n].least_ms >= for_ms)
+        return frozenset(name for name, signal in self.signals.items() if now_ms - signal.least_ms >= for_ms)
 
 
 @dataclass(frozen=True, slots=True)

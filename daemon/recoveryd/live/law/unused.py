@@ -7,8 +7,8 @@ lane uses counts with what the others have to be granted for it, since all get p
 """
 
 import math
-from dataclasses import replace
 
+from recoveryd.kernel.replacing import replaced
 from recoveryd.live.law.moves import Move, begin_rate, displaced, granted_least
 from recoveryd.live.law.types import ControllerParams, ControllerState, Inputs, Rule, Use
 
@@ -33,7 +33,7 @@ def with_use(
         uses = ()
     achieved = inputs.achieved_bytes_per_s
     if state.used_ms is None or achieved is None or not math.isfinite(achieved) or not inputs.all_heard:
-        return state if uses is state.uses else replace(state, uses=uses)
+        return state if uses is state.uses else replaced(state, uses=uses)
     achieved = max(achieved, min(inputs.needed_bytes_per_s, state.published))
     if uses and now_ms - uses[-1].at_ms < part_ms:
         last = uses[-1]
@@ -45,7 +45,7 @@ def with_use(
     before = max((use.most for use in uses[:-1]), default=math.inf)
     granted = granted_least(state)
     stood_unused = before < params.achieved_least * granted and achieved >= before + (FOLLOWS - 1) * granted
-    return replace(state, uses=uses, woken_ms=now_ms if stood_unused else state.woken_ms)
+    return replaced(state, uses=uses, woken_ms=now_ms if stood_unused else state.woken_ms)
 
 
 def has_woken(state: ControllerState, within_ms: int, now_ms: int) -> bool:
@@ -68,7 +68,7 @@ def as_used(state: ControllerState, inputs: Inputs, now_ms: int, params: Control
     used = max((use.most for use in state.uses), default=math.inf)
     if used >= params.achieved_least * granted_least(state):
         return state
-    return replace(state, rate=min(state.rate, max(used, begin_rate(state, inputs, now_ms, params))))
+    return replaced(state, rate=min(state.rate, max(used, begin_rate(state, inputs, now_ms, params))))
 
 
 def without_unused(

@@ -37,12 +37,20 @@ _MAY_BE_NEAR = frozenset({LagVerdict.OK, LagVerdict.IDLE, LagVerdict.CATCHING_UP
 
 def readers_in_play(workflows: Workflows) -> tuple[Reader, ...]:
     """The readers that the collector must sample now for workflows, each once."""
-    waiting = (
-        step.action
-        for workflow in workflows.live.values()
-        if (step := workflow.step) is not None and step.began_ms is not None
-    )
-    return tuple(dict.fromkeys(r for action in waiting if isinstance(action, AwaitReady) for r in _readers(action)))
+    return tuple(dict.fromkeys(reader for action in _awaited(workflows) for reader in _readers(action)))
+
+
+def _awaited(workflows: Workflows) -> Iterator[AwaitReady]:
+    for workflow in workflows.live.values():
+        step = workflow.step
+        if step is not None and step.began_ms is not None and isinstance(step.action, AwaitReady):
+            yield step.action
+
+
+def _is_awaited(workflows: Workflows, reader: Reader) -> bool:
+    """Whether it is in play. Asked with each look at a group, of whom watches wait for as well."""
+    place = (reader.cluster, reader.group)
+    return any((a.cluster, a.group) == place and reader.topic in a.topics for a in _awaited(workflows))
 
 
 def _readers(action: AwaitReady) -> Iterator[Reader]:
@@ -52,12 +60,11 @@ def _readers(action: AwaitReady) -> Iterator[Reader]:
 
 def on_reader_sampled(draft: WorkflowDraft, event: ReaderSampled) -> None:
     """One look at a group on a topic is kept; it is judged when its step is asked for again."""
-    watched = frozenset(readers_in_play(draft.workflows))
-    if event.reader not in watched:
+    if not _is_awaited(draft.workflows, event.reader):
         return
     known = draft.workflows.readiness
     params = draft.params.live.lag_of(event.reader)
-    book = with_samples(known.book, event.reader, event.samples, draft.now_ms, params, watched)
+    book = with_samples(known.book, event.reader, event.samples, draft.now_ms, params, {event.reader})
     found = next((sample.topic_id for _, sample in event.samples if sample.topic_id), "")
     topics = {**known.topics, event.reader: (found, tuple(sorted(event.planned)))}
     draft.workflows = replace(draft.workflows, readiness=replace(known, book=book, topics=topics))

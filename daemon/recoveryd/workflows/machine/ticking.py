@@ -3,7 +3,7 @@ gave, and ended ones to forget. Nothing ends by its time before it is known what
 person said may lie there.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from recoveryd.kernel.catalogue import Code
@@ -19,7 +19,8 @@ from recoveryd.workflows.machine.patience import with_time_of
 from recoveryd.workflows.machine.planning import approval_ends_ms, ask_again, for_approval, refuse
 from recoveryd.workflows.machine.steps import take_again
 from recoveryd.workflows.model.actions import RollBackChildren, RunChildren
-from recoveryd.workflows.model.size import ENDED_BYTES_MOST
+from recoveryd.workflows.model.known import Workflows
+from recoveryd.workflows.model.size import ENDED_BYTES_MOST, noted_bytes
 from recoveryd.workflows.model.workflow import Workflow
 
 _LOOKING = frozenset({State.RUNNING, State.WAITING, State.PAUSING, State.STOPPING})
@@ -92,29 +93,22 @@ def _put_back(draft: WorkflowDraft, workflow: Workflow) -> None:
 
 
 def forget_old(draft: WorkflowDraft) -> None:
-    params = draft.params
-    ended = _forgettable(draft.workflows.ended)
-    due = {w.id for w in overdue(draft, ended, params)}
-    due |= set(_too_large(ended, draft.workflows.noted_bytes))
-    kept = _begun_by(w for w in draft.workflows if w.id not in due) if due else ()
-    gone = [workflow for workflow in ended if workflow in due and workflow not in kept] if due else []
-    if gone:
+    known = draft.workflows
+    late = (workflow.id for workflow in overdue(draft, known.forgettable, draft.params))
+    due = dict.fromkeys((*late, *_too_large(known)))  # both begin with the oldest
+    kept = _begun_by(w for w in known if w.id not in due) if due else ()
+    if gone := [workflow for workflow in due if workflow not in kept]:
         draft.forget(gone)
 
 
-def _too_large(ended: Mapping[str, Workflow], noted_bytes: Mapping[str, int]) -> Iterator[str]:
+def _too_large(known: Workflows) -> Iterator[str]:
     """The oldest, until what the others noted is little enough: the number of them alone bounds no memory."""
-    left = sum(noted_bytes[workflow] for workflow in ended)
-    for workflow in ended:
+    left = known.noted_bytes
+    for workflow in known.forgettable.values():
         if left <= ENDED_BYTES_MOST:
             return
-        left -= noted_bytes[workflow]
-        yield workflow
-
-
-def _forgettable(ended: Mapping[str, Workflow]) -> Mapping[str, Workflow]:
-    """A savepoint is kept until somebody deletes it."""
-    return {i: w for i, w in ended.items() if w.cut is None or w.state is not State.COMPLETED}
+        left -= noted_bytes(workflow)
+        yield workflow.id
 
 
 def _begun_by(workflows: Iterable[Workflow]) -> set[str]:

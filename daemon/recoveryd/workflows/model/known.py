@@ -3,7 +3,8 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from recoveryd.kernel.known import KnownNouns
+from recoveryd.kernel.known import KnownNouns, live_and_ended
+from recoveryd.kernel.states import ENDED, State
 from recoveryd.workflows.model.near import Readiness
 from recoveryd.workflows.model.size import noted_bytes
 from recoveryd.workflows.model.workflow import Workflow
@@ -13,34 +14,36 @@ from recoveryd.workflows.model.workflow import Workflow
 class Workflows(KnownNouns[Workflow]):
     """`due_ms`: when the present step of a live one is asked for again; `asked_ms`: since when the facts of a plan are
     asked for; `heard`: the step and the last try of it of which was heard. All are soft, as is `readiness`.
-    `noted_bytes`: an estimate for each ended one.
+    `forgettable`: the ended ones without the savepoints, which are kept until somebody deletes them, in the same order.
+    `noted_bytes`: an estimate for all of those together.
     """
 
     due_ms: Mapping[str, int] = field(default_factory=dict)
     asked_ms: Mapping[str, int] = field(default_factory=dict)
     heard: Mapping[str, tuple[str, int]] = field(default_factory=dict)
-    noted_bytes: Mapping[str, int] = field(default_factory=dict)
+    forgettable: Mapping[str, Workflow] = field(default_factory=dict)
+    noted_bytes: int = 0
     readiness: Readiness = Readiness()
 
     @staticmethod
     def of(workflows: Iterable[Workflow]) -> "Workflows":
         """As a new daemon knows them."""
-        made = Workflows()
-        for workflow in sorted(workflows, key=lambda w: w.updated_ms):
-            made = made.with_workflow(workflow)
-        return made
+        live, ended = live_and_ended(sorted(workflows, key=lambda w: w.updated_ms), is_over)
+        forgettable = {i: w for i, w in ended.items() if not is_kept(w)}
+        return Workflows(live, ended, forgettable=forgettable, noted_bytes=sum(map(noted_bytes, forgettable.values())))
 
     def with_workflow(self, workflow: Workflow) -> "Workflows":
+        """These, with a new or changed one. The ended ones are copied only when it joins, leaves or changes them."""
         live = {i: w for i, w in self.live.items() if i != workflow.id}
-        ended = {i: w for i, w in self.ended.items() if i != workflow.id}
-        (ended if is_over(workflow) else live)[workflow.id] = workflow
+        if not is_over(workflow):
+            live[workflow.id] = workflow
         due_ms = {i: at for i, at in self.due_ms.items() if i in live}
         asked_ms = {i: at for i, at in self.asked_ms.items() if i in live and i != workflow.id}
         heard = {i: last for i, last in self.heard.items() if i in live}
-        size = {i: n for i, n in self.noted_bytes.items() if i != workflow.id}
-        if is_over(workflow):
-            size[workflow.id] = noted_bytes(workflow)
-        return replace(self, live=live, ended=ended, due_ms=due_ms, asked_ms=asked_ms, heard=heard, noted_bytes=size)
+        made = replace(self, live=live, due_ms=due_ms, asked_ms=asked_ms, heard=heard)
+        if workflow.id in self.ended:
+            made = made.without((workflow.id,))
+        return _with_ended(made, workflow) if is_over(workflow) else made
 
     def with_due(self, workflow_id: str, at_ms: int) -> "Workflows":
         return replace(self, due_ms={**self.due_ms, workflow_id: at_ms})
@@ -54,10 +57,27 @@ class Workflows(KnownNouns[Workflow]):
 
     def without(self, forgotten: Collection[str]) -> "Workflows":
         """Without some of the ended ones."""
-        size = {i: n for i, n in self.noted_bytes.items() if i not in forgotten}
-        return replace(KnownNouns.without(self, forgotten), noted_bytes=size)
+        gone = frozenset(forgotten)
+        forgettable = {i: w for i, w in self.forgettable.items() if i not in gone}
+        size = self.noted_bytes - sum(noted_bytes(self.forgettable[i]) for i in gone & self.forgettable.keys())
+        return replace(KnownNouns.without(self, gone), forgettable=forgettable, noted_bytes=size)
 
 
 def is_over(workflow: Workflow) -> bool:
     """Whether nothing more happens by itself."""
-    return workflow.is_terminal or workflow.state.value == "planned"
+    return workflow.state in ENDED
+
+
+def is_kept(workflow: Workflow) -> bool:
+    """Whether it is a savepoint, which is kept until somebody deletes it."""
+    return workflow.cut is not None and workflow.state is State.COMPLETED
+
+
+def _with_ended(known: Workflows, workflow: Workflow) -> Workflows:
+    """With one more that ended."""
+    ended = {**known.ended, workflow.id: workflow}
+    if is_kept(workflow):
+        return replace(known, ended=ended)
+    forgettable = {**known.forgettable, workflow.id: workflow}
+    size = known.noted_bytes + noted_bytes(workflow)
+    return replace(known, ended=ended, forgettable=forgettable, noted_bytes=size)

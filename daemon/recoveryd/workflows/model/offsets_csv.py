@@ -17,6 +17,10 @@ class OffsetsUnreadable(ValueError):  # noqa: N818  (named for what happened)
     """Says the line."""
 
 
+class GroupUnknown(ValueError):  # noqa: N818  (named for what happened)
+    """Says the line that names a group, where nobody knows which one is meant."""
+
+
 def write_offsets(group: str, offsets: Offsets) -> str:
     """In the order of topics and partitions, and only what needs quotes has them, as Kafka's own tool writes it."""
     named = _quoted(group)
@@ -33,8 +37,10 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if needs_quotes else text
 
 
-def read_offsets(text: str, group: str) -> dict[str, dict[int, int]]:
-    """What stands there of `group`. Raises `OffsetsUnreadable`."""
+def read_offsets(text: str, group: str | None) -> dict[str, dict[int, int]]:
+    """What stands there of `group`; None: of the one that is meant, as long as no line names one. Raises
+    `OffsetsUnreadable` and `GroupUnknown`.
+    """
     found: dict[str, dict[int, int]] = {}
     for number, row in enumerate(_rows(text), 1):
         if not row or row == [""]:
@@ -43,6 +49,8 @@ def read_offsets(text: str, group: str) -> dict[str, dict[int, int]]:
             raise OffsetsUnreadable(f"it has more than {_LINES_MOST:,} lines")
         if len(row) not in {3, 4}:
             raise OffsetsUnreadable(f"line {number} has {len(row)} fields; it needs [group,]topic,partition,offset")
+        if len(row) == 4 and group is None:
+            raise GroupUnknown(f"line {number} is of the group {_shown(row[0])}")
         if len(row) == 4 and row[0] != group:
             continue
         topic, partition, offset = row[-3], _number(row[-2], number, "partition"), _number(row[-1], number, "offset")
@@ -50,7 +58,7 @@ def read_offsets(text: str, group: str) -> dict[str, dict[int, int]]:
             raise OffsetsUnreadable(f"line {number}: {topic} {partition} stands there twice")
         found[topic][partition] = offset
     if not found:
-        raise OffsetsUnreadable(f"nothing stands there of the group {group}")
+        raise OffsetsUnreadable("nothing stands there" + (f" of the group {group}" if group else ""))
     return found
 
 

@@ -61,7 +61,8 @@ def look_at_children(draft: WorkflowDraft, workflow: Workflow, step: WorkflowSte
         logs = _verified_logs(step.action.runs, completed)
         return _told(workflow, step, Outcome.DONE, f"{named} completed", evidence=kept, logs=logs)
     runs, sent = step.action.runs, _sent(step)
-    unread = [run for run in unseen if run in runs[:sent]]
+    asked_for = {run.recovery for run in runs[:sent]}
+    unread = [run for run in unseen if run.recovery in asked_for]
     if unread and step.tries - _first_try(step) >= draft.params.ready_wait_ms // draft.params.look_every_ms:
         why = f"the command for {unread[0].recovery} was not read for {draft.params.ready_wait_ms // 60_000} minutes"
         return _told(workflow, step, Outcome.FAILED, why, code=Code.STEP_FAILED.value)
