@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo demo-app gameday response soak test test-fast lint format bench docs site sbom pictures film clean clean-all java
+.PHONY: help setup demo demo-app gameday response soak test test-all test-fast lint format bench docs site sbom pictures film clean clean-all java
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -40,11 +40,15 @@ response: setup ## How live traffic answers to a replay at several rates, as dat
 # Three runs: what has no broker uses all cores, and beside it the jars of Kafka's other programs come, which takes minutes the first time; what has one waits as
 # long as it computes, so four workers share two cores, each with a broker of its own, and the tests of a file stay on one, in the order of tests/conftest.py;
 # containers have the machine to themselves. Exit code 5 = nothing of this kind was chosen by ARGS; not so where RECOVERYD_CONTAINERS asks for them.
-test: setup lint ## Everything: lint, unit, integration, end to end, faults
+test: TIER := and not wide
+test-all: export RECOVERYD_TEST_STANDSTILLS ?= 2
+test: ## Lint, unit, integration, end to end, faults: each guarantee shown once
+test-all: ## The same, and what shows them again in other sizes, places and orders: before a release
+test test-all: setup lint
 	$(PY) -m recoveryd_sandbox.class_archives & \
-	$(PY) -m pytest -n auto --dist worksteal -m "not ($(SLOW))" $(ARGS); status=$$?; wait; [ $$status = 0 ] || [ $$status = 5 ]
-	$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "($(SLOW)) and not containers" $(ARGS) || [ $$? = 5 ]
-	$(PY) -m pytest -m containers $(ARGS) || [ "$$?-$${RECOVERYD_CONTAINERS:-0}" = 5-0 ]
+	$(PY) -m pytest -n auto --dist worksteal -m "not ($(SLOW)) $(TIER)" $(ARGS); status=$$?; wait; [ $$status = 0 ] || [ $$status = 5 ]
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "($(SLOW)) and not containers $(TIER)" $(ARGS) || [ $$? = 5 ]
+	$(PY) -m pytest -m "containers $(TIER)" $(ARGS) || [ "$$?-$${RECOVERYD_CONTAINERS:-0}" = 5-0 ]
 
 test-fast: $(STAMP) ## What needs no Kafka and no Spark, in under a minute
 	$(PY) -m pytest -n auto --dist worksteal -m "not ($(SLOW))" $(ARGS)
@@ -102,5 +106,6 @@ $(STAMP): pyproject.toml $(CONSTRAINTS)
 		echo "$(PYTHON) has no venv module. Debian, Ubuntu: sudo apt-get install python3-venv" >&2; exit 2; }
 	@$(HAS_PIP) || $(PYTHON) -m venv $(VENV)
 	@echo "recoveryd: installing Python packages into $(VENV) (once, a few minutes)" >&2
-	@$(PY) -m pip install --quiet --disable-pip-version-check $(if $(CONSTRAINTS),-c $(CONSTRAINTS)) -e '.[dev]'
+	@# What is used is compiled when it is first imported; all of it would take a minute of two cores.
+	@$(PY) -m pip install --quiet --no-compile --disable-pip-version-check $(if $(CONSTRAINTS),-c $(CONSTRAINTS)) -e '.[dev]'
 	@touch $@

@@ -48,12 +48,15 @@ _SEEN_S = 60.0
 _AT_ONCE = 4
 
 
-def test_a_replay_on_three_secured_brokers_is_exact_and_its_target_is_replicated_like_the_source(
+def test_row_29_leaders_may_move_under_a_replay_that_is_exact_and_whose_target_is_replicated_like_the_source(
     stack: Stack, new_case: NewCase
 ) -> None:
     case = new_case()
-    case.start(records_per_s=None)
-    done = case.judge()
+    case.start(records_per_s=100)
+    case.copying()
+    for topic in (case.source, case.target, stack.receipts_topic):
+        move_leaders(stack.bootstrap, topic)
+    done = case.finish()
     assert done["attempt"] == 1
     replicas = {len(partition.replicas) for partition in layout(stack.bootstrap, case.target)}
     own = {
@@ -62,6 +65,9 @@ def test_a_replay_on_three_secured_brokers_is_exact_and_its_target_is_replicated
     assert (replicas, own) == ({3}, {3})
 
 
+@pytest.mark.wide(
+    "tests/cluster/test_secured_cluster.py::test_row_29_a_replay_goes_on_without_one_broker_waits_below_min_isr_and_goes_on_again"
+)
 @pytest.mark.usefixtures("whole_afterwards")
 def test_row_28_brokers_restarted_one_after_the_other_do_not_disturb_a_replay(
     cluster: Cluster, stack: Stack, new_case: NewCase
@@ -115,16 +121,7 @@ def chunks_by_lane(stack: Stack, recovery: str, after_ms: int, before_ms: int) -
     return found
 
 
-def test_row_29_leaders_may_move_under_a_replay(stack: Stack, new_case: NewCase) -> None:
-    case = new_case()
-    case.start(records_per_s=100)
-    case.copying()
-    for topic in (case.source, case.target, stack.receipts_topic):
-        move_leaders(stack.bootstrap, topic)
-    done = case.finish()
-    assert done["attempt"] == 1
-
-
+@pytest.mark.wide("tests/e2e/test_two_secured.py::test_a_copy_to_the_other_cluster_is_exact_and_proved")
 def test_a_replay_from_the_secured_cluster_to_a_plain_one_gets_that_ones_replicas(
     stack: Stack, bootstrap: str, source: str
 ) -> None:
@@ -261,7 +258,12 @@ def test_each_plan_of_a_unit_needs_the_rights_to_look_at_its_topics_and_names_th
         wait_for(lambda lacks=lacks: is_named(lacks), _SEEN_S, lambda lacks=lacks: f"without {lacks}: {found}")
 
 
-@pytest.mark.parametrize("side", ["source", "receipts"])
+@pytest.mark.parametrize("side", [
+    pytest.param("source", marks=pytest.mark.wide(
+        "tests/cluster/test_secured_cluster.py::test_row_34_a_right_taken_away_in_the_middle_is_named_and_what_was_copied_is_sound"
+    )),
+    "receipts",
+])  # fmt: skip
 def test_row_34_a_right_taken_away_in_the_middle_is_named_and_what_was_copied_is_sound(
     cluster: Cluster, stack: Stack, new_case: NewCase, side: str
 ) -> None:

@@ -147,7 +147,7 @@ def test_each_command_that_a_step_sends_is_one_that_the_daemon_reads(step: str, 
 
 
 def test_each_step_is_run_as_it_stands_or_it_is_said_why_not() -> None:
-    """On a broker, by `tests/e2e/test_scenario_sheets.py`."""
+    """On a broker, by `tests/e2e/test_scenario_sheets.py`, of which `make test` runs some and `make test-all` all."""
     followed = {essence(step) for story in FOLLOWED.values() for row in story for step in scenarios()[row].steps}
     left = {row.id: [step for step in row.steps if essence(step) not in followed] for row in ROWS}
     unrun = {row for row, steps in left.items() if any(not step.startswith("#") for step in steps)}

@@ -19,7 +19,7 @@ T = TypeVar("T")
 Document = Mapping[str, Any]
 
 _POLL_S = 0.1
-_FETCH_WAIT_MS = 200  # a record comes at once nevertheless, and the end behind a marker after this
+_FETCH_WAIT_MS = 400  # a record comes at once nevertheless, and the end behind a marker after this
 _BATCH_RECORDS = 500
 _HEARTBEATS_MAX = 50_000
 _STOP_DEADLINE_S = 120.0

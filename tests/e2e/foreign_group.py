@@ -54,7 +54,7 @@ class LiveWriter(Background):
 
     def __init__(self, bootstrap: str, topic: str, partitions: int, records_per_s: float) -> None:
         super().__init__()
-        self._producer = writer(bootstrap, linger_ms=5)
+        self._producer = writer(bootstrap, linger_ms=100)
         self._topic = topic
         self._partitions = partitions
         self._pause_s = 1 / records_per_s

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from recoveryd_sandbox.waiting import rest_s
 from tests.patience import patient_s
 
 _POLL_S = 0.05
@@ -103,16 +104,18 @@ def wait_for(
     question: Callable[[], T], deadline_s: float, told: Callable[[], str] = lambda: "", every_s: float = _POLL_S
 ) -> T:
     """Asks until the answer is true-ish and returns it. Raises AssertionError with `told()` when it is several times as
-    late as `deadline_s`. A question that takes many requests is asked less often (`every_s`).
+    late as `deadline_s`. A question that takes many requests is asked less often (`every_s`), and so is any that takes
+    long.
     """
     give_up_at_s = time.monotonic() + patient_s(deadline_s)
     while True:
+        asked_s = time.monotonic()
         answer = question()
         if answer:
             return answer
         if time.monotonic() > give_up_at_s:
             raise AssertionError(f"not within {deadline_s:.0f} s; {told()}")
-        time.sleep(every_s)
+        time.sleep(rest_s(time.monotonic() - asked_s, every_s))
 
 
 def _read(pid: int) -> Process | None:

@@ -39,9 +39,9 @@ FOLLOWED: Final[Mapping[str, tuple[str, ...]]] = {
     "kept": ("S-WIKI-3", "S-OSO-17b", "S-RUN-26", "S-RUN-26b", "S-RUN-16", "S-RUN-21b"),
     "copies": (
         "S-WIKI-4b", "S-OSO-17a", "S-WIKI-5b", "S-WIKI-5c", "S-WIKI-C1", "S-WIKI-C1b", "S-WIKI-C1c", "S-WIKI-C3", "S-WIKI-4a",
-        "S-WIKI-9", "S-RUN-2", "S-RUN-5c", "S-RUN-11", "S-RUN-13", "S-RUN-29", "S-RUN-26a", "S-CASTLE-0", "S-CASTLE-1",
-        "S-CASTLE-1a", "S-OSO-7", "S-RUN-6", "S-RUN-5d",
+        "S-WIKI-9", "S-RUN-5c", "S-RUN-11", "S-RUN-13", "S-RUN-29", "S-CASTLE-0", "S-CASTLE-1", "S-CASTLE-1a", "S-OSO-7",
     ),
+    "approved": ("S-RUN-26a", "S-RUN-2", "S-RUN-6", "S-RUN-5d"),
     "runbooks": (
         "S-RUN-27", "S-OSO-9", "S-RUN-3", "S-RUN-5b", "S-RUN-7", "S-RUN-7a", "S-RUN-14", "S-RUN-21c", "S-RUN-21e", "S-RUN-1", "S-RUN-21a",
         "S-RUN-23", "S-WIKI-1e", "S-WIKI-4", "S-WIKI-5", "S-WIKI-6a", "S-RUN-22", "S-WIKI-C4", "S-CASTLE-2",

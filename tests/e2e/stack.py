@@ -24,7 +24,7 @@ from tests.e2e.model import Violation
 from tests.e2e.processes import Process, session_of
 
 SHORT_TIMES: Mapping[str, Any] = {
-    "chunk": {"max_records": 1000, "max_interval": "500ms"},
+    "chunk": {"max_records": 1000, "max_interval": "1s"},
     "lease": {"ttl": "8s", "renew_every": "2s"},
     "attempts": {
         "backoff_first": "200ms", "backoff_max": "2s", "adopt_wait": "10s", "heartbeat_timeout": "30s", "transaction_timeout": "20s",

@@ -13,6 +13,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
 BATCH, SLOWLY = 20_000, 30
 
 
+@pytest.mark.wide("tests/e2e/test_replay.py::test_a_replay_that_follows_a_live_topic_stops_by_itself_once_it_caught_up")
 def test_a_batch_of_transactions_that_is_copied_slowly_in_the_end_is_copied_to_its_end(stack: Stack) -> None:
     """A tenth of it is left when the copy is slowed down, and nothing comes any more. In the mean of a minute and a
     half that is what arrives in ten seconds, but all of it is older than that.

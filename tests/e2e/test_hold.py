@@ -83,6 +83,7 @@ def test_a_held_target_keeps_replays_off_over_a_kill_until_it_is_released(
     ]  # fmt: skip
 
 
+@pytest.mark.wide("tests/e2e/test_hold.py::test_a_held_target_keeps_replays_off_over_a_kill_until_it_is_released")
 @pytest.mark.scenario("S-RUN-26a")
 def test_a_daemon_killed_right_after_the_hold_leaves_a_pause_to_the_next_one(
     stack: Stack, running: list[DaemonProcess], plain: str

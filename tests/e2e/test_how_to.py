@@ -72,6 +72,7 @@ def test_each_guide_with_commands_is_run() -> None:
     assert {page.stem for page in GUIDES.glob("*.md") if list(lines_of(page.stem))} == set(RUN)
 
 
+@pytest.mark.wide("tests/e2e/test_two_secured.py::test_a_copy_to_the_other_cluster_is_exact_and_proved")
 @pytest.mark.cluster
 def test_one_daemon_copies_between_secured_clusters_and_proves_it(operator: dict[str, str]) -> None:
     told = told_by("three-secured-clusters", operator)
@@ -79,6 +80,7 @@ def test_one_daemon_copies_between_secured_clusters_and_proves_it(operator: dict
     assert "password=" not in told.replace("password=${", "")
 
 
+@pytest.mark.wide("tests/e2e/test_schedule.py::test_runs_continue_each_other_over_kill_9_and_a_deadline_survives_it")
 def test_a_copy_on_another_cluster_is_kept_proved_and_brought_back(operator: dict[str, str]) -> None:
     told = told_by("disaster-copy", operator)
     assert "flights-far" in told
@@ -92,6 +94,9 @@ def test_the_proof_of_a_copy_for_a_disaster_compares_what_both_sides_hold() -> N
     assert re.search(r" --from \S+ --to \S+ ", proof)
 
 
+@pytest.mark.wide(
+    "tests/e2e/test_live_protection.py::test_a_replay_takes_what_live_traffic_can_spare_yields_at_its_slo_and_waits_at_the_floor_in_the_dark"
+)
 def test_a_service_is_protected_by_naming_it(operator: dict[str, str]) -> None:
     # On a machine that stands still every record is late, and a replay may wait for as long as that lasts.
     told = told_by("protect-a-service", {**operator, "RECOVERYD_MONITOR__CANARY__LATENCY_SLO": "60s"})
@@ -100,6 +105,7 @@ def test_a_service_is_protected_by_naming_it(operator: dict[str, str]) -> None:
     assert "p99" in (Path(operator["HOME"]) / "live.log").read_text(encoding="utf-8")
 
 
+@pytest.mark.wide("tests/e2e/test_replay.py::test_a_dry_run_only_plans_and_its_hash_runs_the_same_plan_once")
 def test_a_pipeline_runs_exactly_what_it_planned(operator: dict[str, str]) -> None:
     told = told_by("use-in-ci", operator)
     assert "\nmatch\n" in told

@@ -25,7 +25,7 @@ def run_once(stack: Stack, number: int, at_most_s: int = RUN_S) -> int:
     made = stack.new_daemon(f"once-{number}", SETTINGS)
     made.start("--once", "--max-runtime", f"{at_most_s}s")
     code = made.await_exit(150 + at_most_s)
-    wait_for(lambda: not stack.processes(), 30, lambda: f"processes are left: {stack.processes()}")
+    wait_for(lambda: not stack.processes(), 60, lambda: f"processes are left: {stack.processes()}")
     return code
 
 
@@ -40,10 +40,11 @@ def test_many_short_runs_finish_a_recovery_exactly_once(stack: Stack) -> None:
         codes.append(run_once(stack, len(codes), min(ENOUGH_S, RUN_S * 2 ** len(codes))))  # on a busy machine more time
     assert rested is not None
     assert set(codes) == {LEFT}
-    assert rested["state"] in {"paused", "planning"}, rested["why"]
-    # What comes while no daemon runs is done by the next ones.
+    # "pausing": its application did not come to rest in the minute that it has, and was ended.
+    assert rested["state"] in {"paused", "pausing", "planning"}, rested["why"]
+    # What comes while no daemon runs is done by the next one.
     late = stack.control.replay("late", source, f"{stack.mark}-late", target_create=True)
-    codes += [run_once(stack, len(codes) + more) for more in range(2)]
+    codes.append(run_once(stack, len(codes)))
     # Its proof has the same limit, and has to fit into one run.
     stack.control.command("throttle", "big", {"limits": {"max_records_per_s": None}})
     while codes[-1] != DONE:

@@ -244,6 +244,9 @@ def delete_half_of_the_first_chunk(tampering: Tampering, source: str) -> tuple[i
     return (start + stop) // 2, stop
 
 
+@pytest.mark.wide(
+    "tests/spark/test_proof_rows.py::test_what_the_source_of_a_copy_by_key_does_not_hold_any_more_is_proved_by_receipts"
+)
 def test_a_copy_whose_source_lost_a_part_of_a_chunk_is_proved_by_the_rest_and_receipts(stack: Stack) -> None:
     """By key; `tests/spark/test_proof_boundary.py` has both ways, and each kind of damage."""
     source, left = numbered(stack), []
@@ -255,6 +258,9 @@ def test_a_copy_whose_source_lost_a_part_of_a_chunk_is_proved_by_the_rest_and_re
     assert (found["source_records"], found["records_by_receipts"]) == (2 * _EACH, left[0][0])
 
 
+@pytest.mark.wide(
+    "tests/spark/test_proof_boundary.py::test_readable_records_that_a_receipt_calls_skipped_are_found_wherever_the_log_starts"
+)
 def test_readable_records_that_a_receipt_calls_skipped_are_named_where_the_source_lost_a_part_of_a_chunk(
     stack: Stack,
 ) -> None:
@@ -290,6 +296,9 @@ def append_another(stack: Stack, target: str, records: int) -> str:
     return recovery
 
 
+@pytest.mark.wide(
+    "tests/spark/test_proof_attacks.py::test_two_recoveries_of_one_target_each_prove_their_own_and_count_the_other"
+)
 def test_a_chunk_of_another_recovery_in_a_target_that_both_append_to_is_counted_and_no_difference(
     stack: Stack, plain: str
 ) -> None:
@@ -301,6 +310,9 @@ def test_a_chunk_of_another_recovery_in_a_target_that_both_append_to_is_counted_
     assert "others wrote to the target meanwhile: 300 in partition 0" in found["why"]
 
 
+@pytest.mark.wide(
+    "tests/spark/test_proof_attacks.py::test_a_receipt_that_claims_the_chunk_of_another_recovery_is_found"
+)
 def test_a_chunk_of_another_recovery_that_a_receipt_claims_is_altered(stack: Stack, plain: str) -> None:
     def steal(tampering: Tampering) -> None:
         other = Tampering(stack, append_another(stack, tampering.target, 300), tampering.target)

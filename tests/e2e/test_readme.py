@@ -9,6 +9,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -20,12 +21,15 @@ from recoveryd_sandbox.jars import default_cache_dir
 from recoveryd_sandbox.ports import free_ports
 from recoveryd_sandbox.seed import seed
 from tests.builders.history import create_topics
+from tests.e2e.clients import writer
+from tests.e2e.data import write_plain
 from tests.e2e.log_reader import read_log
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 2_400
+OLD, NEW_EACH = 20_000, 300
 # What a daemon of somebody with an idle machine need not say: on a busy one applications start late, and heartbeats
 # come late.
 PATIENT = {
@@ -57,8 +61,8 @@ def leading(lines: Iterable[str]) -> Iterator[str]:
 
 
 def test_the_readmes_commands_run_as_they_stand(bootstrap: str, unique: str, tmp_path: Path) -> None:
-    """Both shell blocks, one after the other, with the config between them; only its targets have names of
-    their own.
+    """Both shell blocks, one after the other, with the config between them; only its topics have names of their own,
+    and the last two hours have records.
     """
     readme = (ROOT / "README.md").read_text()
     copying, while_it_runs = re.findall(r"```sh\n(.*?)```", readme, re.DOTALL)
@@ -67,7 +71,9 @@ def test_the_readmes_commands_run_as_they_stand(bootstrap: str, unique: str, tmp
     config["monitor"]["topics"][0]["topic"] = f"{unique}orders"
     lines = [line for line in copying.splitlines() if not line.startswith(("make setup", "export RECOVERYD"))]
     lines += while_it_runs.splitlines()
-    seed(bootstrap, "flights")
+    seed(bootstrap, f"{unique}flights", limit=OLD)
+    now_ms = int(time.time() * 1000)
+    write_plain(writer(bootstrap), f"{unique}flights", range(4), range(NEW_EACH), start_ms=now_ms - NEW_EACH * 1000)
     create_topics(bootstrap, {f"{unique}orders": 1})
     (tmp_path / "recoveryd.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     environment = {
@@ -84,13 +90,14 @@ def test_the_readmes_commands_run_as_they_stand(bootstrap: str, unique: str, tmp
     script = [
         "set -eu",
         "trap 'kill $(jobs -p) 2> /dev/null || true' EXIT",  # where a command fails, nothing may go on behind it
-        *leading(line.replace("flights.v4", f"{unique}flights.v4") for line in lines),
+        *leading(re.sub(r"\bflights\b", f"{unique}flights", line) for line in lines),
         "recoveryctl wait follow --for stopped --timeout 5m",
         "kill %1",
         "wait %1",
     ]  # fmt: skip
     told = output_of(["bash", "-c", "\n".join(script)], environment)
     assert "Verification: match" in told
+    assert [len(records) for records in read_log(bootstrap, f"{unique}flights.v43").values()] == [NEW_EACH] * 4
     assert "28 min 48 s" in told
     assert answers_to(bootstrap, f"{unique}recovery.events.v1") == {
         ("replay", "command_accepted"): 3, ("throttle", "command_accepted"): 1, ("pause", "command_accepted"): 1,

@@ -273,6 +273,7 @@ def test_a_window_of_time_over_unordered_times_copies_exactly_its_records(
     assert stack.violations(names.recovery, nasty, names.target, ranges, **window) == []
 
 
+@pytest.mark.wide("tests/e2e/test_replay.py::test_two_replays_into_one_target_are_refused_unless_both_append")
 @pytest.mark.scenario("S-RUN-25")
 def test_an_append_leaves_what_was_there(stack: Stack, plain: str, names: Names) -> None:
     fill_plain(stack.bootstrap, names.target, 4, 10)
@@ -285,6 +286,7 @@ def test_an_append_leaves_what_was_there(stack: Stack, plain: str, names: Names)
     assert stack.violations(names.recovery, plain, names.target, ranges, target_from=before) == []
 
 
+@pytest.mark.wide("tests/e2e/test_replay.py::test_what_one_lane_cannot_use_of_a_cap_another_lane_copies")
 def test_a_cap_on_records_ends_the_copy_below_it(stack: Stack, plain: str, names: Names) -> None:
     stack.control.replay(names.recovery, plain, names.target, target_create=True, limits={"max_records": 3000})
     done = stack.follower.wait_state(names.recovery, "stopped")
@@ -314,6 +316,7 @@ def test_what_one_lane_cannot_use_of_a_cap_another_lane_copies(stack: Stack, nam
     assert stack.violations(names.recovery, source, names.target, covered, from_time_ms=BASE_MS) == []
 
 
+@pytest.mark.wide("tests/e2e/test_replay.py::test_what_one_lane_cannot_use_of_a_cap_another_lane_copies")
 def test_what_a_lane_at_the_live_head_does_not_use_of_a_cap_another_lane_copies(stack: Stack, names: Names) -> None:
     source = f"{names.target}-source"
     create_topics(stack.bootstrap, {source: 2})
@@ -331,6 +334,9 @@ def test_what_a_lane_at_the_live_head_does_not_use_of_a_cap_another_lane_copies(
     assert stack.violations(names.recovery, source, names.target, completed_ranges(done)) == []
 
 
+@pytest.mark.wide(
+    "tests/spark/test_lane_copy.py::test_a_cap_on_bytes_counts_what_is_written_and_cuts_every_lane_where_its_copy_ends"
+)
 def test_a_cap_on_bytes_counts_what_is_written_and_calls_nothing_skipped(stack: Stack, names: Names) -> None:
     """Records lose most of their bytes with a dropped header: the cap counts bytes written, not bytes read."""
     source = f"{names.target}-source"
@@ -352,6 +358,7 @@ def test_a_cap_on_bytes_counts_what_is_written_and_calls_nothing_skipped(stack: 
     assert stack.violations(names.recovery, source, names.target, covered, headers_drop=("trace",)) == []
 
 
+@pytest.mark.wide("tests/e2e/test_replay.py::test_a_running_replay_is_throttled_paused_resumed_and_stopped_exactly")
 @pytest.mark.scenario("S-WIKI-5b")
 def test_a_replay_that_never_ends_by_itself_stops_on_command(stack: Stack, names: Names) -> None:
     source = f"{names.target}-source"

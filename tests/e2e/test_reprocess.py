@@ -313,6 +313,9 @@ def place_of(key: str) -> int:
     return partition_of(key.encode(), 2)
 
 
+@pytest.mark.wide(
+    "tests/e2e/test_reprocess.py::test_from_scratch_it_gives_what_an_application_without_the_bug_would_have_given"
+)
 @pytest.mark.scenario("S-WIKI-1h", "S-WIKI-1j", "S-OSO-9")
 def test_it_leaves_what_kafkas_own_tool_leaves_where_that_is_right(
     stack: Stack, shops: dict[str, Shop], tmp_path: Path

@@ -63,6 +63,9 @@ def reach(stack: Stack, at: str) -> tuple[int, Any]:
     return told.exit_code, json.loads(told.stdout)
 
 
+@pytest.mark.wide(
+    "tests/e2e/test_savepoint.py::test_another_application_goes_on_from_the_cut_as_if_the_first_had_never_been_stopped"
+)
 @pytest.mark.scenario("S-WIKI-3", "S-WIKI-3a")
 def test_the_state_is_whole_and_what_compaction_took_is_accounted_for(stack: Stack, world: World) -> None:
     with world.old:

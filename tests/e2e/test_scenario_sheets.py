@@ -256,6 +256,9 @@ def look_around(story: Story) -> None:
     assert story.topics() == story.there
 
 
+@pytest.mark.wide(
+    "tests/e2e/test_scenario_sheets.py::test_runbooks_watches_and_schedules_go_as_far_as_their_sheets_say"
+)
 @pytest.mark.scenario("S-WIKI-0c")
 def test_an_application_is_looked_at_unchanged_and_begins_again_by_its_sheets(
     world: World, begin: Callable[..., Story]
@@ -326,6 +329,7 @@ def test_an_application_is_looked_at_unchanged_and_begins_again_by_its_sheets(
     assert story.sheets.followed[len(FOLLOWED["looks"]) :] == list(FOLLOWED["again"])
 
 
+@pytest.mark.wide("tests/e2e/test_demo_app.py::test_an_application_is_kept_mended_processed_again_and_put_back")
 @pytest.mark.scenario("S-WIKI-0c")
 def test_its_state_is_kept_and_restored_by_its_sheets(world: World, begin: Callable[..., Story]) -> None:
     app, newer = world.app, world.newer
@@ -373,23 +377,37 @@ def test_its_state_is_kept_and_restored_by_its_sheets(world: World, begin: Calla
     assert story.sheets.followed == list(FOLLOWED["kept"])
 
 
+@pytest.mark.wide(
+    "tests/e2e/test_scenario_sheets.py::test_runbooks_watches_and_schedules_go_as_far_as_their_sheets_say"
+)
 @pytest.mark.scenario("S-WIKI-0c")
-def test_copies_are_made_steered_and_proved_and_a_reset_approved_by_their_sheets(
-    world: World, begin: Callable[..., Story]
-) -> None:
+def test_copies_are_made_steered_and_proved_by_their_sheets(world: World, begin: Callable[..., Story]) -> None:
     world.commit({0: 100, 1: 100})
-    world.unit |= {"approvers": ["//recoveryctl/kim"]}
     cluster = {"bootstrap.servers": world.bootstrap}
     world.settings = {
         "clusters": {"main": cluster, "other": cluster},
         "profiles": {"recovery": {"master": "local[2,4]", "driver_memory": "512m"}},
     }
     story = begin()
-    *copies, owned = FOLLOWED["copies"]
-    for row in copies:
+    for row in FOLLOWED["copies"]:
         story.follow(row)
         if row != "S-WIKI-4b":  # what it copied is proved by the next
             story.settle()
+    assert story.sheets.followed == list(FOLLOWED["copies"])
+
+
+@pytest.mark.scenario("S-WIKI-0c")
+def test_a_topic_is_held_plans_are_looked_at_and_a_reset_is_approved_by_their_sheets(
+    world: World, begin: Callable[..., Story]
+) -> None:
+    """Nothing is copied, and no Spark starts."""
+    world.commit({0: 100, 1: 100})
+    world.unit |= {"approvers": ["//recoveryctl/kim"]}
+    story = begin()
+    *rows, owned = FOLLOWED["approved"]
+    for row in rows:
+        story.follow(row)
+        story.settle()
     ann = story.sheets.operator
 
     def kim() -> None:
@@ -398,7 +416,7 @@ def test_copies_are_made_steered_and_proved_and_a_reset_approved_by_their_sheets
 
     story.follow(owned, by_hand=[("one of the approvers", kim)], codes={"recoveryctl reset": (7,)})
     story.is_("owned", "completed")()
-    assert story.sheets.followed == list(FOLLOWED["copies"])
+    assert story.sheets.followed == list(FOLLOWED["approved"])
 
 
 @pytest.mark.scenario("S-WIKI-0c")

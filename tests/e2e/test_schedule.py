@@ -120,6 +120,9 @@ def assert_copied_once(stack: Stack, source: str, target: str, ends: dict[str, i
         assert [r.content for r in copied[partition]] == [r.content for r in there[partition]]
 
 
+@pytest.mark.wide(
+    "tests/schedules/test_fitting.py::test_after_a_run_it_is_said_whether_the_next_one_is_expected_to_fit"
+)
 @pytest.mark.scenario("S-WIKI-6a")
 def test_a_run_that_takes_too_long_is_told_beforehand_and_never_meets_the_next_one(stack: Stack) -> None:
     """A run is ended after 75 s; the one after it is due after 60 s."""

@@ -124,6 +124,7 @@ def test_a_pinned_range_may_have_more_lanes_than_slots_and_its_records_may_go_by
         assert producer.flush(60) == 0
 
 
+@pytest.mark.wide("tests/spark/test_driver.py::test_lanes_that_follow_need_a_slot_each")
 def test_lanes_that_follow_are_refused_when_they_cannot_all_run(case: Case) -> None:
     case.start(stop="never", job={"profile": "too-wide"})
     failed = case.failed(240)
@@ -132,6 +133,7 @@ def test_lanes_that_follow_are_refused_when_they_cannot_all_run(case: Case) -> N
     assert re.search("has [0-4] task slots after 20 s", failed["why"])
 
 
+@pytest.mark.wide("tests/cli/test_setup.py::test_executors_that_cannot_be_started_say_why")
 def test_executors_without_the_python_of_the_profile_are_named(case: Case) -> None:
     case.start(job={"profile": "unfit"})
     failed = case.failed(240)

@@ -2,6 +2,7 @@
 afterwards.
 """
 
+import base64
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -82,10 +83,14 @@ def stack(
 
 
 def secrets_of(certificates: Certificates) -> list[bytes]:
-    """A line of the private key, plain and as it travels, and Spark's own secret."""
-    lines = certificates.node.read_bytes().splitlines()
+    """A line of the private key, plain and as it travels, which is in its file as base64, and Spark's own secret."""
+    file = certificates.node.read_bytes()
+    lines = file.splitlines()
     key = lines[lines.index(b"-----BEGIN PRIVATE KEY-----") + 1]
-    return [key, SPARK_SECRET.encode()]
+    begin = file.index(key)
+    stop = begin + len(key)
+    travels = base64.b64encode(file)[-(-begin // 3) * 4 : stop // 3 * 4]  # three bytes are four letters
+    return [key, travels, SPARK_SECRET.encode()]
 
 
 def test_certificates_and_keys_travel_to_machines_and_stay_on_no_disk_and_in_no_log(
@@ -94,12 +99,12 @@ def test_certificates_and_keys_travel_to_machines_and_stay_on_no_disk_and_in_no_
     case = Case(stack, "secured", f"{stack.mark}-source", f"{stack.mark}-copy")
     case.start(job={"profile": "secured"}, records_per_s=100)
     case.copying(deadline_s=240)
-    key, spark_secret = secrets_of(certificates)
+    *keys, spark_secret = secrets_of(certificates)
     commands = [p.command.encode() for p in snapshot().values()]
-    assert not any(secret in command for command in commands for secret in (key, spark_secret))
+    assert not any(secret in command for command in commands for secret in (*keys, spark_secret))
     on_machines = [path for path in cluster.folder.rglob("*") if path.is_file() and "venv" not in path.parts]
     assert len(on_machines) > 5
-    assert [path for path in on_machines if key in content_of(path)] == []
+    assert [path for path in on_machines if any(key in content_of(path) for key in keys)] == []
     done = case.finish(240)
     assert done["attempt"] == 1
 
@@ -109,7 +114,7 @@ def test_certificates_and_keys_travel_to_machines_and_stay_on_no_disk_and_in_no_
         return found if any(b"SparkListenerApplicationEnd" in content for content in found) else []
 
     logs = wait_for(logged, 60, lambda: "an event log was written")
-    assert not any(secret in content for content in logs for secret in (key, spark_secret))
+    assert not any(secret in content for content in logs for secret in (*keys, spark_secret))
 
 
 def content_of(path: Path) -> bytes:

@@ -59,6 +59,7 @@ def told_by(page: str, environment: dict[str, str]) -> str:
     return told
 
 
+@pytest.mark.wide("tests/e2e/test_demo_app.py::test_an_application_is_kept_mended_processed_again_and_put_back")
 def test_an_application_is_mended_and_put_back_by_the_tutorial(newcomer: dict[str, str]) -> None:
     told = told_by("reprocess-an-application.md", newcomer)
     shown = [line for line in told.splitlines() if line.startswith("customer-totals") and " sums " in line]
@@ -68,6 +69,7 @@ def test_an_application_is_mended_and_put_back_by_the_tutorial(newcomer: dict[st
     assert not (Path(newcomer["HOME"]) / ".local/state/recoveryd/shop").exists()
 
 
+@pytest.mark.wide("tests/e2e/test_readme.py::test_the_readmes_commands_run_as_they_stand")
 def test_the_first_recovery_is_made_broken_and_proved_by_the_tutorial(newcomer: dict[str, str]) -> None:
     told = told_by("first-recovery.md", newcomer)
     assert told.count("Verification: match") >= 2

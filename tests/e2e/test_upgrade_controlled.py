@@ -1,9 +1,11 @@
-"""`upgrade --mode online` of applications of Kafka Streams that the daemon itself stops and starts: two exchanges one
-after the other while records keep coming, over kills of the daemon. Nobody starts, stops or acknowledges anything
-between the first record and the last, and in the output each input was counted once.
+"""`upgrade --mode online` of applications of Kafka Streams that the daemon itself stops and starts: exchanges one after
+the other while records keep coming, over kills of the daemon. Nobody starts, stops or acknowledges anything between the
+first record and the last, and in the output each input was counted once.
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -47,9 +49,9 @@ class World(Exchange):
         return sorted(name for process in stack.processes() if (name := self.runs_as(process)) is not None)
 
 
-@pytest.fixture(scope="module")
-def world(bootstrap: str, module_unique: str, tmp_path_factory: pytest.TempPathFactory) -> World:
-    made = World(bootstrap, module_unique, tmp_path_factory.mktemp("apps"), FIRST, NEXT, LAST)
+@pytest.fixture
+def world(bootstrap: str, unique: str, tmp_path: Path) -> World:
+    made = World(bootstrap, unique, tmp_path / "apps", FIRST, NEXT, LAST)
     made.make_topics()
     consumer = Consumer({**client(bootstrap), "group.id": made.spec.application_id})
     commit(consumer, [TopicPartition(made.input, p, 0) for p in range(PARTITIONS)])
@@ -57,9 +59,9 @@ def world(bootstrap: str, module_unique: str, tmp_path_factory: pytest.TempPathF
     return made
 
 
-@pytest.fixture(scope="module")
-def stack(bootstrap: str, world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    with exchange_stack(bootstrap, tmp_path_factory.mktemp("stack"), world) as made:
+@pytest.fixture
+def stack(bootstrap: str, world: World, tmp_path: Path) -> Iterator[Stack]:
+    with exchange_stack(bootstrap, tmp_path / "stack", world) as made:
         yield made
 
 
@@ -82,37 +84,54 @@ def began(stack: Stack, run: str) -> list[str]:
 
 
 @pytest.mark.scenario("S-WIKI-8", "S-OSO-13")
-def test_two_exchanges_count_each_input_once_over_kills_of_the_daemon_and_leave_only_the_newest_version_running(
-    stack: Stack, world: World
+@pytest.mark.parametrize(
+    "exchanges",
+    [
+        1,
+        pytest.param(
+            2,
+            marks=pytest.mark.wide(
+                "tests/e2e/test_upgrade_controlled.py::test_exchanges_count_each_input_once_over_kills_of_the_daemon_and_leave_only_the_newest_version_running"
+            ),
+        ),
+    ],
+)
+def test_exchanges_count_each_input_once_over_kills_of_the_daemon_and_leave_only_the_newest_version_running(
+    stack: Stack, world: World, exchanges: int
 ) -> None:
+    """The daemon is killed in the last exchange."""
+    *before, (old, newest) = pairwise(world.versions[: exchanges + 1])
     daemon = stack.daemon("a")
     with Feeder(world.bootstrap, world.input) as feeder:
         first_version_runs(stack, world)
 
-        world.upgrade(stack, "to-next", FIRST, NEXT)
-        done = stack.completed("to-next", _EXCHANGED_S)
-        assert {step["state"] for step in done["steps"]} == {"done"}
-        assert world.running(stack) == [NEXT]
+        for one, other in before:
+            world.upgrade(stack, f"to-{other}", one, other)
+            done = stack.completed(f"to-{other}", _EXCHANGED_S)
+            assert {step["state"] for step in done["steps"]} == {"done"}
+            assert world.running(stack) == [other]
 
-        world.upgrade(stack, "to-last", NEXT, LAST)
+        last = f"to-{newest}"
+        world.upgrade(stack, last, old, newest)
         for name, step in (("b", "stop_beside"), ("c", "stop_application"), ("d", "start_on_tail")):
-            reaches(stack, "to-last", step)
+            reaches(stack, last, step)
             daemon.kill()
             daemon = stack.daemon(name)
-        done = stack.completed("to-last", _EXCHANGED_S)
+        done = stack.completed(last, _EXCHANGED_S)
         assert {step["state"] for step in done["steps"]} == {"done"}
         stack.follower.catch_up()
-        assert len(began(stack, "to-last")) == len(done["steps"]), "no step began twice"
-        assert world.running(stack) == [LAST]
+        assert len(began(stack, last)) == len(done["steps"]), "no step began twice"
+        assert world.running(stack) == [newest]
         total = feeder.total
         wait_for(lambda: feeder.total > total, 30.0)
     world.counted_once(feeder.written)
-    only_daemon_and = {daemon.pid, *(p.pid for p in stack.processes() if world.runs_as(p) == LAST)}
+    only_daemon_and = {daemon.pid, *(p.pid for p in stack.processes() if world.runs_as(p) == newest)}
     wait_for(
         lambda: {process.pid for process in stack.processes()} == only_daemon_and,
         60.0,
         lambda: f"left over: {[p for p in stack.processes() if p.pid not in only_daemon_and]}",
     )
-    cuts = [stack.follower.status(run)["plan"]["version"]["unfixed_range"] for run in ("to-next", "to-last")]
+    runs = [*(f"to-{other}" for _, other in before), last]
+    cuts = [stack.follower.status(run)["plan"]["version"]["unfixed_range"] for run in runs]
     ends = [sum(stop for _, stop in cut[world.input].values()) for cut in cuts]
-    assert 0 < ends[0] < ends[1] < feeder.total, "all three versions wrote"
+    assert all(end < later for end, later in pairwise((0, *ends, feeder.total))), "each version wrote"

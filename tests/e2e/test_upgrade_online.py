@@ -91,6 +91,9 @@ def test_after_an_abort_the_old_version_goes_on_and_the_next_try_takes_over_with
     assert 0 < sum(stop for _, stop in cut.values()) < feeder.total, "both versions wrote"
 
 
+@pytest.mark.wide(
+    "tests/workflows/test_upgrade_online.py::test_at_least_once_what_lies_between_the_two_stops_comes_out_of_both"
+)
 @pytest.mark.scenario("S-WIKI-8")
 def test_nothing_is_lost_and_just_as_much_comes_out_twice_as_the_plan_says(stack: Stack, world: ByHand) -> None:
     with world.programs():

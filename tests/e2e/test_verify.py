@@ -94,6 +94,9 @@ def topic(stack: Stack, name: str, what: str) -> str:
     return f"{stack.prefix}{name}-{what}".replace(".", "-")
 
 
+@pytest.mark.wide(
+    "tests/e2e/test_two_secured.py::test_a_copy_from_the_other_cluster_is_exact_and_a_verification_of_its_own_says_the_same"
+)
 def test_a_copy_of_recoveryd_is_proved_again_without_its_receipts(stack: Stack, nasty: str, name: str) -> None:
     target = topic(stack, name, "copy")
     stack.control.replay(f"{name}-copy", nasty, target, target_create=True)
@@ -151,6 +154,9 @@ def test_a_copy_by_hand_with_everything_that_may_trip_a_script_matches_on_anothe
     assert topics_of(other) == before
 
 
+@pytest.mark.wide(
+    "tests/recovery/test_life_of_a_verification.py::test_times_choose_records_and_each_log_is_read_from_the_first_one_that_is_so_new_to_its_end"
+)
 def test_a_window_of_time_is_compared_inside_a_longer_copy(stack: Stack, small: str, name: str) -> None:
     """The copy follows records of others and goes on after the window: each side is bounded in its own log."""
     target = topic(stack, name, "longer")
@@ -170,6 +176,7 @@ def test_a_window_of_time_is_compared_inside_a_longer_copy(stack: Stack, small: 
     assert [r["start"] for r in status["plan"]["target"]["ranges"]] == [67, 67]
 
 
+@pytest.mark.wide("tests/spark/test_verify.py::test_a_repartitioned_copy_of_bounded_records_with_other_headers_matches")
 def test_header_rules_and_key_hash_of_a_copy_are_taken_into_account(stack: Stack, small: str, name: str) -> None:
     target = topic(stack, name, "spread")
     rules: Mapping[str, Any] = {"mapping": "key_hash", "headers": {"add": {"copied-by": "us"}, "drop": ["n"]}}
@@ -231,6 +238,9 @@ def test_what_a_cap_let_through_is_proved_by_the_offsets_of_its_table(stack: Sta
     assert recoveryctl(stack, "get", f"{name}-bare", "-o", "json")[1].find('"RCV-3007"') > 0
 
 
+@pytest.mark.wide(
+    "tests/spark/test_proof_attacks.py::test_what_others_wrote_to_any_partition_of_a_target_of_our_own_is_extra"
+)
 def test_records_in_a_partition_that_nothing_maps_to_are_extra(stack: Stack, small: str, name: str) -> None:
     target = topic(stack, name, "wider")
     copy_by_hand(stack.bootstrap, small, target)
@@ -283,6 +293,9 @@ def test_a_rate_is_kept_by_all_tasks_together(stack: Stack, large: tuple[str, st
     assert 0 < sum(rates) < SLOW_PER_S * 1.3
 
 
+@pytest.mark.wide(
+    "tests/recovery/test_life_of_a_verification.py::test_a_stop_while_verifying_ends_stopped_with_exact_positions_and_no_verdict"
+)
 def test_a_stop_while_a_replay_is_verified_ends_with_exact_positions_and_no_verdict(
     stack: Stack, large: tuple[str, str], name: str
 ) -> None:
@@ -303,12 +316,16 @@ def test_a_stop_while_a_replay_is_verified_ends_with_exact_positions_and_no_verd
     stack.follower.wait(lambda: not stack.application(name), 60.0, "the application to leave")
 
 
+@pytest.mark.wide("tests/recovery/test_life_of_a_verification.py::test_limits_of_time_end_a_verification_on_purpose")
 def test_a_limit_of_time_ends_a_verification_without_a_verdict(stack: Stack, large: tuple[str, str], name: str) -> None:
     verify(stack, name, *large, limits={"max_records_per_s": 100, "max_runtime": "8s"})
     stopped = stack.follower.wait_state(name, "stopped", 90.0)
     assert (stopped["stop"]["reason"], stopped["verification"]["result"]) == ("max_runtime", "skipped")
 
 
+@pytest.mark.wide(
+    "tests/e2e/test_verify_kept.py::test_a_verification_whose_daemon_and_application_die_together_starts_again_and_names_the_damage"
+)
 def test_an_attempt_that_is_killed_while_verifying_is_followed_by_a_whole_one(
     stack: Stack, large: tuple[str, str], name: str
 ) -> None:
@@ -359,6 +376,7 @@ def _customers(values: int) -> list[Draft]:
     ]
 
 
+@pytest.mark.wide("tests/e2e/test_verify.py::test_latest_names_the_key_whose_last_value_is_another_or_is_not_there")
 @pytest.mark.scenario("S-OSO-17b")
 def test_latest_compares_the_last_value_of_each_key_whatever_is_left_of_the_older_ones(stack: Stack, name: str) -> None:
     source, target = topic(stack, name, "customers"), topic(stack, name, "mirror")
@@ -374,7 +392,7 @@ def test_latest_compares_the_last_value_of_each_key_whatever_is_left_of_the_olde
     assert ended(stack, f"{name}-all")["verification"]["result"] == "mismatch"
 
 
-@pytest.mark.scenario("S-CASTLE-5")
+@pytest.mark.scenario("S-CASTLE-5", "S-OSO-17b")
 def test_latest_names_the_key_whose_last_value_is_another_or_is_not_there(stack: Stack, name: str) -> None:
     source, target = topic(stack, name, "customers"), topic(stack, name, "mirror")
     drafts = _customers(3)
@@ -389,7 +407,8 @@ def test_latest_names_the_key_whose_last_value_is_another_or_is_not_there(stack:
     assert sorted((kind, partition) for kind, partition, *_ in found(status)) == [("altered", 1), ("missing", 0)]
 
 
-def test_a_topic_of_everything_a_copy_may_stumble_over_matches_across_clusters_after_a_replay(
+@pytest.mark.wide("tests/e2e/test_proof.py::test_each_kind_of_damage_of_a_copy_made_by_hand_is_named_by_command")
+def test_a_changed_key_among_everything_a_copy_may_stumble_over_is_found_across_clusters(
     stack: Stack, other: str, name: str
 ) -> None:
     source = topic(stack, name, "nasty")

@@ -164,6 +164,9 @@ def test_a_verification_whose_daemon_and_application_die_together_starts_again_a
     assert running.terminate() == 0
 
 
+@pytest.mark.wide(
+    "tests/e2e/test_live_protection.py::test_a_replay_takes_what_live_traffic_can_spare_yields_at_its_slo_and_waits_at_the_floor_in_the_dark"
+)
 def test_a_verification_yields_to_live_traffic_at_its_slo_and_waits_at_the_floor_in_the_dark(
     stack: Stack, large: tuple[str, str], application: Application
 ) -> None:

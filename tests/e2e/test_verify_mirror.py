@@ -101,6 +101,9 @@ def verified(stack: Stack, recovery: str, topic: str, **more: object) -> dict[st
     return dict(stack.completed(recovery, 120.0)["verification"])
 
 
+@pytest.mark.wide(
+    "tests/e2e/test_verify.py::test_a_copy_by_hand_with_everything_that_may_trip_a_script_matches_on_another_cluster_that_has_nothing_of_recoveryd"
+)
 def test_a_whole_mirror_matches_although_its_offsets_are_others(
     stack: Stack, other: str, mirrored: dict[str, str]
 ) -> None:
@@ -120,6 +123,7 @@ def test_a_whole_mirror_matches_although_its_offsets_are_others(
     assert verification["differences"] == []
 
 
+@pytest.mark.wide("tests/e2e/test_proof.py::test_each_kind_of_damage_of_a_copy_made_by_hand_is_named_by_command")
 def test_records_that_the_mirror_never_got_are_named_one_by_one(stack: Stack, mirrored: dict[str, str]) -> None:
     """They are written to the source after the mirror has stopped."""
     topic = mirrored["holed"]

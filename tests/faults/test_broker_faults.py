@@ -5,7 +5,7 @@ transactions time out, the log is compacted while it is read.
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import pytest
 from confluent_kafka import Producer
@@ -67,20 +67,29 @@ def frozen(broker: Broker) -> None:
     broker.cont()
 
 
+@pytest.mark.parametrize("ways", [
+    pytest.param((killed,), id="killed"),
+    pytest.param((ended, frozen), id="ended and frozen", marks=pytest.mark.wide(
+        "tests/faults/test_broker_faults.py::test_row_7_a_broker_that_goes_away_and_comes_back_interrupts_and_breaks_nothing"
+    )),
+])  # fmt: skip
 def test_row_7_a_broker_that_goes_away_and_comes_back_interrupts_and_breaks_nothing(
-    own_broker: Broker, supervisor: Supervisor, new_case: NewCase
+    own_broker: Broker, supervisor: Supervisor, new_case: NewCase, ways: Iterable[Callable[[Broker], None]]
 ) -> None:
-    """By SIGKILL, SIGTERM and SIGSTOP: the copy goes on after each of them."""
+    """By SIGKILL, or by SIGTERM and SIGSTOP: the copy goes on after each of them."""
     case = new_case()
     case.start()
     case.copying()
-    for goes_away in (killed, ended, frozen):
-        goes_away(own_broker)
+    for go_away in ways:
+        go_away(own_broker)
         case.going_on()
     case.finish()
     assert set(supervisor.exit_codes) <= {70}, "a daemon that left did so for its supervisor"
 
 
+@pytest.mark.wide(
+    "tests/faults/test_commit_frames.py::test_row_8_a_commit_that_the_broker_did_not_wait_for_is_written_again"
+)
 def test_row_9_a_chunk_whose_transaction_timed_out_is_written_again_once(stack: Stack, new_case: NewCase) -> None:
     case = new_case()
     case.start()

@@ -71,6 +71,9 @@ def test_a_running_daemon_tells_and_ends_and_the_next_one_reads_on_from_the_new_
         assert_goes_on(stack, commands)
 
 
+@pytest.mark.wide(
+    "tests/runtime/test_leadership.py::test_a_control_topic_that_was_cut_back_is_read_on_from_its_new_end_and_what_is_left_stays_known"
+)
 def test_a_daemon_that_begins_to_lead_reads_on_from_the_new_end(own_broker: Broker, stack: Stack) -> None:
     daemon = stack.daemon("first")
     commands = answered(stack, stack.control, BEFORE)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from recoveryd.failpoints import POINTS
+from tests.chosen import chosen_points
 from tests.e2e.case import Case, NewCase
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.stack import Stack
@@ -56,6 +57,9 @@ def test_row_1_a_daemon_killed_in_each_state_is_followed_by_one_that_goes_on(sta
     assert running.terminate() == 0
 
 
+@pytest.mark.wide(
+    "tests/faults/test_daemon_killed.py::test_row_1_a_daemon_killed_in_each_state_is_followed_by_one_that_goes_on"
+)
 def test_row_1_a_stop_that_the_daemon_died_in_ends_stopped(stack: Stack, new_case: NewCase) -> None:
     case, running = new_case(), next_daemon(stack)
     case.start()
@@ -91,15 +95,19 @@ def test_row_1_a_pause_outlives_the_daemon_and_the_driver(stack: Stack, new_case
 
 
 STEPS = sorted(point for point in POINTS if not point.startswith("watch."))  # a replay passes none of a watch
+AROUND_EFFECTS = ("runtime.before_effects", "runtime.after_effects")
 
 
 @pytest.fixture(scope="module")
-def deaths(stack: Stack, plain: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Case, int]]:
-    """For each failpoint of the daemon, a recovery during which a daemon died there. Each daemon starts one, dies at
-    its failpoint, and the next daemon (which will die at the next failpoint) goes on with it.
+def deaths(
+    request: pytest.FixtureRequest, stack: Stack, plain: str, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, tuple[Case, int]]:
+    """For each chosen failpoint of the daemon, a recovery during which a daemon died there. Each daemon starts one,
+    dies at its failpoint, and the next daemon (which will die at the next failpoint) goes on with it.
     """
     folder, found = tmp_path_factory.mktemp("once"), dict[str, tuple[Case, int]]()
-    for number, point in enumerate(STEPS):
+    points = chosen_points(request)
+    for number, point in enumerate(step for step in STEPS if step in points):
         case = Case(stack, f"d{number}", plain, f"{stack.mark}-death{number}")
         doomed = stack.daemon(
             f"doomed{number}", lead=False, environment=doom(point, folder), settings={"faust": {"instance_id": "one"}}
@@ -118,7 +126,12 @@ def doom(point: str, folder: Path) -> dict[str, str]:
     return {"RECOVERYD_FAILPOINT": f"{point}:{passes}", "RECOVERYD_FAILPOINT_ONCE": str(folder / point)}
 
 
-@pytest.mark.parametrize("point", STEPS)
+@pytest.mark.parametrize("point", [
+    point if point in AROUND_EFFECTS else pytest.param(point, marks=pytest.mark.wide(
+        "tests/integration/test_daemon_delivery.py::test_a_daemon_killed_between_any_two_steps_answers_each_command_once"
+    ))
+    for point in STEPS
+])  # fmt: skip
 def test_row_1_a_daemon_killed_at_any_step_loses_and_doubles_nothing(
     stack: Stack, deaths: dict[str, tuple[Case, int]], point: str
 ) -> None:

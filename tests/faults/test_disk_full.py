@@ -23,6 +23,9 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallDisk]:
         yield mounted
 
 
+@pytest.mark.wide(
+    "tests/faults/test_broker_faults.py::test_row_7_a_broker_that_goes_away_and_comes_back_interrupts_and_breaks_nothing"
+)
 def test_row_11_a_broker_whose_disk_is_full_ends_and_with_space_the_copy_goes_on(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
@@ -68,6 +71,9 @@ def test_row_11_a_daemon_whose_disk_is_full_says_so_leads_on_and_with_space_copi
         daemon.await_leader()
 
 
+@pytest.mark.wide(
+    "tests/faults/test_disk_full.py::test_row_11_a_daemon_whose_disk_is_full_says_so_leads_on_and_with_space_copies"
+)
 def test_row_11_with_a_full_disk_under_spark_a_copy_is_exact_or_fails_by_name(
     stack: Stack, new_case: NewCase, disk: SmallDisk
 ) -> None:
@@ -88,5 +94,6 @@ def test_row_11_with_a_full_disk_under_spark_a_copy_is_exact_or_fails_by_name(
         disk.free()
         after = new_case()
         after.start(records_per_s=None)
+        wait_for(lambda: any(disk.folder.iterdir()), 60, lambda: "Spark does not use the disk that was full")
         after.judge()
         daemon.await_leader()

@@ -36,6 +36,9 @@ def open_transaction(stack: Stack, topic: str, partition: int, name: str):
     return foreign
 
 
+@pytest.mark.wide(
+    "tests/faults/test_foreign_transactions.py::test_row_10_what_follows_says_what_holds_it_and_ends_by_that_name_only_where_it_has_an_end"
+)
 def test_row_10_an_open_transaction_on_the_source_is_waited_for(stack: Stack, new_case: NewCase) -> None:
     source = f"{stack.mark}-waits"
     fill_plain(stack.bootstrap, source, 2, RECORDS)
@@ -62,6 +65,7 @@ def test_row_10_an_open_transaction_on_the_target_delays_and_does_not_disturb(st
     case.judge(shared=True)
 
 
+@pytest.mark.wide("tests/spark/test_lane_trouble.py::test_a_foreign_transaction_on_the_receipts_topic_is_waited_for")
 def test_row_10_an_open_transaction_on_the_receipts_does_not_hide_the_newest_ones(
     stack: Stack, new_case: NewCase
 ) -> None:
@@ -82,6 +86,9 @@ def test_row_10_an_open_transaction_on_the_receipts_does_not_hide_the_newest_one
     assert done["attempt"] == 2
 
 
+@pytest.mark.wide(
+    "tests/faults/test_foreign_transactions.py::test_row_10_what_follows_says_what_holds_it_and_ends_by_that_name_only_where_it_has_an_end"
+)
 def test_row_10_an_open_transaction_that_does_not_end_fails_the_recovery_by_name(
     stack: Stack, new_case: NewCase, daemon: DaemonProcess
 ) -> None:

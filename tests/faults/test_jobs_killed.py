@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from recoveryd_jobs.failpoints import POINTS
+from tests.chosen import chosen_points
 from tests.e2e.case import Case, NewCase
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.processes import await_gone, is_alive
@@ -26,6 +27,14 @@ GROUPS = (
     ("driver.started", "driver.lanes_started", "driver.before_verify"),
     ("driver.session_up", "driver.drained", "driver.verified"),
 )
+WIDE = {
+    **dict.fromkeys((*GROUPS[0], *GROUPS[1]), pytest.mark.wide(
+        "tests/spark/test_lane_crash.py::test_the_next_attempt_goes_on_where_the_killed_one_stopped"
+    )),
+    **dict.fromkeys(GROUPS[4], pytest.mark.wide(
+        "tests/faults/test_jobs_killed.py::test_rows_4_and_5_a_driver_or_lane_killed_at_any_step_loses_and_doubles_nothing"
+    )),
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +44,13 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def deaths(stack: Stack, plain: str, once: Path) -> dict[str, Case]:
-    """The recovery that meets each failpoint. Each group has a daemon of its own, whose environment its applications
-    inherit; the next daemon adopts them.
+def deaths(request: pytest.FixtureRequest, stack: Stack, plain: str, once: Path) -> dict[str, Case]:
+    """The recovery that meets each failpoint, of groups with a chosen one. Each group has a daemon of its own, whose
+    environment its applications inherit; the next daemon adopts them.
     """
     found: dict[str, Case] = {}
-    for number, points in enumerate(GROUPS):
+    wanted = chosen_points(request)
+    for number, points in enumerate(group for group in GROUPS if wanted & {*group}):
         named = ",".join(f"{point}:{passes(point)}" for point in points)
         environment = {"RECOVERYD_FAILPOINT": named, "RECOVERYD_FAILPOINT_ONCE": str(once / "met")}
         running = stack.daemon(f"group{number}", environment=environment, settings=ONE)
@@ -75,7 +85,7 @@ def test_every_failpoint_of_the_jobs_is_in_a_group() -> None:
 
 @pytest.mark.scenario("S-CASTLE-3")
 @pytest.mark.usefixtures("leader")
-@pytest.mark.parametrize("point", sorted(POINTS))
+@pytest.mark.parametrize("point", [pytest.param(point, marks=WIDE.get(point, ())) for point in sorted(POINTS)])
 def test_rows_4_and_5_a_driver_or_lane_killed_at_any_step_loses_and_doubles_nothing(
     deaths: dict[str, Case], once: Path, point: str
 ) -> None:
@@ -83,6 +93,9 @@ def test_rows_4_and_5_a_driver_or_lane_killed_at_any_step_loses_and_doubles_noth
     assert all_met(once, (point,)), "something died there"
 
 
+@pytest.mark.wide(
+    "tests/faults/test_jobs_killed.py::test_rows_4_and_5_a_driver_or_lane_killed_at_any_step_loses_and_doubles_nothing"
+)
 @pytest.mark.usefixtures("leader")
 def test_row_4_a_driver_killed_again_and_again_is_replaced_each_time(stack: Stack, new_case: NewCase) -> None:
     case = new_case()

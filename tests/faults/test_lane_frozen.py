@@ -36,6 +36,9 @@ def test_row_33_one_frozen_lane_loses_the_attempt_although_the_others_move(stack
     assert done["attempt"] >= 2
 
 
+@pytest.mark.wide(
+    "tests/recovery/test_life_of_a_verification.py::test_a_task_that_falls_silent_loses_the_attempt_and_the_next_one_begins_to_read_anew"
+)
 def test_row_33_one_frozen_task_of_the_proof_loses_the_attempt_and_not_the_recovery(
     stack: Stack, new_case: NewCase
 ) -> None:

@@ -8,7 +8,9 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from recoveryd.adapters.kafka.group_facts import list_groups
 from recoveryd.adapters.kafka.unit_watch import Patience, UnitWatch
+from recoveryd.errors import ClusterProblem
 from recoveryd.settings.kafka_properties import ClientAccess
 from recoveryd.units.diagnosis.diagnose import diagnose
 from recoveryd.units.model import Unit, UnitKind
@@ -47,7 +49,9 @@ def test_a_partition_that_nobody_leads_is_a_cause_and_no_silence_of_the_cluster(
     commit(consumer, [TopicPartition(READS, partition, 2) for partition in range(2)])
     consumer.close()
 
+    assert list_groups(admin) == ({"counts"}, ())
     cluster.brokers[1].kill()
+    assert "ould not list the consumer groups: " in _what_is_not_listed(admin)  # a broker that the client knows is gone
     wait_for(lambda: admin.list_topics(READS, timeout=10).topics[READS].partitions[GONE].leader < 0, deadline_s)
     unit = Unit("counts", UnitKind.GROUP, "main", "counts", (READS, HELD))
     watch = UnitWatch(properties, ClientAccess(cluster.bootstrap), unit)
@@ -56,3 +60,11 @@ def test_a_partition_that_nobody_leads_is_a_cause_and_no_silence_of_the_cluster(
     causes = {cause.name: cause.message for cause in found.causes}
     assert causes["input_leaderless"] == "no broker leads words 1, held 0"
     assert [(move.topic, move.partition, move.lag) for move in found.moves] == [(READS, 0, 8)]
+
+
+def _what_is_not_listed(admin: AdminClient) -> str:
+    """Which of both it is depends on where the only group has its coordinator."""
+    try:
+        return list_groups(admin)[1][0]
+    except ClusterProblem as problem:
+        return problem.message

@@ -23,6 +23,7 @@ def daemon(stack: Stack) -> Iterator[DaemonProcess]:
         yield leading
 
 
+@pytest.mark.wide("tests/e2e/test_replay.py::test_a_replay_to_latest_copies_the_nastiest_topic_bit_for_bit")
 def test_rows_5_21_and_22_nasty_data_is_copied_bit_for_bit_although_workers_die(
     stack: Stack, new_case: NewCase, nasty: str
 ) -> None:
@@ -37,6 +38,7 @@ def test_rows_5_21_and_22_nasty_data_is_copied_bit_for_bit_although_workers_die(
     assert done["completeness"][2]["offsets"] == 0
 
 
+@pytest.mark.wide("tests/spark/test_lane_trouble.py::test_time_zero_which_the_client_takes_for_now_is_named")
 def test_row_21_time_zero_is_kept_or_refused_by_name_and_never_changed(
     stack: Stack, new_case: NewCase, unique: str
 ) -> None:
@@ -54,6 +56,9 @@ def test_row_21_time_zero_is_kept_or_refused_by_name_and_never_changed(
         case.judge_what_was_covered()
 
 
+@pytest.mark.wide(
+    "tests/spark/test_lane_trouble.py::test_a_foreign_transaction_before_the_stop_blocks_with_a_reason_until_it_ends"
+)
 def test_row_22_a_transaction_open_when_planned_and_aborted_later_is_skipped(
     stack: Stack, new_case: NewCase, unique: str
 ) -> None:

@@ -25,6 +25,7 @@ def test_row_32_an_application_without_daemon_and_broker_ends_itself(
         assert_ends_itself(broker.bootstrap, tmp_path_factory.mktemp("orphans"), broker.kill)
 
 
+@pytest.mark.wide("tests/faults/test_orphans.py::test_row_32_an_application_without_daemon_and_broker_ends_itself")
 def test_row_32_an_application_without_daemon_ends_itself_although_its_broker_is_there(
     bootstrap: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -67,6 +67,9 @@ def test_row_14_partitions_added_to_a_followed_source_are_copied_from_their_firs
     assert [f["code"] for f in done["plan"]["findings"]].count("source_grew_covered") == 1
 
 
+@pytest.mark.wide(
+    "tests/recovery/test_growth.py::test_a_target_that_grows_under_keys_that_we_place_ends_the_copy_by_name"
+)
 def test_row_14_a_target_that_grows_under_keys_that_we_place_ends_the_copy_by_name(
     stack: Stack, new_case: NewCase, unique: str
 ) -> None:

@@ -25,6 +25,9 @@ def kinds(stack: Stack, command_id: str) -> Counter[str]:
     return Counter(answer["type"].split(".")[-2] for answer in stack.follower.answers(command_id))
 
 
+@pytest.mark.wide(
+    "tests/integration/test_daemon_delivery.py::test_one_command_a_thousand_times_is_answered_a_thousand_times_and_done_once"
+)
 def test_row_23_one_command_a_thousand_times_is_done_once(stack: Stack, new_case: NewCase) -> None:
     case = new_case()
     case.start()
@@ -59,6 +62,7 @@ def test_row_23_a_storm_of_pauses_and_resumes_ends_in_what_was_said_last(stack: 
     assert done["attempt"] == 1
 
 
+@pytest.mark.wide("tests/e2e/test_replay.py::test_a_running_replay_is_throttled_paused_resumed_and_stopped_exactly")
 def test_row_23_stop_among_pauses_and_resumes_wins(stack: Stack, new_case: NewCase) -> None:
     case = new_case()
     case.start()

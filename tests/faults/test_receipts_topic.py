@@ -32,9 +32,11 @@ pytestmark = [
 _TIMEOUT_S = 120.0
 
 
-@pytest.fixture(params=["running", "paused"])
+@pytest.fixture
 def disturbed(request: pytest.FixtureRequest, stack: Stack, case: Case) -> tuple[Case, bool]:
-    """The case, and whether it is paused. If so, its application has ended too, so that `resume` reads the ledger."""
+    """The case, and whether it is paused, as `param` says. If so, its application has ended too, so that `resume` reads
+    the ledger.
+    """
     is_paused = request.param == "paused"
     if is_paused:
         pause_and_end(stack, case)
@@ -47,6 +49,9 @@ def pause_and_end(stack: Stack, case: Case) -> None:
     case.kill_application()
 
 
+@pytest.mark.wide(
+    "tests/spark/test_receipts_home.py::test_a_topic_that_grows_under_a_lane_keeps_its_receipts_where_they_are"
+)
 def test_row_25_a_receipts_topic_that_grew_keeps_the_ledger_where_it_was(stack: Stack, case: Case) -> None:
     """It grows while the recovery runs, and again while it is paused: an attempt that begins after that finds the
     receipts of those before.
@@ -62,6 +67,12 @@ def test_row_25_a_receipts_topic_that_grew_keeps_the_ledger_where_it_was(stack: 
     assert done["attempt"] == 3
 
 
+@pytest.mark.parametrize("disturbed", [
+    pytest.param("running", marks=pytest.mark.wide(
+        "tests/faults/test_receipts_topic.py::test_row_25_an_emptied_receipts_topic_is_named_and_nothing_is_copied_again"
+    )),
+    "paused",
+], indirect=True)  # fmt: skip
 def test_row_25_an_emptied_receipts_topic_is_named_and_nothing_is_copied_again(
     stack: Stack, disturbed: tuple[Case, bool]
 ) -> None:
@@ -74,6 +85,12 @@ def test_row_25_an_emptied_receipts_topic_is_named_and_nothing_is_copied_again(
     assert_named(stack, case, case.failed(), "Receipts were deleted from")
 
 
+@pytest.mark.parametrize("disturbed", [
+    "running",
+    pytest.param("paused", marks=pytest.mark.wide(
+        "tests/faults/test_receipts_topic.py::test_row_25_a_receipts_topic_made_again_is_named_and_nothing_is_copied_again"
+    )),
+], indirect=True)  # fmt: skip
 def test_row_25_a_receipts_topic_made_again_is_named_and_nothing_is_copied_again(
     stack: Stack, disturbed: tuple[Case, bool]
 ) -> None:

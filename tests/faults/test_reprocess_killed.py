@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from recoveryd.adapters.kafka.topic_admin import describe
+from tests.chosen import chosen_points
 from tests.e2e.clients import client, commit
 from tests.e2e.data import fill_plain
 from tests.e2e.follower import Document
@@ -26,6 +27,8 @@ pytestmark = [pytest.mark.broker, pytest.mark.e2e, pytest.mark.faults]
 CHANGES = ("delete_internal_topics", "recreate_topics", "create_outputs", "set_offsets")
 # Before a step it takes two: the step of the unit before, which the new daemon ends, and its own.
 POINTS = [point for step in reversed(CHANGES) for point in (f"step.after.{step}:1", f"step.before.{step}:2")]
+# What these made or took away is there, and not noted; `set_offsets` is in `test_workflows_killed`.
+DONE_AND_NOT_NOTED = [f"step.after.{step}:1" for step in CHANGES if step != "set_offsets"]
 PARTITIONS, EACH = 2, 20
 
 
@@ -81,13 +84,19 @@ def stack(bootstrap: str, shops: list[Shop], tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture(scope="module")
-def deaths(stack: Stack, shops: list[Shop]) -> Iterator[dict[str, tuple[Shop, dict[str, str | None], int]]]:
-    """For each point the unit on which a daemon died there, the ids of its topics before, and the daemon's exit
+def deaths(
+    request: pytest.FixtureRequest, stack: Stack, shops: list[Shop]
+) -> Iterator[dict[str, tuple[Shop, dict[str, str | None], int]]]:
+    """For each chosen point the unit on which a daemon died there, the ids of its topics before, and the daemon's exit
     code.
     """
     found = {}
     static = {"faust": {"instance_id": "one"}}
+    wanted = chosen_points(request)
+    wanted |= {point.replace("before", "after").replace(":2", ":1") for point in wanted}  # what they end first
     for shop, point in zip(shops, POINTS, strict=True):
+        if point not in wanted:
+            continue
         shop.fill()
         before = shop.ids()
         doomed = stack.daemon(f"doomed-{shop.name}", environment={"RECOVERYD_FAILPOINT": point}, settings=static)
@@ -99,7 +108,12 @@ def deaths(stack: Stack, shops: list[Shop]) -> Iterator[dict[str, tuple[Shop, di
 
 
 @pytest.mark.scenario("S-WIKI-2a")
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", [
+    point if point in DONE_AND_NOT_NOTED else pytest.param(point, marks=pytest.mark.wide(
+        "tests/faults/test_reprocess_killed.py::test_a_daemon_killed_around_a_change_is_followed_by_one_that_does_the_rest_once"
+    ))
+    for point in POINTS
+])  # fmt: skip
 def test_a_daemon_killed_around_a_change_is_followed_by_one_that_does_the_rest_once(
     stack: Stack, deaths: dict[str, tuple[Shop, dict[str, str | None], int]], point: str
 ) -> None:

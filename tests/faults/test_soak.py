@@ -31,7 +31,9 @@ SEED = int(os.environ.get("RECOVERYD_SOAK_SEED") or 24)
 AT_ONCE = 2
 SLOW_RECORDS_PER_S = 60  # slow enough that a fault comes during the copy
 PARTITIONS, RECORDS_EACH = 2, 600
-FREE_THREADS, FREE_FILES = 4, 12  # tolerance for pools and connections that come and go
+# Pools begin their threads when so many calls overlap: of questions 8, of ledgers 16. What leaks with each tenth
+# recovery is more. Connections come and go.
+FREE_THREADS, FREE_FILES = 14, 12
 # What a daemon keeps of each recovery that it knows: its record, and for an hour after its end its series.
 EACH_MB, EACH_SERIES = 0.1, 40
 FREE_MB, FREE_SERIES = (

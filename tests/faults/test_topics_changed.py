@@ -56,7 +56,12 @@ def test_row_12_a_deleted_source_fails_the_recovery_by_name(stack: Stack, case: 
     case.judge_what_was_covered(source_was=before)
 
 
-@pytest.mark.parametrize("records", [100, 2 * PAIR_RECORDS_EACH], ids=["shorter than before", "longer than before"])
+@pytest.mark.parametrize("records", [
+    pytest.param(100, id="shorter than before", marks=pytest.mark.wide(
+        "tests/faults/test_topics_changed.py::test_row_12_a_source_made_again_is_not_taken_for_the_old_one"
+    )),
+    pytest.param(2 * PAIR_RECORDS_EACH, id="longer than before"),  # where the old offsets fit
+])  # fmt: skip
 def test_row_12_a_source_made_again_is_not_taken_for_the_old_one(stack: Stack, case: Case, records: int) -> None:
     before = snapshot(stack.bootstrap, case.source)
     delete(stack, case.source)
@@ -65,27 +70,6 @@ def test_row_12_a_source_made_again_is_not_taken_for_the_old_one(stack: Stack, c
     assert outcome(failed) == ("RCV-3002", "topic_recreated")
     assert adds_up(failed)
     case.judge_what_was_covered(source_was=before)
-
-
-@pytest.fixture(scope="module")
-def deleted(stack: Stack, daemon: DaemonProcess) -> dict[str, tuple[Case, Snapshot]]:
-    """Two copies whose targets were deleted, while one was running and the other paused and resumed then, and what was
-    there. A lane waits for a minute for a target that may come back, and these do at the same time.
-    """
-    assert daemon.is_running()
-    found: dict[str, tuple[Case, Snapshot]] = {}
-    for when in ("running", "paused"):
-        source = f"{stack.mark}-{when}"
-        fill_plain(stack.bootstrap, source, 2, PAIR_RECORDS_EACH)
-        case = Case(stack, f"deleted-{when}", source, f"{source}-copy")
-        case.start()
-        case.copying()
-        before = paused(stack, case) if when == "paused" else snapshot(stack.bootstrap, case.target)
-        delete(stack, case.target)
-        if when == "paused":
-            stack.control.command("resume", case.recovery)
-        found[when] = case, before
-    return found
 
 
 def judge_what_was_seen(case: Case, seen: Snapshot) -> None:
@@ -125,12 +109,14 @@ def paused(stack: Stack, case: Case) -> Snapshot:
     return snapshot(stack.bootstrap, case.target)
 
 
-def test_row_13_a_deleted_target_fails_the_recovery_by_name(deleted: dict[str, tuple[Case, Snapshot]]) -> None:
-    case, before = deleted["running"]
+def test_row_13_a_deleted_target_fails_the_recovery_by_name(stack: Stack, case: Case) -> None:
+    before = snapshot(stack.bootstrap, case.target)
+    delete(stack, case.target)
     assert outcome(case.failed()) == ("RCV-3004", "target_unavailable")
     judge_what_was_seen(case, before)
 
 
+@pytest.mark.wide("tests/spark/test_lane_trouble.py::test_a_topic_made_again_is_never_read_or_written")
 def test_row_13_a_target_made_again_is_not_taken_for_the_old_one(stack: Stack, case: Case) -> None:
     before = snapshot(stack.bootstrap, case.target)
     delete(stack, case.target)
@@ -140,16 +126,20 @@ def test_row_13_a_target_made_again_is_not_taken_for_the_old_one(stack: Stack, c
     assert visible(stack, case) == 0, "nothing was copied into the new topic"
 
 
+@pytest.mark.wide("tests/faults/test_topics_changed.py::test_row_13_a_deleted_target_fails_the_recovery_by_name")
 def test_row_13_what_a_paused_copy_had_written_before_its_target_was_deleted_was_exact(
-    deleted: dict[str, tuple[Case, Snapshot]],
+    stack: Stack, case: Case
 ) -> None:
     """The copy is paused, so that the test can read the target before it is deleted."""
-    case, before = deleted["paused"]
+    before = paused(stack, case)
+    delete(stack, case.target)
+    stack.control.command("resume", case.recovery)
     assert outcome(case.failed()) == ("RCV-3004", "target_unavailable")
     assert sum(map(len, before.visible.values())) > 0
     case.judge_what_was_covered(target_was=before)
 
 
+@pytest.mark.wide("tests/spark/test_lane_trouble.py::test_a_topic_made_again_is_never_read_or_written")
 def test_row_13_what_a_paused_copy_had_written_before_its_target_was_made_again_was_exact(
     stack: Stack, case: Case
 ) -> None:
@@ -167,6 +157,9 @@ def visible(stack: Stack, case: Case) -> int:
     return sum(map(len, read_log(stack.bootstrap, case.target).values()))
 
 
+@pytest.mark.wide(
+    "tests/recovery/test_growth.py::test_what_is_added_to_a_pinned_source_is_no_part_of_it_and_a_finding_says_so"
+)
 def test_row_14_and_row_15_partitions_added_to_a_pinned_plan_and_records_deleted_before_the_position_are_no_loss(
     stack: Stack, case: Case
 ) -> None:
@@ -200,6 +193,9 @@ def test_row_15_records_deleted_past_the_position_fail_with_the_exact_range(
     case.judge_what_was_covered(before=before, lost=holes)
 
 
+@pytest.mark.wide(
+    "tests/spark/test_lane_trouble.py::test_records_deleted_while_copying_are_found_where_reading_meets_the_hole"
+)
 def test_row_15_a_loss_that_may_be_is_counted_and_the_rest_is_copied(
     stack: Stack, new_case: NewCase, unique: str
 ) -> None:

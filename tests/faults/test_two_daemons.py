@@ -24,6 +24,9 @@ def nobody_leads_afterwards(stack: Stack) -> Iterator[None]:
     stack.kill_daemons()
 
 
+@pytest.mark.wide(
+    "tests/faults/test_two_daemons.py::test_row_2_a_leader_frozen_past_its_session_wakes_fenced_and_does_nothing"
+)
 def test_row_3_of_two_daemons_one_leads_and_the_other_takes_over_when_it_dies(stack: Stack, new_case: NewCase) -> None:
     both = [stack.daemon(name, lead=False) for name in ("three-a", "three-b")]
     wait_for(lambda: any(d.is_leader() for d in both), 60)
@@ -57,7 +60,8 @@ def test_row_2_a_leader_frozen_past_its_session_wakes_fenced_and_does_nothing(st
     assert answers == ["io.recoveryd.event.command_accepted.v1"] * 2
     version = stack.follower.wait_state(case.recovery, "running")["version"]
     frozen.thaw()
-    frozen.await_exit(30)
+    assert frozen.await_exit(30) == 70
+    assert "RCV-5001" in frozen.tail()
     done = case.finish()
     standby.await_leader()
     assert done["attempt"] == 1
@@ -68,6 +72,9 @@ def test_row_2_a_leader_frozen_past_its_session_wakes_fenced_and_does_nothing(st
     assert standby.terminate() == 0
 
 
+@pytest.mark.wide(
+    "tests/faults/test_two_daemons.py::test_row_20_a_clock_that_is_set_while_the_daemon_leads_changes_nothing_about_a_running_copy"
+)
 def test_row_20_a_clock_that_jumps_two_hours_back_changes_nothing_about_a_running_copy(
     stack: Stack, new_case: NewCase
 ) -> None:

@@ -43,6 +43,7 @@ def test_each_node_is_a_cluster_of_its_own(own_broker: Broker, bootstrap: str) -
     assert len({cluster.cluster_id for cluster in clusters}) == 2
 
 
+@pytest.mark.wide("tests/sandbox/test_broker.py::test_a_paused_broker_can_be_stopped_cleanly")
 def test_data_and_address_survive_a_restart(own_broker: Broker, unique: str) -> None:
     address = own_broker.bootstrap
     fill(address, f"{unique}kept", 1_000)

@@ -22,9 +22,13 @@ from tests.sandbox.test_properties_and_ports import parsed
 ONE = Shape(1, secure=True)
 
 
-def ask(client_file: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-c", "from recoveryd.cli import main; main()", *command, "--config", str(client_file)]
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-c", "from recoveryd.cli import main; main()", *command]
     return subprocess.run(words, capture_output=True, text=True, timeout=180, check=False)
+
+
+def ask(client_file: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    return run(*command, "--config", str(client_file))
 
 
 @pytest.mark.broker
@@ -33,7 +37,8 @@ def test_a_secured_sandbox_lets_in_who_has_its_client_file_and_nobody_else(tmp_p
     try:
         nodes = [tmp_path / ONE.name / name for name in ("controller", "broker-1")]
         running = [running_state(node) for node in nodes]
-        assert handle.up_cluster(ONE, tmp_path) == found
+        up = run("sandbox", "up", "--secure", "--dir", str(tmp_path))
+        assert (up.returncode, up.stdout.split()) == (0, [found.bootstrap, str(found.client_file)]), up.stderr
         assert [running_state(node) for node in nodes] == running, "a second up must not start anything again"
 
         password = next((tmp_path / ONE.name / "access").glob("recoveryd.password"))

@@ -37,6 +37,9 @@ def compression_of(bootstrap: str, topic: str) -> str | None:
 
 
 @pytest.mark.scenario("S-RUN-30")
+@pytest.mark.wide(
+    "tests/e2e/test_live_protection.py::test_a_replay_takes_what_live_traffic_can_spare_yields_at_its_slo_and_waits_at_the_floor_in_the_dark"
+)
 def test_a_tiny_day_runs_copies_the_same_records_each_time_and_is_judged(tmp_path: Path) -> None:
     (tmp_path / "tiny.yaml").write_text(TINY, encoding="utf-8")
     command = [sys.executable, "-m", "recoveryd_sandbox.gameday", str(tmp_path / "tiny.yaml"), "--runs", "1"]
@@ -56,6 +59,9 @@ def test_a_tiny_day_runs_copies_the_same_records_each_time_and_is_judged(tmp_pat
     assert (tmp_path / "gameday-tiny.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.wide(
+    "tests/e2e/test_live_protection.py::test_a_replay_takes_what_live_traffic_can_spare_yields_at_its_slo_and_waits_at_the_floor_in_the_dark"
+)
 def test_a_run_is_stopped_for_too_much_harm_and_one_outlives_its_daemon(tmp_path: Path) -> None:
     (tmp_path / "tiny.yaml").write_text(TINY, encoding="utf-8")
     scenario, told = read_gameday(str(tmp_path / "tiny.yaml")), list[str]()

@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -13,6 +15,8 @@ from recoveryd.kernel.catalogue import Code
 from recoveryd.simulation.response import read_response
 from recoveryd_sandbox.errors import SandboxError
 from recoveryd_sandbox.gameday.judge import LiveSecond, Second
+from recoveryd_sandbox.gameday.stack import GamedayStack
+from recoveryd_sandbox.response import steps
 from recoveryd_sandbox.response.__main__ import main as response_main
 from recoveryd_sandbox.response.folding import Copied, Window, fold, quantile, rate, steady
 from recoveryd_sandbox.response.picture import draw
@@ -21,6 +25,7 @@ from tests.patience import patient_s
 from tests.sandbox.refusals import check_refused, told_on_refusal
 from tests.simulation.response_example import example_response
 
+SCENARIO = read_response_scenario()
 STANDARD_TEXT = STANDARD.read_text(encoding="utf-8")
 
 
@@ -114,11 +119,62 @@ def test_a_flag_with_nonsense_is_refused_before_anything_starts(
     assert told.startswith("RCV-4003 --seconds: seconds: should be greater than or equal to 2")
 
 
+class DoubledTopics:
+    """Stands for the topics of the broker, with so many records."""
+
+    records = 1_000
+
+    def __init__(self, _bootstrap: str) -> None:
+        pass
+
+    def end_offsets(self, _topic: str) -> list[int]:
+        return [self.records]
+
+
+@pytest.mark.parametrize(
+    ("method", "args", "what"),
+    [("unlimited", (), "the unlimited replay was"), ("step", (7, 1, 0.4), "step 7 (40%) was")],
+)
+def test_a_backlog_is_only_doubled_for_another_try(
+    monkeypatch: pytest.MonkeyPatch, method: str, args: tuple[Any, ...], what: str
+) -> None:
+    tries, told = list[str](), list[str]()
+
+    def over_too_soon(name: str, *_more: object) -> list[Copied]:
+        tries.append(name)
+        if method == "step":
+            raise steps._OverTooSoon
+        return []
+
+    def fill(_self: steps.Steps, records: int) -> None:
+        DoubledTopics.records = records
+
+    monkeypatch.setattr(DoubledTopics, "records", 1_000)
+    monkeypatch.setattr(steps, "Topics", DoubledTopics)
+    made = steps.Steps(
+        cast(GamedayStack, SimpleNamespace(broker=SimpleNamespace(bootstrap="b:1"))), SCENARIO, told.append
+    )
+    for name, stand_in in (("_steady", over_too_soon), ("_measured", over_too_soon), ("_delete", lambda _name: None)):
+        monkeypatch.setattr(made, name, stand_in)
+    monkeypatch.setattr(steps.Steps, "fill", fill)
+
+    with pytest.raises(SandboxError) as refused:
+        getattr(made, method)(*args)
+
+    assert len(tries) == 5
+    assert [line.rpartition("filled to ")[2] for line in told] == [f"{n},000 records" for n in (2, 4, 8, 16)]
+    assert refused.value.message == f"{what} over too soon 5 times"
+    assert refused.value.hint.startswith("Give it more backlog_records than 16,000")
+
+
 def test_a_response_is_drawn(tmp_path: Path) -> None:
     draw(tmp_path / "response.png", example_response())
     assert (tmp_path / "response.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.wide(
+    "tests/e2e/test_live_protection.py::test_a_replay_takes_what_live_traffic_can_spare_yields_at_its_slo_and_waits_at_the_floor_in_the_dark"
+)
 @pytest.mark.broker
 @pytest.mark.spark
 @pytest.mark.e2e

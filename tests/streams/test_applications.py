@@ -24,15 +24,29 @@ LATER_MS = 1_770_000_000_000  # a join finds a table's row only if that was ther
 UNCACHED = {"statestore.cache.max.bytes": "0"}  # so that each input is one output
 
 
-@pytest.mark.parametrize("protocol", list(Protocol))
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        Protocol.CLASSIC,
+        pytest.param(
+            Protocol.STREAMS,
+            marks=pytest.mark.wide("tests/streams/test_applications.py::test_words_are_counted_as_by_hand"),
+        ),
+    ],
+)
 def test_words_are_counted_as_by_hand(bootstrap: str, unique: str, streams_app: Begin, protocol: Protocol) -> None:
     make_topics(bootstrap, {f"{unique}lines": 2, f"{unique}counts": 2})
     write(bootstrap, f"{unique}lines", [(str(number), line) for number, line in enumerate(LINES)], 2)
-    streams_app(AppSpec(f"{unique}app", Mode.WORD_COUNT, (f"{unique}lines",), f"{unique}counts", protocol=protocol))
+    spec = AppSpec(f"{unique}app", Mode.WORD_COUNT, (f"{unique}lines",), f"{unique}counts", protocol=protocol)
+    streams_app(spec)
     words = Counter(" ".join(LINES).lower().replace(",", "").replace(":", "").split())
     await_table(bootstrap, f"{unique}counts", {word: str(count) for word, count in words.items()})
+    assert is_exactly_once(bootstrap, spec) is False
 
 
+@pytest.mark.wide(
+    "tests/e2e/test_reprocess.py::test_from_scratch_it_gives_what_an_application_without_the_bug_would_have_given"
+)
 def test_a_bug_stays_in_the_state_when_the_application_is_mended(bootstrap: str, unique: str, tmp_path: Path) -> None:
     """What `reprocess` is for."""
     orders, customers, totals = f"{unique}orders", f"{unique}customers", f"{unique}totals"
@@ -51,6 +65,7 @@ def test_a_bug_stays_in_the_state_when_the_application_is_mended(bootstrap: str,
         assert app.stop() == 0
 
 
+@pytest.mark.wide("tests/streams/test_applications.py::test_exactly_once_counts_each_record_once_over_a_kill")
 def test_state_is_kept_by_a_stop_restored_after_a_kill_and_built_anew_elsewhere(
     bootstrap: str, unique: str, tmp_path: Path
 ) -> None:
@@ -118,6 +133,9 @@ def is_exactly_once(bootstrap: str, spec: AppSpec) -> bool | None:
     return read_unit({"bootstrap.servers": bootstrap}, unit, [unit], 0, ClientAccess(bootstrap)).is_exactly_once
 
 
+@pytest.mark.wide(
+    "tests/streams/test_internal_topics.py::test_by_their_topologies_each_application_owns_exactly_what_it_made"
+)
 def test_windows_are_of_event_time_and_joins_follow_both_sides(bootstrap: str, unique: str, streams_app: Begin) -> None:
     events, windows = f"{unique}events", f"{unique}windows"
     orders, customers, joined = f"{unique}orders", f"{unique}customers", f"{unique}joined"

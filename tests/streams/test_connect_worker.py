@@ -48,7 +48,17 @@ def await_position(worker: ConnectWorker, connector: str, position: int) -> None
     wait_for(lambda: positions() == [position], _PASSES_S, lambda: str(positions()))
 
 
-@pytest.mark.parametrize("group", [None, "workers"], ids=["standalone", "distributed"])
+@pytest.mark.parametrize(
+    "group",
+    [
+        pytest.param(
+            None,
+            marks=pytest.mark.wide("tests/streams/test_connect_worker.py::test_a_killed_worker_goes_on_where_it_was"),
+        ),
+        "workers",
+    ],
+    ids=["standalone", "distributed"],
+)
 def test_a_killed_worker_goes_on_where_it_was(
     bootstrap: str, unique: str, tmp_path: Path, connect_worker: Callable[..., ConnectWorker], group: str | None
 ) -> None:
@@ -69,6 +79,7 @@ def test_a_killed_worker_goes_on_where_it_was(
     assert worker.stop() == 128 + signal.SIGTERM
 
 
+@pytest.mark.wide("tests/control/test_connect_worker.py::test_a_pair_of_connectors_is_stopped_taken_back_and_started")
 def test_a_stopped_connector_lets_its_offsets_be_taken_back(
     bootstrap: str, unique: str, tmp_path: Path, connect_worker: Callable[..., ConnectWorker]
 ) -> None:

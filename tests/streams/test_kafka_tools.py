@@ -44,6 +44,9 @@ def test_offsets_of_an_application_are_those_that_kafkas_tool_shows(
     assert sum(offset for offset, _ in ours.values()) == 4
 
 
+@pytest.mark.wide(
+    "tests/streams/test_internal_topics.py::test_of_a_group_of_the_streams_protocol_the_broker_names_every_internal_topic"
+)
 def test_each_kind_of_group_has_a_tool_of_its_own(
     bootstrap: str, unique: str, streams_app: Callable[[AppSpec], StreamsApp], kafka_tool: Callable[..., Told]
 ) -> None:

@@ -17,6 +17,7 @@ from tests.patience import patient_s
 pytestmark = pytest.mark.broker
 
 
+@pytest.mark.wide("tests/e2e/test_demo_app.py::test_an_application_is_kept_mended_processed_again_and_put_back")
 def test_it_runs_with_its_bug_until_it_is_ended_and_leaves_nothing(tmp_path: Path) -> None:
     said, command = tmp_path / "said", [sys.executable, "-m", "recoveryd_sandbox.shop"]
     with said.open("wb") as out:

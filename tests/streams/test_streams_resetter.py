@@ -77,6 +77,9 @@ def await_gone(bootstrap: str, topic: str) -> None:
     wait_for(lambda: not has_topic(bootstrap, topic), 5.0)
 
 
+@pytest.mark.wide(
+    "tests/e2e/test_reprocess.py::test_from_scratch_it_gives_what_an_application_without_the_bug_would_have_given"
+)
 @pytest.mark.scenario("S-WIKI-1h")
 def test_it_takes_another_position_than_was_asked_for_and_forgets_what_was_committed_with_it(
     bootstrap: str, unique: str, tmp_path: Path, kafka_tool: RunTool
@@ -94,6 +97,9 @@ def test_it_takes_another_position_than_was_asked_for_and_forgets_what_was_commi
     assert shop.committed() == {0: Committed(3)}
 
 
+@pytest.mark.wide(
+    "tests/e2e/test_reprocess.py::test_from_scratch_it_gives_what_an_application_without_the_bug_would_have_given"
+)
 @pytest.mark.scenario("S-WIKI-1h")
 def test_a_misspelt_input_leaves_the_reset_half_done(
     bootstrap: str, unique: str, tmp_path: Path, kafka_tool: RunTool
@@ -109,6 +115,9 @@ def test_a_misspelt_input_leaves_the_reset_half_done(
     await_gone(bootstrap, f"{shop.name}-{CHANGELOG}")
 
 
+@pytest.mark.wide(
+    "tests/streams/test_internal_topics.py::test_without_a_topology_nothing_of_others_is_owned_and_nothing_is_overlooked"
+)
 @pytest.mark.scenario("S-WIKI-1h")
 def test_it_deletes_what_belongs_to_others_whose_names_begin_alike(
     bootstrap: str, unique: str, tmp_path: Path, kafka_tool: RunTool
@@ -129,10 +138,19 @@ def test_it_deletes_what_belongs_to_others_whose_names_begin_alike(
         await_gone(bootstrap, topic)
 
 
+_EXACTLY_ONCE = pytest.mark.wide(
+    "tests/streams/test_streams_resetter.py::test_state_that_stayed_on_the_disk_counts_twice_unless_the_application_is_exactly_once_and_hears_in_time"
+)
+
+
 @pytest.mark.scenario("S-OSO-14")
 @pytest.mark.parametrize(
     ("is_exactly_once", "poll_ms", "counted"),
-    [(False, "500", TWICE), (True, "0", TWICE), (True, "2000", ONCE)],
+    [
+        (False, "500", TWICE),
+        pytest.param(True, "0", TWICE, marks=_EXACTLY_ONCE),
+        pytest.param(True, "2000", ONCE, marks=_EXACTLY_ONCE),
+    ],
     ids=["at_least_once", "exactly_once_hasty", "exactly_once_patient"],
 )
 def test_state_that_stayed_on_the_disk_counts_twice_unless_the_application_is_exactly_once_and_hears_in_time(
