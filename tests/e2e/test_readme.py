@@ -62,7 +62,7 @@ def leading(lines: Iterable[str]) -> Iterator[str]:
 
 def test_the_readmes_commands_run_as_they_stand(bootstrap: str, unique: str, tmp_path: Path) -> None:
     """Both shell blocks, one after the other, with the config between them; only its topics have names of their own,
-    and the last two hours have records.
+    and there are records since December.
     """
     readme = (ROOT / "README.md").read_text()
     copying, while_it_runs = re.findall(r"```sh\n(.*?)```", readme, re.DOTALL)

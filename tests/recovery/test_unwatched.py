@@ -46,6 +46,13 @@ def test_one_alone_has_its_ceiling() -> None:
     assert world.recovery().rule == "no protected cluster is touched: its own ceiling"
 
 
+@pytest.mark.parametrize("most", [LEAST / 2, LEAST])
+def test_one_that_may_have_no_more_than_the_floor_waits_for_no_division(most: float) -> None:
+    world = started(World(make_facts((0, 10_000_000)), ALWAYS), Limits(max_bytes_per_s=most))
+    assert rates(world, 1) == [most]
+    assert world.recovery().rule == "no protected cluster is touched: its own ceiling"
+
+
 def test_several_share_what_all_may_take_by_weight_and_ceiling_and_get_it_back() -> None:
     world = World(make_facts((0, 10_000_000)), ALWAYS)
     started(world, Limits(), Limits(weight=2.0), Limits(max_bytes_per_s=10_000_000.0))
@@ -175,6 +182,21 @@ def test_one_that_comes_from_a_protected_cluster_gets_its_part_of_the_other_one_
     world.run_until(State.STOPPED, recovery_id="r2")
     world.live(60)
     assert rates(world, 1) == [MAX]
+
+
+def test_a_plan_says_which_of_its_two_clusters_has_no_more_for_it() -> None:
+    world = beside_a_protected_cluster(("main", "dr"), ("dr2", "dr"), ("dr2", "dr"), ("dr2", "dr"))
+    world.live(150)
+    spec = make_spec(dry_run=True)
+    spec = replace(spec, target=replace(spec.target, cluster="dr", topic="copy9"))
+    world.feed(command("replay", "r9", "c9", offset=9, spec=spec))
+    plan = world.recovery("r9").plan
+    assert plan is not None
+    assert plan.budget is not None
+    assert (plan.budget.bytes_per_s, plan.budget.shared_with) == (MAX / 5, 4)
+    assert plan.budget.why == (
+        "its other cluster protects nothing: its part of control.max_bytes_per_s now, with 4 others"
+    )
 
 
 def test_a_cluster_that_it_does_not_touch_is_all_for_others() -> None:

@@ -24,12 +24,13 @@ class Answering:
 class Groups:
     """Groups on a cluster that answers, and a clock that the test moves."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, period_s: float = PERIOD_S) -> None:
         self.now_s = self.made = 0
+        self._period_s = period_s
         self.living: weakref.WeakSet[Answering] = weakref.WeakSet()
         monkeypatch.setattr(group_offsets, "make_consumer", self._make)
         monkeypatch.setattr(group_offsets, "time", SimpleNamespace(monotonic=lambda: self.now_s))
-        self._offsets = KafkaGroupOffsets({"main": {}})
+        self._offsets = KafkaGroupOffsets({"main": {}}, period_s=period_s)
 
     def _make(self, *_: object, **__: object) -> Answering:
         self.made += 1
@@ -38,7 +39,7 @@ class Groups:
 
     async def look(self, *names: str) -> None:
         """One look at all of these at once, as the collector's."""
-        self.now_s += PERIOD_S
+        self.now_s += self._period_s
         told = await asyncio.gather(*(self._offsets.committed("main", name, {"t": 2}) for name in names))
         assert told == [{"t": {}}] * len(names)
 
@@ -46,11 +47,12 @@ class Groups:
         await self._offsets.close()
 
 
+@pytest.mark.parametrize("period_s", [PERIOD_S, 120.0, 1200.0])
 @pytest.mark.parametrize("count", [3, 129, 300])
-async def test_each_group_that_is_looked_at_has_one_client_however_many_there_are(
-    count: int, monkeypatch: pytest.MonkeyPatch
+async def test_each_group_that_is_looked_at_has_one_client_however_many_there_are_and_however_rarely(
+    count: int, period_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    groups = Groups(monkeypatch)
+    groups = Groups(monkeypatch, period_s)
     for _ in range(4):
         await groups.look(*(f"g{number}" for number in range(count)))
     assert groups.made == count

@@ -55,14 +55,15 @@ def make_looks(
     intake: ControlIntake,
 ) -> Looks:
     monitor = settings.values.monitor
+    period_s = monitor.interval / 1000
     collector = OffsetCollector(
         outside.clusters,
-        KafkaGroupOffsets(outside.clients),
+        KafkaGroupOffsets(outside.clients, period_s=period_s),
         emit,
         running.state_of_leader,
         clock,
         control=ControlTopicWatch(outside.clusters, intake, emit, lambda: running.runtime.waits_for_journal),
-        period_s=monitor.interval / 1000,
+        period_s=period_s,
         monitored=[Monitored(m.cluster, m.topic, m.group) for m in monitor.topics],
     )
     readings = (

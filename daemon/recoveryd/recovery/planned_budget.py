@@ -33,22 +33,26 @@ def _budget(draft: RecoveryDraft, recovery: Recovery) -> PlannedBudget:
     domains = touched_domains(recovery.spec, params)
     working = [r for r in draft.live() if r.state in WORKING and r.id != recovery.id]
     unwatched = unwatched_rates(params, [*working, recovery], draft.protection.protecting.grants)
+    clusters = set(clusters_of(recovery.spec)).difference(params.live.domains)
+    others = {r.id for r in working if r.id in unwatched and not clusters.isdisjoint(clusters_of(r.spec))}
+    part = f"its part of control.max_bytes_per_s now, with {len(others)} others" if others else "its own ceiling"
     if not domains:
         floor, rate = floor_bytes_per_s(recovery, params), unwatched[recovery.id]
-        clusters = set(clusters_of(recovery.spec))
-        others = sum(r.id in unwatched and not clusters.isdisjoint(clusters_of(r.spec)) for r in working)
-        part = f"its part of control.max_bytes_per_s now, with {others} others" if others else "its own ceiling"
         why = f"no protected cluster is touched: {part}"
-        return PlannedBudget("controller", finite(rate, 1), min(floor, rate), ceiling, others, why=why)
+        return PlannedBudget("controller", finite(rate, 1), min(floor, rate), ceiling, len(others), why=why)
     claimants = claimants_of(draft, [*working, recovery])
     budgets = {domain: _budget_now(draft, domain) for domain in params.live.domains}
     rate = share_out(budgets, claimants, params.live.domains)[recovery.id]
-    rate = min(rate, unwatched.get(recovery.id, rate))  # its other cluster may protect nothing
+    most = unwatched.get(recovery.id, rate)
     beside = {n for n, c in claimants.items() if n != recovery.id and any(c.parts.get(d, 0.0) > 0 for d in domains)}
     rows = tuple(DomainBudget(domain, finite(budgets[domain], 1) or 0.0) for domain in domains)
     why = f"its share of {', '.join(f'{row.domain} {row.bytes_per_s:,.0f} B/s' for row in rows)} now, with {len(beside)} others"
+    if most < rate:
+        why = f"its other cluster protects nothing: {part}"
     floor = claimants[recovery.id].claim.floor
-    return PlannedBudget("controller", finite(rate, 1), floor, ceiling, len(beside), rows, why=why)
+    return PlannedBudget(
+        "controller", finite(min(rate, most), 1), min(floor, most), ceiling, len(beside | others), rows, why=why
+    )  # fmt: skip
 
 
 def _budget_now(draft: RecoveryDraft, domain: str) -> float:

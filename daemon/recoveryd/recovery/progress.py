@@ -58,8 +58,8 @@ def with_readers(recovery: Recovery, readers: Mapping[int, Heard]) -> Recovery:
 
 
 def _with_newer(rows: tuple[PartitionProgress, ...], told: Iterable[LanePosition]) -> tuple[PartitionProgress, ...]:
-    """Only the rows of the lane are looked at: of many lanes each tells of a few partitions. A lane repeats its
-    positions until its next commit; then the rows are the same object.
+    """With what the lane tells of its partitions: of many lanes each tells of a few. A lane repeats its positions until
+    its next commit; then the rows are the same object.
     """
     places = {row.partition: place for place, row in enumerate(rows)}
     newer = list(rows)

@@ -29,7 +29,7 @@ from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.holding import is_let_go
 from recoveryd.recovery.lane_shares import worker_shares
 from recoveryd.recovery.left_out import LeftOut, domains_now, left_out, told_left_out
-from recoveryd.recovery.limits import claim_of, mode_of, touched_domains, with_limits
+from recoveryd.recovery.limits import UNDIVIDED, claim_of, mode_of, touched_domains, with_limits
 from recoveryd.recovery.model import WORKING, Recovery
 from recoveryd.recovery.observed import Heard
 from recoveryd.recovery.pausing import LIVE_SLO, TELEMETRY, begin_resume, hold
@@ -374,6 +374,8 @@ def _without_controller(case: Case, why: str, share: float | None) -> None:
         case.revise(effective_bytes_per_s=free.effective_bytes_per_s, rule=free.rule)
         if not recovery.attempt.released and recovery.state in WORKING:
             renew(case)
+    elif recovery.rule == UNDIVIDED:  # what it began with is what it gets
+        case.revise(rule=free.rule)
     _release_if_held(case, why)
 
 

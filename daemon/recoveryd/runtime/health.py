@@ -9,7 +9,7 @@ would be wrong. No rule lives here; the documents are those of the status topic.
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from typing import Any, Final
@@ -162,9 +162,8 @@ class HealthServer:
             return _problem(400, Code.INVALID_VALUE, "limit, offset and ended are numbers.")
         if not 1 <= limit <= PAGE_LIMIT or offset < 0 or ended < 0:
             return _problem(400, Code.INVALID_VALUE, f"limit is 1 to {PAGE_LIMIT}, offset and ended are 0 or more.")
-        newest_first = self._newest_first()
-        if "ended" in request.query:
-            newest_first = _with_few_ended(newest_first, ended)
+        is_few = "ended" in request.query
+        newest_first = self._few_newest_first(ended) if is_few else self._newest_first()
         about = {"total": len(newest_first), "limit": limit, "offset": offset}
         return await self._stream(request, newest_first[offset : offset + limit], about)
 
@@ -172,8 +171,11 @@ class HealthServer:
         """Sorted once for all pages of a state: a daemon may know a hundred thousand, of which each page has a few."""
         state = self._sources.state()
         if state is not self._listed[0]:
-            self._listed = state, sorted(self._sources.recoveries().values(), key=lambda r: (-r.created_ms, r.id))
+            self._listed = state, _sorted(self._sources.recoveries().values())
         return self._listed[1]
+
+    def _few_newest_first(self, ended: int) -> Sequence[Noun]:
+        return _sorted(_with_few_ended(self._sources.recoveries().values(), ended))
 
     async def _stream(self, request: web.Request, page: Sequence[Noun], about: Mapping[str, Any]) -> web.StreamResponse:
         """The page row by row, as it was when it was asked for, since nouns never change. A recovery of a thousand
@@ -232,13 +234,18 @@ class HealthServer:
         return _json(self._sources.control())
 
 
-def _with_few_ended(nouns: Sequence[Noun], most: int) -> list[Noun]:
-    """Those that go on, and of the ended ones the few that ended last, in the same order: whoever looks each second at
-    what goes on would keep the daemon busy with a thousand that do not change any more.
+def _sorted(nouns: Iterable[Noun]) -> list[Noun]:
+    return sorted(nouns, key=lambda noun: (-noun.created_ms, noun.id))
+
+
+def _with_few_ended(nouns: Iterable[Noun], most: int) -> list[Noun]:
+    """Those that go on, and of the ended ones the few that ended last: whoever looks each second at what goes on would
+    keep the daemon busy with a thousand that do not change any more.
     """
-    ended = (noun for noun in nouns if noun.state in ENDED)
-    kept = {noun.id for noun in nlargest(most, ended, key=lambda noun: noun.updated_ms)}
-    return [noun for noun in nouns if noun.id in kept or noun.state not in ENDED]
+    going, ended = list[Noun](), list[Noun]()
+    for noun in nouns:
+        (ended if noun.state in ENDED else going).append(noun)
+    return [*going, *nlargest(most, ended, key=lambda noun: noun.updated_ms)]
 
 
 @web.middleware

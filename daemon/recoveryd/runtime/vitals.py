@@ -36,7 +36,8 @@ class Vitals:
 
 def knows_recoveries(role: str, *, is_loaded: bool) -> bool:
     """Whether what is known may be told. A standby that led once still has what it knew then; the daemon that leads now
-    has changed it since.
+    has changed it since. One that asks the journal whether it still leads tells what it knows until the answer comes:
+    while Kafka is away, nobody else could.
     """
     return is_loaded and role != "standby"
 

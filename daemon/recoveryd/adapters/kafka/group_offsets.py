@@ -27,7 +27,8 @@ _PIECE = 500
 # Of groups that are not asked about any more; of those that are, each has a client (about 1 MB, and a thread for each
 # broker), as many as the config, the watches and the workflows name: to make one anew at each look costs more.
 _SPARE_MOST = 128
-_ASKED_S = 60.0  # several looks, as often as they are by default
+_ASKED_S = 60.0  # and at least so many looks
+_ASKED_LOOKS = 3
 _UNUSED_S = 600.0  # a group that nobody asks about any more needs no client, which would connect for ever
 _WITHOUT_MEMBERS = frozenset({ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD})
 # Brokers list members of a classic group then, and tell of none what it has.
@@ -47,12 +48,15 @@ class _Asker:
 
 class KafkaGroupOffsets:
     """`clusters`: librdkafka properties by name. Clients are made when first needed, and anew after no answer or when
-    their login changed; one that was not used for `unused_s` goes, and where there are many, after a minute.
+    their login changed; one that was not used for `unused_s` goes, and where there are many, after a minute. Where
+    groups are looked at each `period_s`, it stays for some looks at least.
     """
 
-    def __init__(self, clusters: Mapping[str, Properties], unused_s: float = _UNUSED_S) -> None:
+    def __init__(self, clusters: Mapping[str, Properties], unused_s: float = _UNUSED_S, period_s: float = 0.0) -> None:
         self._admins = AdminClients(clusters)
-        self._unused_s = unused_s
+        looks_s = _ASKED_LOOKS * period_s
+        self._unused_s = max(unused_s, looks_s)
+        self._unused_of_many_s = max(min(_ASKED_S, unused_s), looks_s)
         self._askers: OrderedDict[tuple[str, str], _Asker] = OrderedDict()  # that asked longest ago first
         self._workers = ClusterWorkers("groups", 8)
 
@@ -129,7 +133,7 @@ class KafkaGroupOffsets:
         return asker.consumer, gone
 
     def _is_oldest_unused(self, now_s: float) -> bool:
-        kept_s = min(_ASKED_S, self._unused_s) if len(self._askers) > _SPARE_MOST else self._unused_s
+        kept_s = self._unused_of_many_s if len(self._askers) > _SPARE_MOST else self._unused_s
         return next(iter(self._askers.values())).asked_s < now_s - kept_s
 
 

@@ -90,7 +90,7 @@ class SparkJobs:
             _log.warning("%s", _not_ended(hidden, folder))
 
     async def kill_all(self) -> None:
-        """The same for each application that was launched here, all at once."""
+        """The same for each application that was launched here, several at a time."""
         await asyncio.gather(*(self.kill(*key) for key in self._children))
 
     async def forget(self, recoveries: Collection[str]) -> None:
