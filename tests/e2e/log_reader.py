@@ -32,6 +32,7 @@ Content = tuple[bytes | None, bytes | None, tuple[Header, ...], int]
 PASSING = frozenset({
     KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.REQUEST_TIMED_OUT, KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.OFFSET_NOT_AVAILABLE, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT,
+    KafkaError._NOENT,  # no leader is known, as of a broker that stood still
 })  # fmt: skip
 QUIET: Final[dict[str, str | int | float | bool]] = {"log_level": 0}  # many of these tests take brokers away
 _MAKES_NO_TOPIC: Final[dict[str, bool]] = {"allow.auto.create.topics": False}  # by being asked for it

@@ -79,6 +79,6 @@ def test_a_silent_broker_is_not_taken_for_a_foreign_transaction_on_the_receipts(
     clock.ahead_s += 2 * recovery.spec.stop_wait_ms / 1000.0
     stay_away(ASK_TIMEOUT_S + 3.0)
     own_broker.cont()
-    cluster.abort(foreign, "foreign")
+    cluster.abort(foreign, "foreign", recovery.receipts)
     assert lane.outcome(60.0) == LaneOutcome(0, "done")
     assert [r.content for r in cluster.read(target)] == [r.content for r in rows(100)]

@@ -208,10 +208,10 @@ def runs_of(recovery: Recovery) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("exclusive", [
-    pytest.param(True, marks=pytest.mark.wide(
+    True,
+    pytest.param(False, marks=pytest.mark.wide(
         "tests/spark/test_lane_copy.py::test_runs_are_exact_when_others_write_to_the_target"
     )),
-    False,
 ])  # fmt: skip
 def test_runs_are_exact_when_others_write_to_the_target(cluster: Cluster, exclusive: bool) -> None:
     source, target = cluster.topic("in"), cluster.topic("out")

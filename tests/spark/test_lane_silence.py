@@ -61,7 +61,7 @@ def test_a_lane_obeys_while_its_source_stands_still(
     if word == "pause":
         recovery.await_heartbeat(lambda h: h.state == "paused" and h.directive_sequence == sequence)
         far_broker.cont()
-        far.abort(other, "other")
+        far.abort(other, "other", source)
         recovery.direct("run")
     assert lane.outcome() == LaneOutcome(0, ended)
     assert_exact(recovery.ledger(), spec, whole=word == "pause")

@@ -74,12 +74,7 @@ def test_a_range_that_is_gone_whole_is_lost_whole(cluster: Cluster) -> None:
     assert [(r.start, r.stop, r.copied, r.lost) for r in recovery.ledger()] == [(10, 500, 0, 490)]
 
 
-@pytest.mark.parametrize("allowed", [
-    pytest.param(False, marks=pytest.mark.wide(
-        "tests/spark/test_lane_trouble.py::test_records_deleted_while_copying_are_found_where_reading_meets_the_hole"
-    )),
-    True,
-])  # fmt: skip
+@pytest.mark.parametrize("allowed", [False, True])
 def test_records_deleted_while_copying_are_found_where_reading_meets_the_hole(cluster: Cluster, allowed: bool) -> None:
     chance = random.Random(3)
     source, target = cluster.topic("in"), cluster.topic("out")

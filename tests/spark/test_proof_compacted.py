@@ -113,7 +113,9 @@ class Copy:
         return (self.selection.targets(0, [item.key], [at]) or [0])[0]
 
     def compact(self, *offsets: int) -> None:
-        """A record without a key stays."""
+        """A record without a key stays: a compacted topic takes none, and one from before it was compacted, which
+        would go, is reported when it does.
+        """
         for at in offsets:
             if at in self.source and self.source[at].key is not None:
                 del self.source[at]

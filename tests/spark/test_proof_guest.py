@@ -207,7 +207,7 @@ def test_it_reads_records_only_under_the_client_id_of_the_copy_so_that_one_quota
     verdict = judge(bad, [show_share(bad, plan, share) for share in shares], ())
     assert verdict.questions
     both = len(under)
-    assert look_closer(bad, plan, verdict.questions, 0, 1)
+    assert look_closer(bad, plan, verdict.questions, 0, 1).differences
     assert both >= 2
     assert len(under) > both
     assert set(under) == {copy_client_id(bad.scope, bad.recovery)}

@@ -129,7 +129,7 @@ def _meetings(plan: ProofPlan, targets: int, slots: int) -> int:
     """
     offsets, pairs = sum(r.stop - r.start for r in plan.sources), len(plan.sources) * targets
     wanted = offsets * min(targets, _SPREAD_MAX) // _EACH_OFFSETS
-    return max(slots, offsets // _EACH_OFFSETS, min(wanted, pairs, slots * _SLOT_TASKS))
+    return max(slots, min(pairs, max(offsets // _EACH_OFFSETS, min(wanted, slots * _SLOT_TASKS))))
 
 
 def _run(context: Any, items: list[Any], task: Any) -> list[Any] | None:

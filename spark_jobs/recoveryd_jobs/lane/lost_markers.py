@@ -88,7 +88,7 @@ def landed(
     """Receipts of chunks that landed and that no reader sees, in order: those that continue the ledger from
     `positions`, and those that correct one of `seen` after its records were written again. `floors`: by source
     partition, what somebody counts on. `stable`: the last stable offset of the ledger. `sees`: the target partitions in
-    which a reader sees a record there; it is asked once for a chunk.
+    which a reader sees a record there; it is asked at most once for a chunk.
     """
     known, counted = {r.key: r for r in seen}, dict(floors)
     found: list[list[Receipt]] = []

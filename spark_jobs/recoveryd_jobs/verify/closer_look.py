@@ -149,7 +149,7 @@ class Look:
         part = is_subsequence(self._expected(pair, segment, now), self._stored(pair, segment))
         gone = max(0, read[0] - now.count)  # since then, by compaction or not
         keyless = part.keyless_inside if is_tail else part.keyless_inside + part.keyless_before
-        if not part.is_whole or (keyless and keyless > min(gone, self._deleted(question, segment))):
+        if not part.is_whole or keyless > gone or (keyless and keyless > self._deleted(question, segment)):
             return False
         finding.taken += 0 if is_tail else part.more - gone
         if any(read[1]) and read != (now.count, now.digest()):
@@ -158,7 +158,8 @@ class Look:
 
     def _deleted(self, question: PairQuestion, segment: tuple[int, int]) -> int:
         """Offsets of the segment at which the log start has passed since they were read. Only there may a record be
-        gone that has no key, which compaction does not take.
+        gone that has no key. Compaction takes such records too, but a compacted topic takes none: they are there only
+        from before it was compacted, and a target with a record that lost its key must not be excused by them.
         """
         start, stop = segment
         read_from = max((to for since, to in question.cuts if since < stop), default=0)
