@@ -6,7 +6,7 @@ time that it usually takes, and gets several times as much; speed is measured in
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -33,6 +33,17 @@ async def until_it_works(
                 if not is_passing(error):
                     raise
                 await asyncio.sleep(0.1)
+
+
+class Counted(tuple[T, ...]):
+    """A tuple that counts how often any of its kind is gone through. Whoever asks sets `visits` to 0 before."""
+
+    __slots__ = ()
+    visits = 0
+
+    def __iter__(self) -> Iterator[T]:
+        Counted.visits += 1
+        return super().__iter__()
 
 
 def lines_of(work: Callable[[], Any]) -> int:

@@ -54,7 +54,7 @@ from recoveryd_jobs.lane.life import LaneOutcome, run_lane
 from recoveryd_sandbox.topics import make_topics
 from tests.builders.tail import Tail
 from tests.e2e.clients import met
-from tests.e2e.log_reader import PASSING, await_markers, insist, offsets
+from tests.e2e.log_reader import PASSING, await_markers, insist, offsets, undecided
 from tests.patience import patient_s
 
 DEADLINE_S = 120.0
@@ -206,10 +206,8 @@ class Cluster:
 
     def _held(self, topic: str) -> list[int]:
         """The partitions on which a transaction is still open after the time that markers usually take."""
-        bootstrap, enough_s, held = self.client["bootstrap.servers"], time.monotonic() + 5.0, [0]
-        while held and time.monotonic() < enough_s:
-            stable = offsets(bootstrap, topic, end=True, committed=True)
-            held = [p for p, end in offsets(bootstrap, topic, end=True).items() if stable[p] < end]
+        enough_s = time.monotonic() + 5.0
+        while (held := undecided(self.client["bootstrap.servers"], topic)) and time.monotonic() < enough_s:
             time.sleep(0.1)
         return held
 

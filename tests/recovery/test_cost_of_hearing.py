@@ -12,7 +12,6 @@ from recoveryd.recovery import forecast_run, quotas
 from recoveryd.recovery.draft import RecoveryDraft
 from recoveryd.recovery.forecasting import ForecastQuestion, LaneWork, Stretch, ask
 from recoveryd.recovery.lane_shares import allowances, lane_shares
-from recoveryd.recovery.model import PlannedPartition
 from recoveryd.recovery.observed import Heard, Observed
 from recoveryd.recovery.on_observations import on_offsets
 from recoveryd.recovery.recoveries import Recoveries
@@ -23,20 +22,9 @@ from recoveryd_jobs.contract import LaneHeartbeat, LanePosition
 from tests.builders.core import NOW_MS, command, make_facts, make_spec
 from tests.builders.records import make_plan, make_recovery
 from tests.builders.world import PARAMS, World
-from tests.patience import lines_of
+from tests.patience import Counted, lines_of
 
 MINUTE_S = 60
-
-
-class Counted(tuple[Stretch, ...]):
-    """A tuple that counts how often it is iterated."""
-
-    __slots__ = ()
-    visits = 0
-
-    def __iter__(self):
-        Counted.visits += 1
-        return super().__iter__()
 
 
 def running() -> World:
@@ -79,28 +67,17 @@ def test_a_forecast_goes_over_its_partitions_as_often_for_many_as_for_few(*, is_
     assert visits(100) == visits(2)
 
 
-class Positions(tuple[LanePosition, ...]):
-    """A tuple that counts how often it is iterated."""
-
-    __slots__ = ()
-    visits = 0
-
-    def __iter__(self):
-        Positions.visits += 1
-        return super().__iter__()
-
-
 def test_zero_lag_is_looked_for_once_in_the_positions_of_a_lane_however_many_there_are() -> None:
     def visits(partitions: int) -> int:
         recovery = make_recovery(plan=make_plan(*((p, 0, None) for p in range(partitions))))
-        rows = Positions(LanePosition(p, 1_000, None, "copying") for p in range(partitions))
+        rows = Counted(LanePosition(p, 1_000, None, "copying") for p in range(partitions))
         beat = LaneHeartbeat("r1", 1, 0, 1, "copying", False, 0.0, 0.0, rows, "")
         ends = dict.fromkeys(range(partitions), 1_000)
         sample = TopicSample("main", "flights", recovery.plan.source.topic_id, {}, ends, ends, NOW_MS, partitions)
         seen = Observed(lanes={0: Heard(beat, NOW_MS - 100)})
-        Positions.visits = 0
+        Counted.visits = 0
         assert evaluate_caught_up(recovery, seen, SampleHistory((sample,)), NOW_MS, PARAMS) is not None
-        return Positions.visits
+        return Counted.visits
 
     assert visits(100) == visits(2)
 
@@ -131,26 +108,15 @@ def test_a_topic_more_in_a_sample_costs_the_same_however_many_recoveries_there_a
     assert lines(20, 50) - lines(20, 5) == lines(2, 50) - lines(2, 5)
 
 
-class Planned(tuple[PlannedPartition, ...]):
-    """A tuple that counts how often it is iterated."""
-
-    __slots__ = ()
-    visits = 0
-
-    def __iter__(self):
-        Planned.visits += 1
-        return super().__iter__()
-
-
 def test_shares_are_told_by_one_look_at_the_partitions_however_many_lanes_there_are() -> None:
     def visits(lanes: int) -> tuple[int, int]:
         plan = make_plan(*((p, 0, 1_000) for p in range(lanes)))
-        recovery = make_recovery(plan=replace(plan, partitions=Planned(plan.partitions)))
-        Planned.visits = 0
+        recovery = make_recovery(plan=replace(plan, partitions=Counted(plan.partitions)))
+        Counted.visits = 0
         assert len(lane_shares(recovery, Observed())) == lanes
-        of_shares, Planned.visits = Planned.visits, 0
+        of_shares, Counted.visits = Counted.visits, 0
         assert len(allowances(recovery)) == lanes
-        return of_shares, Planned.visits
+        return of_shares, Counted.visits
 
     assert visits(40) == visits(2)
 

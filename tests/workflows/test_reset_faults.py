@@ -1,6 +1,5 @@
 """What goes wrong around a reset in the core: a group that comes alive, errors after a long wait, a stop in between."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -16,6 +15,7 @@ from recoveryd.workflows.model.events import Outcome, StepReported
 from recoveryd.workflows.model.positions import AtTopicOffsets, Current, OnOutOfRange, Shift, To
 from recoveryd.workflows.model.spec import ResetSpec
 from recoveryd.workflows.model.workflow import OffsetUndo, StepState
+from tests.patience import Counted
 from tests.workflows.world import LOG, PARTITIONS, TOPIC, GroupWorld, report
 
 BEFORE = dict.fromkeys(range(PARTITIONS), 50)
@@ -237,17 +237,6 @@ def test_a_shift_that_is_clamped_counts_from_where_the_group_is_in_the_end(by: i
     assert (world.workflow.state, world.committed) == (State.COMPLETED, dict.fromkeys(range(PARTITIONS), stands))
 
 
-class CountedRows(tuple[OffsetUndo, ...]):
-    """Rows that count how often all of them are gone through."""
-
-    __slots__ = ()
-    rounds = 0
-
-    def __iter__(self) -> Iterator[OffsetUndo]:
-        CountedRows.rounds += 1
-        return super().__iter__()
-
-
 def test_what_was_noted_is_not_gone_through_once_for_each_partition() -> None:
     """A group may have ten thousand, and the daemon decides nothing else meanwhile."""
     world = GroupWorld()
@@ -256,10 +245,10 @@ def test_what_was_noted_is_not_gone_through_once_for_each_partition() -> None:
         if effect.step != "snapshot":
             return None
         rows = tuple(OffsetUndo(TOPIC, p, 50, group="app") for p in range(1_000))
-        return replace(world.take(effect), undo=CountedRows(rows))
+        return replace(world.take(effect), undo=Counted(rows))
 
     world.fault = fault
-    CountedRows.rounds = 0
+    Counted.visits = 0
     world.reset(Shift(-1))
     assert world.workflow.state is State.COMPLETED
-    assert CountedRows.rounds == 2
+    assert Counted.visits == 2
